@@ -13,18 +13,18 @@ use crate::messages::{Answer, Body, BoundsReport, Peer, Request, Status, Targets
 /// An agent could not be asked, or it refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No agent listens at the path, or this process may not ask it.
+    /// No agent listens at the path, or this process may not connect to it.
     #[error("cannot ask the agent at {path}: {source}")]
     Socket {
-        /// Its socket.
+        /// The agent's socket.
         path: PathBuf,
         /// The error of the kernel.
         source: io::Error,
     },
-    /// The answer is not of this version, or it belongs to another request.
+    /// The answer is not of this version of the API, or it belongs to another request.
     #[error("the agent at {path} did not answer as version {VERSION} of the API: {source}")]
     Answer {
-        /// Its socket.
+        /// The agent's socket.
         path: PathBuf,
         /// The problem.
         source: io::Error,
@@ -32,15 +32,15 @@ pub enum AskError {
     /// The agent refused.
     #[error("the agent at {path} refused: {reason}")]
     Refused {
-        /// Its socket.
+        /// The agent's socket.
         path: PathBuf,
-        /// The reason that it gave.
+        /// The agent's reason.
         reason: String,
     },
 }
 
 impl AskError {
-    /// The answer of the agent at `path` belongs to another request.
+    /// The error for an answer of the agent at `path` that belongs to another request.
     pub fn other_answer(path: &Path) -> Self {
         let source = io::Error::other("the answer belongs to another request");
         Self::Answer { path: path.to_owned(), source }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 /// numbers of both are limited.
 const MAX_LINE: u64 = 16 << 20;
 
-/// `value` as a line, with the newline.
+/// Encodes `value` as one line, with the newline.
 ///
 /// # Errors
 /// Where `value` has a map with keys that are not strings.
@@ -30,14 +30,15 @@ pub fn write(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> 
     stream.write_all(&encode(value)?)
 }
 
-/// Reads one line. An error of the kind [`io::ErrorKind::InvalidData`] means that the line is no
-/// `T`; [`io::ErrorKind::UnexpectedEof`] means that the stream was closed without one.
+/// Reads one line.
 ///
 /// # Errors
-/// As above, and where the stream cannot be read.
+/// [`io::ErrorKind::InvalidData`] where the line is no `T`; [`io::ErrorKind::UnexpectedEof`] where
+/// the stream was closed without a line; other kinds where the stream cannot be read.
 pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
-    // An error after a part of the line, such as a timeout, says more than that the part is no JSON.
+    // If reading fails after a part of the line, for example with a timeout, this error is
+    // returned: it says more than that the part is no JSON.
     BufReader::new(stream.take(MAX_LINE)).read_line(&mut line)?;
     if line.is_empty() {
         let closed = "the connection was closed without an answer";
@@ -46,11 +47,11 @@ pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     serde_json::from_str(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits at most `patience`;
-/// connecting has no limit.
+/// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits
+/// at most `patience`; connecting has no limit.
 ///
 /// # Errors
-/// As [`read`], and where nothing listens at `path`.
+/// Those of [`read`], and an error where nothing listens at `path`.
 pub fn exchange<T: DeserializeOwned>(
     path: &Path,
     question: &impl Serialize,
@@ -59,8 +60,8 @@ pub fn exchange<T: DeserializeOwned>(
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    // A server that refuses a client says why and closes at once. Its answer can be read even where
-    // the question could not be written.
+    // A server that refuses a client sends the reason and closes at once. So an answer may have
+    // come even where the question could not be written.
     let written = write(&stream, question);
     read(&stream).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => written.err().unwrap_or(error),
@@ -105,7 +106,8 @@ mod tests {
             let (stream, _) = listener.accept().unwrap();
             write(&stream, &"too many clients").unwrap();
         });
-        // More than a socket's buffer holds, so that it cannot be written before the server closes.
+        // The question is larger than a socket's buffer, so that it is not written completely
+        // before the server closes.
         let question = "x".repeat(1 << 22);
         let answer = exchange::<String>(&path, &question, Duration::from_secs(10));
         server.join().unwrap();

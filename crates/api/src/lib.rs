@@ -1,8 +1,8 @@
-//! The agent's local API and its configuration, as data.
+//! The messages of the agent's local API, a client for it, and the agent's configuration.
 //!
-//! [`Request`] and [`Answer`] are the messages of the API, [`ask`] is its client, and [`json_line`] is
-//! the framing below both: one line of JSON in each direction over a Unix socket. [`config::Config`] is
-//! the agent's configuration file, which the agent reads and the lab writes.
+//! [`Request`] and [`Answer`] are the messages of the API, and [`ask`] is its client. [`json_line`]
+//! carries the messages, as one line of JSON in each direction over a Unix socket.
+//! [`config::Config`] is the agent's configuration file, which the agent reads and the lab writes.
 
 mod client;
 pub mod config;

@@ -1,8 +1,9 @@
 //! The local API: one JSON object per line and direction, over a Unix socket.
 //!
-//! A request is `{"version":1,"request":"status"}`. The answer repeats the version and has one
-//! more key: the request's name, or `error`. `docs/reference/agent.md` lists every field. One
-//! request changes something, `reserve`, with the key `rate`: `"9.66Mbit/s"` or `"none"`.
+//! A request is `{"version":1,"request":"status"}`. The answer repeats the version and has one more
+//! key: the request's name, or `error`. `docs/reference/agent.md` lists every field. Only the
+//! request `reserve` changes something; it also has the key `rate`, such as `"9.66Mbit/s"` or
+//! `"none"`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub const VERSION: u32 = 1;
 pub enum Request {
     /// The agent's state and its station's figures.
     Status,
-    /// The stations from which it receives presence messages.
+    /// The stations from which the agent receives presence messages.
     Peers,
     /// The bounds in force and the reasons for them.
     Bounds,
@@ -28,8 +29,9 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
-    /// Asks the peers to leave this rate free from the next tick on; `None` ends the reservation. The agent accepts
-    /// it from root and from its own user only.
+    /// Asks the peers to leave this rate free from the agent's next decision (its next tick) on;
+    /// `None` ends the reservation. The agent accepts this request only from root and from its own
+    /// user.
     Reserve(Option<Rate>),
 }
 
@@ -95,7 +97,7 @@ impl TryFrom<&Question> for Request {
     }
 }
 
-/// Reads the rate of [`Request::Reserve`]: one above zero, or `none`.
+/// Reads the rate of [`Request::Reserve`]: a rate above zero, or `none`.
 ///
 /// # Errors
 /// What was found and what is allowed.
@@ -132,17 +134,17 @@ pub struct Answer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
-    /// To [`Request::Status`].
+    /// The answer to [`Request::Status`].
     Status(Box<Status>),
-    /// To [`Request::Peers`].
+    /// The answer to [`Request::Peers`].
     Peers(Vec<Peer>),
-    /// To [`Request::Bounds`].
+    /// The answer to [`Request::Bounds`].
     Bounds(BoundsReport),
-    /// To [`Request::Targets`].
+    /// The answer to [`Request::Targets`].
     Targets(Targets),
-    /// To [`Request::Metrics`].
+    /// The answer to [`Request::Metrics`]: every counter by its name.
     Metrics(BTreeMap<String, u64>),
-    /// To [`Request::Reserve`]: the agent applies it at the next tick.
+    /// The answer to [`Request::Reserve`]: the reservation that the agent applies at the next tick.
     Reserve(Reserve),
     /// Why the request was refused: what was found and what is allowed.
     Error(String),
@@ -159,7 +161,7 @@ pub struct Reserve {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The interface is gone or down.
+    /// The interface does not exist or is down.
     WaitingForInterface,
     /// The interface has no IP address that is valid beyond the link.
     WaitingForAddress,
@@ -167,7 +169,8 @@ pub enum State {
     WaitingForAccessPoint,
     /// Connections cannot be read, and bounds have expired.
     Blind,
-    /// Bounds or heartbeats cannot be written, or nothing obeys them: the algorithms are not registered any more.
+    /// Bounds or heartbeats cannot be written, or nothing obeys them, because the algorithms are no
+    /// longer registered in the kernel.
     WithoutBounds,
     /// The agent reads connections and writes bounds.
     Controlling,
@@ -192,25 +195,26 @@ impl State {
 pub struct Status {
     /// The agent's state.
     pub state: State,
-    /// Its process.
+    /// The agent's process id.
     pub pid: u32,
     /// The program's version.
     pub program: String,
-    /// Seconds since it started.
+    /// The seconds since the agent started.
     pub uptime_s: f64,
-    /// Inode of its network namespace.
+    /// The inode of the agent's network namespace.
     pub netns: u64,
-    /// Its interface.
+    /// The agent's interface.
     pub interface: String,
     /// This station's number, 16 hexadecimal digits.
     pub station: String,
     /// The access point, where there is one.
     pub bssid: Option<String>,
-    /// PHY rate, where it is known.
+    /// The PHY rate, where it is known.
     pub link_rate_mbps: Option<f64>,
     /// The address and port that presence messages are sent to, while the interface is up.
     pub presence_to: Option<String>,
-    /// Presence messages since the association began, as counted in the metrics `presence_*`.
+    /// The counts of presence messages since the association began. Their names are those of the
+    /// metrics `presence_*`.
     #[serde(default)]
     pub presence: BTreeMap<String, u64>,
     /// The law in force.
@@ -219,21 +223,21 @@ pub struct Status {
     pub default_algorithm: Option<String>,
     /// The number of stations that send now, this one included.
     pub senders: u32,
-    /// The number of stations from which it receives presence messages.
+    /// The number of stations from which the agent receives presence messages.
     pub peers: usize,
     /// The rate that this station delivered over the last tick.
     pub delivery_rate_mbps: f64,
     /// Smoothed RTT over the sending connections.
     pub rtt_ms: Option<f64>,
-    /// The minimum of that RTT.
+    /// The minimum of the smoothed RTT.
     pub min_rtt_ms: Option<f64>,
     /// The queueing delay: the smoothed RTT minus its minimum.
     pub growth_ms: Option<f64>,
-    /// The rate that it asks its peers to leave free; null where there is none.
+    /// The reservation of this station; null where there is none.
     pub reservation: Option<Reservation>,
     /// The connections over the interface.
     pub connections: Vec<Connection>,
-    /// Idle connections that are not listed, because they are too many.
+    /// The number of idle connections that are not listed, because there are too many.
     #[serde(default)]
     pub connections_left_out: u32,
 }
@@ -241,20 +245,20 @@ pub struct Status {
 /// A station's own reservation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// The rate that it asks for.
+    /// The rate that the station asks its peers to leave free.
     pub rate_mbps: f64,
     /// `waiting`, `admitted`, `refused` or `unmeasured`.
     #[serde(rename = "standing")]
     pub status: ReservationStatus,
-    /// Whether the peers leave it free.
+    /// Whether the peers leave the rate free.
     pub admitted: bool,
     /// The status in words, with the reason.
     pub why: String,
-    /// The share of the airtime that it takes, where it is announced.
+    /// The share of the airtime that the reservation takes, while it is announced.
     pub share: Option<f64>,
-    /// Where it is refused: the share of the admitted reservations.
+    /// The share of the airtime that the admitted reservations take, if this one is refused.
     pub taken: Option<f64>,
-    /// Where it is refused: the largest share that may be reserved in total.
+    /// The largest share of the airtime that may be reserved in total, if this one is refused.
     pub limit: Option<f64>,
     /// The share of airtime that the other stations have to leave free now.
     pub claim: Option<f64>,
@@ -268,16 +272,16 @@ pub struct Reservation {
 pub enum ReservationStatus {
     /// The station sends nothing, or it has not listened long enough.
     Waiting,
-    /// The peers leave it free.
+    /// The peers leave the rate free.
     Admitted,
-    /// It does not fit beside the earlier ones; it is admitted when there is room.
+    /// The reservation does not fit beside earlier ones. It is admitted when there is room.
     Refused,
-    /// Its share of airtime is not known.
+    /// The share of airtime that the reservation needs is not known.
     Unmeasured,
 }
 
 impl Reservation {
-    /// A reservation of `rate` in this state. The agent adds the figures that it announces.
+    /// A reservation of `rate` in this state. The agent adds `claim` and `short`.
     pub fn new(rate: Rate, state: wakeai_control::ReservationState) -> Self {
         use wakeai_control::ReservationState as Own;
         let (status, share, taken, limit) = match state {
@@ -314,12 +318,13 @@ impl Reservation {
     }
 }
 
-/// A share of the air as a part of 1.
+/// A share of the airtime as a number from 0 to 1.
 pub fn part_of_one(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-/// The share nearest to a part of 1. A reservation that is refused may ask for more than the whole.
+/// The share nearest to a number from 0 to 1. The number may be above 1, because a reservation that
+/// is refused may ask for more than the whole airtime.
 fn share(part: Option<f64>) -> Share {
     Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
@@ -327,44 +332,45 @@ fn share(part: Option<f64>) -> Share {
 /// A connection over the agent's interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
-    /// This end.
+    /// The address and port of this end.
     pub local: String,
-    /// The other end.
+    /// The address and port of the other end.
     pub remote: String,
-    /// Its congestion control algorithm; only `wakeai_` ones apply bounds.
+    /// The congestion control algorithm. Only algorithms whose names begin with `wakeai_` apply
+    /// bounds.
     pub algorithm: String,
-    /// Whether it has data to send.
+    /// Whether the connection has data to send.
     pub sending: bool,
-    /// Congestion window in segments.
+    /// The congestion window in segments.
     pub cwnd: u32,
-    /// Smoothed RTT.
+    /// The smoothed RTT.
     pub rtt_ms: f64,
 }
 
 /// A station from which presence messages are received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its number, 16 hexadecimal digits.
+    /// The peer's number, 16 hexadecimal digits.
     pub station: String,
-    /// Whether it is sending.
+    /// Whether the peer is sending.
     pub sending: bool,
-    /// The rate that it delivers.
+    /// The rate that the peer delivers.
     pub delivery_rate_mbps: f64,
-    /// The goodput that it reaches alone, where it knows that.
+    /// The goodput that the peer reaches alone, if the peer knows it.
     pub max_mbps: Option<f64>,
-    /// Its minimum RTT, where it has one.
+    /// The peer's minimum RTT, if it has one.
     pub min_rtt_ms: Option<f64>,
-    /// Its queueing delay: the RTT minus the minimum.
+    /// The peer's queueing delay: its RTT minus the minimum.
     pub growth_ms: f64,
-    /// The rate that it asks its peers to leave free.
+    /// The rate that the peer asks other stations to leave free.
     pub reserved_mbps: Option<f64>,
-    /// The share of airtime that this takes.
+    /// The share of airtime that the reserved rate takes.
     pub reserved_share: Option<f64>,
-    /// Whether this station leaves it free.
+    /// Whether this agent's station leaves the reserved rate free.
     pub admitted: bool,
-    /// The interval of its messages.
+    /// The interval of the peer's messages.
     pub interval_ms: f64,
-    /// The time since its last message.
+    /// The time since the peer's last message.
     pub age_ms: f64,
 }
 
@@ -373,13 +379,13 @@ pub struct Peer {
 pub struct BoundsReport {
     /// The law's name.
     pub law: String,
-    /// The least sum of the congestion windows, in segments.
+    /// The smallest sum of the congestion windows, in segments.
     pub floor: Option<u32>,
     /// The largest sum of the congestion windows, in segments.
     pub ceiling: Option<u32>,
     /// The largest rate of all connections together.
     pub pacing_mbps: Option<f64>,
-    /// The bytes that may wait in the host's queue where Linux would allow fewer.
+    /// The number of bytes that may wait in the host's queue, if it is more than Linux would allow.
     #[serde(default)]
     pub small_queue_bytes: Option<u64>,
     /// The law's reasons, in words.
@@ -399,7 +405,7 @@ pub struct Targets {
     pub max_mbps: Option<f64>,
     /// This station's share of the air as a rate: `max_mbps` / `senders`.
     pub share_mbps: Option<f64>,
-    /// The rate that it delivers.
+    /// The rate that this station delivers.
     pub delivery_rate_mbps: f64,
     /// The access point's buffer, in packets.
     pub access_point_buffer: u32,

@@ -1,4 +1,4 @@
-//! The lines of the local API: requests, and answers as a client reads them.
+//! Fuzzes the lines of the local API: requests to an agent, and answers as a client reads them.
 
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -6,10 +6,12 @@ use std::os::unix::net::UnixStream;
 
 use wakeai_api::{Answer, Body, Request, json_line};
 
-/// Later bytes are ignored: a socket's buffer may not hold them, and the line is written before it is read.
+/// The longest input in bytes; the rest is ignored. The target writes a line completely before it
+/// reads it, so the line has to fit into a socket's buffer.
 const LONGEST: usize = 1 << 16;
 
-/// The bytes may be a request, an answer, both or neither. What is accepted can be written and read back.
+/// Reads the bytes as a request and as an answer. Whatever is accepted can be written and read
+/// back.
 pub(crate) fn target(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     question(bytes);

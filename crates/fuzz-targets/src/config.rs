@@ -1,11 +1,12 @@
-//! The agent's configuration.
+//! Fuzzes the reader of the agent's configuration.
 
 use wakeai_api::config::Config;
 
-/// Later bytes are ignored: `make fuzz` looks for errors, not for inputs that take long.
+/// The longest input in bytes; the rest is ignored, because long inputs would slow the search down.
 const LONGEST: usize = 1 << 16;
 
-/// A configuration is rejected with a message, or it is the same after it was written and read back.
+/// A text is rejected with a message, or the configuration is the same after it was written and
+/// read back.
 pub(crate) fn target(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(&bytes[..bytes.len().min(LONGEST)]) else { return };
     match Config::parse(text) {

@@ -1,4 +1,5 @@
-//! The controller of a station that sends, with peers whose messages are arbitrary.
+//! Fuzzes the controller (the agent's decisions) of a station that sends, with peers whose messages
+//! are arbitrary.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,9 @@ use crate::input::Input;
 use crate::presence::{announcement, rate, span};
 use crate::station::{BSSID, KEY, OWN, Station};
 
-/// Drives a station with up to four connections and with live peers; all figures and messages are arbitrary. For about
-/// one input in eight the peers then fall silent, and the bounds have to recover.
+/// Drives a station with up to four connections and with live peers. All figures and messages are
+/// arbitrary. For about one input in eight the peers then fall silent, and the bounds have to grow
+/// again.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);
@@ -20,7 +22,8 @@ pub(crate) fn target(bytes: &[u8]) {
     while !input.is_empty() && !world.station.is_over() {
         world.step(&mut input);
     }
-    // A configured maximum follows the PHY rate, so it may rightly be lower than the rate at which the station sends.
+    // With a configured maximum the bounds need not grow: the maximum follows the PHY rate, which
+    // is arbitrary and may be lower than the rate at which the station sends.
     if recovers && !world.has_max && !world.station.is_over() {
         world.recover();
     }
@@ -79,7 +82,7 @@ impl World {
         }
     }
 
-    /// Lets `span` pass. Each connection delivers this many segments per tick.
+    /// Lets `span` pass. Each connection delivers `delivered` segments per tick (0.5 s).
     fn pass(&mut self, span: Duration, delivered: u64) {
         let connections = &mut self.connections;
         self.station.pass(span, self.link_rate, || {
@@ -110,8 +113,9 @@ impl World {
         self.station.receive(&Codec::new(&KEY).encode(&message));
     }
 
-    /// The peers are silent, and one connection sends over a path of 20 ms without a queue. Within a minute after
-    /// the last peer has left, the ceiling has to reach the window of that connection.
+    /// Lets the peers fall silent, and one connection send over a path of 20 ms without a queue.
+    /// Within a minute after the last peer has left, the ceiling has to reach the window of that
+    /// connection.
     fn recover(&mut self) {
         const WINDOW: u32 = 20;
         let rtt = Some(Duration::from_millis(20));
@@ -163,7 +167,7 @@ fn law(input: &mut Input<'_>) -> LawConfig {
         2 => LawConfig::ShimadaAfter,
         3 => LawConfig::Airtime(AirtimeKnobs::default()),
         _ => {
-            // The configuration allows these ranges.
+            // A configuration file may have values in these ranges.
             let queue = |input: &mut Input<'_>| {
                 span(input).clamp(Duration::from_millis(1), Duration::from_secs(10))
             };

@@ -2,8 +2,8 @@
 
 use wakeai_units::Duration;
 
-/// Reads decisions one after the other; after the last byte all are zero. Each byte belongs to one decision, so that a
-/// small change of the bytes changes few decisions.
+/// Reads decisions one after the other. After the last byte all decisions are zero. Each byte
+/// belongs to one decision, so that a small change of the bytes changes few decisions.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -28,7 +28,7 @@ impl<'a> Input<'a> {
         self.byte() & 1 == 1
     }
 
-    /// True in one of eight cases, for steps that take long.
+    /// True in one of eight cases. It is for steps that take long.
     pub(crate) fn rarely(&mut self) -> bool {
         self.below(8) == 7
     }
@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number of 32 bits; a larger one becomes the largest of 32 bits.
+    /// A number of 32 bits. A larger number becomes the largest number of 32 bits.
     pub(crate) fn count(&mut self) -> u32 {
         u32::try_from(self.magnitude()).unwrap_or(u32::MAX)
     }

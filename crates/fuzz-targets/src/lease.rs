@@ -1,4 +1,5 @@
-//! Lease files. The next command of root undoes the changes that they list.
+//! Fuzzes the reader of leases: files that list a process's changes on the host. If the process
+//! died, the next command of root undoes these changes.
 
 use wakeai_host::Holder;
 

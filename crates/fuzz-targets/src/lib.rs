@@ -1,8 +1,8 @@
 //! The fuzz targets: one function per place where input from outside enters Wakeai.
 //!
-//! Each function takes any bytes, and panics where a property that must hold for them does not. The programs in `fuzz/`
-//! give these functions to libFuzzer; the tests of this crate give them the inputs that were kept in
-//! `fuzz/corpus`, with the stable compiler and without cargo-fuzz.
+//! Each function takes any bytes, and panics if a property that must hold for all bytes does not
+//! hold. The programs in `fuzz/` pass these functions to libFuzzer. The tests of this crate call
+//! them with the inputs that were kept in `fuzz/corpus`, and need neither cargo-fuzz nor libFuzzer.
 
 mod api;
 mod config;
@@ -15,7 +15,7 @@ mod proxy;
 mod scenario;
 mod station;
 
-/// One target: its name, which is that of its program and of its corpus, and its function.
+/// One target: its name and its function. Its program and its corpus have the same name.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -34,7 +34,7 @@ pub const TARGETS: [Target; 9] = [
 /// Runs the target with this name.
 ///
 /// # Panics
-/// Where there is no such target, and where a property that must hold does not.
+/// If there is no such target, and if a property that must hold does not hold.
 pub fn run(name: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(target, _)| *target == name);
     found.expect("a target of this name").1(bytes);

@@ -1,4 +1,5 @@
-//! Presence messages of members of the group and of outsiders.
+//! Fuzzes the receipt of presence messages, with which agents announce themselves. They come from
+//! members of the group and from outsiders, who do not know the group's key.
 
 use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
 use wakeai_control::{
@@ -9,15 +10,15 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::input::Input;
 use crate::station::{BSSID, KEY, NEXT_KEY, OWN, OWN_BOOT, Station};
 
-/// The bytes of the authenticator, at the end of a message.
+/// The length in bytes of the authenticator, at the end of a message.
 const TAG_LEN: usize = 16;
-/// The most messages that an attacker records.
+/// The largest number of messages that an attacker records.
 const RECORDED: usize = 64;
 /// The Unix time at the start, where clocks are synchronised.
 const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
-/// A station receives datagrams of members and of outsiders. Those of members are authentic, so they pass the check of
-/// the authenticator and reach the code after it.
+/// A station receives datagrams of members and of outsiders. Members' datagrams have a valid
+/// authenticator, so they reach the code behind its check.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let silence = input.rarely();
@@ -86,7 +87,7 @@ impl Group {
         }
     }
 
-    /// A message that a member can write.
+    /// A message as a member writes it, with arbitrary content.
     fn message(&mut self, input: &mut Input<'_>) -> Vec<u8> {
         let station = input.below(20);
         let boot = match input.below(8) {
@@ -112,14 +113,15 @@ impl Group {
         datagram
     }
 
-    /// The time in a message, which is off by an arbitrary span.
+    /// The time in a message, which is wrong by an arbitrary span.
     fn unix_time(&self, input: &mut Input<'_>) -> Duration {
         let right = UNIX.saturating_add(self.station.now.saturating_since(Instant::ZERO));
         let off = input.millis();
         if input.flag() { right.saturating_add(off) } else { right.saturating_sub(off) }
     }
 
-    /// One of the station's own challenges, or an arbitrary number.
+    /// One of the station's own challenges (random numbers that a peer's message repeats), or an
+    /// arbitrary number.
     fn answer(&self, input: &mut Input<'_>) -> Challenge {
         let challenges = &self.station.challenges;
         match input.below(4) {
@@ -175,7 +177,8 @@ impl Group {
         self.station.receive_forged(&datagram);
     }
 
-    /// All stations fall silent: after three of the longest intervals no peer is live.
+    /// All stations fall silent. After three times the longest interval between messages no peer is
+    /// live.
     fn silence(&mut self) {
         self.station.pass(Duration::from_secs(181), None, Vec::new);
         if !self.station.is_over() {
@@ -215,8 +218,8 @@ fn reservation(input: &mut Input<'_>) -> Reservation {
     }
 }
 
-/// Whether the encoded message is valid. The encoder limits values that are too large; a zero where zero is not allowed
-/// makes the message invalid.
+/// Whether the message is valid once it is encoded. The encoder reduces values that are too large.
+/// A zero where zero is not allowed makes the message invalid.
 fn is_encodable(message: &Presence) -> bool {
     let named = |of: Reservation| of.rate > Rate::ZERO && of.ticket > 0 && of.share > Share::ZERO;
     let numbers = || message.answers.iter().chain([&message.challenge]);

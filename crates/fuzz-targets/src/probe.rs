@@ -1,4 +1,4 @@
-//! Datagrams and connections at a listener of `wakeai probe`.
+//! Fuzzes a listener of `wakeai probe`, with datagrams and with the first bytes of connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -22,8 +22,8 @@ const KINDS: [Kind; 8] = [
     Kind::Bye,
 ];
 
-/// Some datagrams have the token's authenticator and any fields, the others are any bytes. No answer is longer than its
-/// request, and any bytes get none.
+/// Some datagrams have a valid authenticator, which needs the token, and any fields. The others are
+/// any bytes; they get no answer. No answer is longer than its request.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let limits = Limits { arrivals: 50, ..Limits::default() };

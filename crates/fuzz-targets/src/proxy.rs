@@ -1,4 +1,4 @@
-//! Requests of the proxy's clients.
+//! Fuzzes the requests of the proxy's clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,13 +8,13 @@ use wakeai_proxy::{Access, Host};
 #[path = "../../proxy/tests/talk/mod.rs"]
 mod talk;
 
-/// SOCKS5. The first byte is the length of the pieces in which the rest arrives.
+/// Requests of SOCKS5. The first byte is the length of the pieces in which the rest arrives.
 pub(crate) fn socks(bytes: &[u8]) {
     let [piece, rest @ ..] = bytes else { return };
     check(&[&[5], rest].concat(), *piece);
 }
 
-/// HTTP CONNECT. The first byte is the length of the pieces in which the rest arrives.
+/// Requests of HTTP CONNECT. The first byte is the length of the pieces in which the rest arrives.
 pub(crate) fn connect(bytes: &[u8]) {
     let [piece, rest @ ..] = bytes else { return };
     check(rest, *piece);
@@ -29,8 +29,8 @@ fn check(input: &[u8], piece: u8) {
     }
 }
 
-/// A list that allows every destination must not allow a loopback, link-local, multicast, broadcast or unspecified
-/// address, as the standard library classifies it.
+/// Checks that a list which allows every network does not allow special addresses. These are what
+/// the standard library calls loopback, link-local, multicast, broadcast or unspecified.
 fn never_special(destination: IpAddr) {
     let everywhere = ["0.0.0.0/0", "::/0"].map(|text| text.parse().expect("a network"));
     let access = Access { to: Vec::<Network>::from(everywhere), ..Access::default() };

@@ -1,12 +1,13 @@
-//! Scenario files.
+//! Fuzzes the reader of scenario files.
 
 #[path = "../../scenario/tests/mutate/exercise.rs"]
 mod exercise;
 
-/// Later bytes are ignored; a test of the crate `scenario` reads files of a megabyte.
+/// The longest input in bytes; the rest is ignored. A test of the crate `scenario` reads longer
+/// files.
 const LONGEST: usize = 1 << 16;
 
-/// The assertions are in [`exercise::exercise`].
+/// Passes a text to [`exercise::exercise`], which has the assertions.
 pub(crate) fn target(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(&bytes[..bytes.len().min(LONGEST)]) {
         exercise::exercise(text);

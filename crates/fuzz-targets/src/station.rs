@@ -1,4 +1,5 @@
-//! A controller that a fuzzer drives, and the properties that must hold for any input.
+//! A station's controller (the agent's decisions) that a fuzzer drives, and the properties that
+//! must hold for any input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +17,21 @@ pub(crate) const NEXT_KEY: [u8; 32] = [43; 32];
 pub(crate) const BSSID: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// This station.
 pub(crate) const OWN: StationId = StationId(0);
-/// Its incarnation.
+/// The number of this station's present start.
 pub(crate) const OWN_BOOT: BootId = BootId([1; 16]);
 
 /// The largest number of ticks of a run, so that no input takes long.
 const MOST_TICKS: u32 = 1_500;
 const TICK: Duration = Duration::from_millis(500);
-/// The shortest time between two own messages.
+/// The shortest time between two messages of this station.
 const APART: Duration = Duration::from_millis(500);
 /// The upper limit of an announced interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// A peer is live for this many of its intervals.
+/// A peer counts as live for this many of its intervals after its last message.
 const LIVE_INTERVALS: u64 = 3;
-/// A silent owner keeps its reservation for this long.
+/// A station that falls silent keeps its reservation for this long.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
-/// Followed claims grow by this much per tick.
+/// The share of the air that a station leaves free for others grows by at most this much per tick.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
 
 pub(crate) struct Station {
@@ -38,7 +39,8 @@ pub(crate) struct Station {
     pub(crate) now: Instant,
     config: ControllerConfig,
     law: LawConfig,
-    /// Its own challenges, as a member of the group hears them; the newest last.
+    /// The station's own challenges (random numbers in its messages), the newest last. Every member
+    /// of the group hears them.
     pub(crate) challenges: Vec<Challenge>,
     last_sent: Option<Instant>,
     /// When each peer was last heard.
@@ -47,7 +49,7 @@ pub(crate) struct Station {
     accepted: BTreeSet<Vec<u8>>,
     /// The text of the last event, which helps to explain a finding.
     pub(crate) said: String,
-    /// The share of the air that it left free at the last tick.
+    /// The share of the air that the station left free at the last tick.
     claimed: Option<Share>,
     ticks: u32,
 }
@@ -75,7 +77,7 @@ impl Station {
         self.ticks >= MOST_TICKS
     }
 
-    /// Lets `span` pass; `connections` gives the connections of a tick.
+    /// Lets `span` pass. `connections` returns the connections at each tick.
     pub(crate) fn pass(
         &mut self,
         span: Duration,
@@ -124,7 +126,7 @@ impl Station {
         }
     }
 
-    /// Checks the bounds of every law, and the properties of single laws.
+    /// Checks the properties that the bounds of every law have, and those that only some laws have.
     fn check_bounds(&self, bounds: Bounds, least: Rate, sending: u32, has_rtt: bool) {
         assert!(bounds.floor <= bounds.ceiling, "{bounds}");
         assert!(bounds.ceiling >= Segments::new(1), "{bounds}");
@@ -227,7 +229,8 @@ fn received(counters: &PresenceCounters) -> u64 {
     accepted + unproven + replayed + stale + table_full + refused
 }
 
-/// Checks that the bounds of the connections add up to those of the station at most; ceilings are rounded up.
+/// Checks that the bounds of the connections together do not exceed the bounds of the station.
+/// Ceilings are rounded up.
 fn check_parts(bounds: Bounds, actuation: &Actuation) {
     let sockets = || actuation.sockets.iter().map(|(_, part)| part);
     for part in sockets().chain([&actuation.default]) {

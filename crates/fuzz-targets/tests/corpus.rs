@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wakeai_fuzz_targets::TARGETS;
 
-/// The limits of a corpus, so that the test takes seconds and the repository stays small.
+/// The limits of a corpus. They keep the test short and the repository small.
 const MOST_FILES: usize = 200;
 const MOST_BYTES: u64 = 300_000;
 

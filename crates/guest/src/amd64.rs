@@ -1,4 +1,5 @@
-//! Guests of this machine's own architecture. Their kernels come from Debian's packages, which are not installed.
+//! Guests of this machine's own architecture, x86-64. Their kernels come from Debian's packages,
+//! which are unpacked, but not installed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ const TOOLS: [&str; 9] = [
     "xz",
 ];
 
-/// The machine with this kernel, whose files are below `work`; `None`, after a [`skip`], where a tool or the
-/// kernel's package is missing.
+/// The machine with this kernel. Its files are below `work`. Where a tool or the kernel's package
+/// is missing, it calls [`skip`] and returns `None`.
 pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     match machine(kernel, &work.join("guests").join(kernel.suite)) {
         Ok(machine) => Some(machine),
@@ -32,7 +33,8 @@ pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     }
 }
 
-/// Runs `try_on` for several kernels at once, each of which is emulated by one thread. Returns the failures.
+/// Runs `try_on` for several kernels at once. Returns the failures. The emulation of a kernel uses
+/// one thread.
 pub fn at_once<'a>(
     kernels: impl Iterator<Item = &'a Kernel>,
     try_on: impl Fn(&Kernel) -> Result<(), String> + Sync,
@@ -52,9 +54,9 @@ fn machine(kernel: &Kernel, work: &Path) -> Result<Machine, String> {
     let lock = File::create(work.join("lock")).unwrap();
     lock.lock().unwrap();
     Ok(Machine {
-        // TCG, because the kernel does not boot under every machine's KVM, and CI may have none. The guest's
-        // clock counts instructions, so that other work of this machine does not delay the guest; while the
-        // guest sleeps, the clock jumps ahead.
+        // qemu emulates in software (TCG), because the kernel does not boot under every machine's
+        // KVM, and CI may have none. The guest's clock counts instructions, so that other work of
+        // this machine does not delay the guest. While the guest sleeps, the clock jumps ahead.
         qemu: &[
             "qemu-system-x86_64",
             "-M",
@@ -94,7 +96,7 @@ fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
         let trees = ["lib/modules", "usr/lib/modules"].map(|tree| package.join(tree));
         let tree = trees.into_iter().find(|tree| tree.is_dir());
         modules::copy(&tree.expect("the package has modules"), &work.join("modules"));
-        // These are hundreds of megabytes that no guest loads.
+        // No guest loads these files, which have hundreds of megabytes.
         for rest in [&package.join("lib"), &package.join("usr"), &file] {
             let _ = fs::remove_dir_all(rest).or_else(|_| fs::remove_file(rest));
         }

@@ -1,5 +1,6 @@
-//! Downloads Debian's packages of any suite on a machine with apt. It uses package lists of its own and this machine's
-//! mirror, and verifies with Debian's keys where these are installed.
+//! Downloads packages of any suite of Debian, on a machine with apt. It uses package lists of its
+//! own and this machine's mirror. Where Debian's keys are installed, it verifies the packages with
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,13 +32,14 @@ impl Suite {
         }
         fs::write(state.join("sources.list"), sources.concat()).unwrap();
         let read = Self { state: state.to_owned() };
-        // One of the two sources may be missing; the check of the kernel's version shows whether that
-        // matters.
+        // An error is ignored, because one of the two sources (suite and security updates) may be
+        // missing. The check of the kernel's version shows whether that matters.
         let _ = read.apt("apt-get").args(["-qq", "update"]).status();
         Ok(read)
     }
 
-    /// Downloads the package on which the package `name` depends into `directory`, if `is` accepts its name.
+    /// Downloads the package on which the package `name` depends into `directory`, if `is` accepts
+    /// the name of that package.
     pub(crate) fn download_dependency(
         &self,
         name: &str,
@@ -65,7 +67,7 @@ impl Suite {
         for option in [
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
-            // The date in the signed lists of a suite that is no longer updated has passed.
+            // A suite that is no longer updated has signed lists whose last valid date has passed.
             "Acquire::Check-Valid-Until=false".to_owned(),
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
             format!("Dir::State={state}"),
@@ -88,8 +90,9 @@ fn package_in(directory: &Path) -> Option<PathBuf> {
     paths.find(|path| path.extension().is_some_and(|extension| extension == "deb"))
 }
 
-/// Returns the URL of Debian's archive, without a slash at its end: that of `WAKEAI_DEBIAN_MIRROR`, else that in this
-/// machine's package sources. Where these name only Ubuntu's archive, it is `/debian` on the same server.
+/// Returns the URL of Debian's archive, without a slash at its end. It is the URL in
+/// `WAKEAI_DEBIAN_MIRROR`, or else the one in this machine's package sources. Where these name only
+/// Ubuntu's archive, it is `/debian` on the same server.
 fn archive() -> Option<String> {
     if let Ok(asked) = std::env::var("WAKEAI_DEBIAN_MIRROR") {
         return Some(asked.trim_end_matches('/').to_owned());

@@ -37,7 +37,7 @@ impl Kernel {
         release.strip_prefix(self.version).is_some_and(|rest| rest.starts_with('.'))
     }
 
-    /// The path of its image among the files of its unpacked package.
+    /// The path of the kernel's image below `root`, the directory of its unpacked package.
     pub fn image(&self, root: &Path) -> Option<PathBuf> {
         let entries = std::fs::read_dir(root.join("boot")).ok()?.flatten();
         let mut paths = entries.map(|entry| entry.path());

@@ -1,4 +1,5 @@
-//! An emulated machine, and the file system that it boots: a program, its libraries and a busybox.
+//! An emulated machine, and the file system that it boots. The file system has busybox, and the
+//! programs of a task with their libraries.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::succeeds;
 
-/// The guest's first program. The task's programs precede busybox's in its `PATH`.
+/// The guest's first program. In its `PATH` the task's programs come before busybox's.
 const INIT: &str = "#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sys /sys
@@ -24,7 +25,7 @@ ip link set lo up
 /// A task for a guest.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// The shell command that it runs.
+    /// The shell command that the guest runs.
     pub command: &'a str,
     /// Programs in addition to busybox's.
     pub programs: Vec<Program>,
@@ -35,14 +36,14 @@ pub struct Task<'a> {
 /// A program of this machine, or one that was built for the guest.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its path on this machine.
+    /// The program's path on this machine.
     pub from: PathBuf,
-    /// Its path in the guest.
+    /// The program's path in the guest.
     pub to: PathBuf,
 }
 
 impl Program {
-    /// This machine's program of that name, installed in `/usr/bin` of the guest.
+    /// This machine's program `name`, which the guest has in `/usr/bin`.
     ///
     /// # Errors
     ///
@@ -60,12 +61,12 @@ pub struct Machine {
     pub qemu: &'static [&'static str],
     /// The kernel's name for the serial line.
     pub console: &'static str,
-    /// Time in seconds after which the emulator is ended.
+    /// The time in seconds after which the emulator is ended.
     pub patience_s: u32,
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// The directory of the kernel modules to load, where there are any. Its file `order` lists their names, one a line,
-    /// in the order of loading.
+    /// The directory of the kernel modules to load, if there are any. Its file `order` lists their
+    /// names, one per line, in the order of loading.
     pub modules: Option<PathBuf>,
     /// A busybox that is linked statically.
     pub busybox: PathBuf,
@@ -73,7 +74,7 @@ pub struct Machine {
     pub libraries: Vec<PathBuf>,
     /// Whether this machine's strip(1) knows the guest's architecture.
     pub strips: bool,
-    /// A directory for the archive and its contents.
+    /// A directory for the archive of the guest's file system, and for the files in it.
     pub work: PathBuf,
     /// A lock that reserves [`Self::work`] for one process at a time.
     pub lock: Option<File>,
@@ -146,8 +147,8 @@ fn copy_modules(machine: &Machine, to: &Path) {
     }
 }
 
-/// The shared libraries of the programs, and of these libraries, with their loader. ldd(1) would run
-/// the programs, so readelf(1) lists them.
+/// The shared libraries of the programs, the libraries that these need in turn, and their loader.
+/// readelf(1) lists them; ldd(1) would run the programs.
 fn shared_libraries(machine: &Machine, programs: &[Program]) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut unread: Vec<_> = programs.iter().map(|program| program.from.clone()).collect();

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The modules that Wakeai and its tests use. Before Linux 6.14 other modules request the first one by the
-/// name of its algorithm, so no list of dependencies has it. A guest has no modprobe, so it loads all of them
-/// at its start.
+/// The modules that Wakeai and its tests use. A guest loads all of them at its start, because it
+/// has no modprobe. The first is here because other modules need it but do not list it among their
+/// dependencies: before Linux 6.14 they request it by the name of its algorithm.
 const WANTED: &[&str] = &[
     "crc32c_generic",
     "tun",
@@ -23,12 +23,12 @@ const WANTED: &[&str] = &[
     "sch_fq_codel",
 ];
 
-/// The modules that only tasks with an 802.11 interface load: radios would disturb the other tasks.
+/// The modules that only tasks with an 802.11 interface load. In other tasks radios would disturb.
 const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem"];
 
-/// Unpacks the wanted modules of `tree`, and those that they need, into `directory`. The file `order` there
-/// lists the modules in the order in which a guest loads them at its start, the file `wifi` those of
-/// [`WIFI`].
+/// Unpacks the wanted modules of `tree`, and the modules that these need, into `directory`. The
+/// file `order` in it lists the modules that every guest loads at its start, in the order of
+/// loading. The file `wifi` lists those of [`WIFI`].
 pub(crate) fn copy(tree: &Path, directory: &Path) {
     fs::create_dir_all(directory).unwrap();
     let mut all = BTreeMap::new();
@@ -42,7 +42,8 @@ pub(crate) fn copy(tree: &Path, directory: &Path) {
     }
 }
 
-/// The names that [`copy`] looks for: a copy that was made for other names is incomplete.
+/// The names that [`copy`] looks for, as one text. An earlier copy whose text differs is
+/// incomplete.
 pub(crate) fn wanted() -> String {
     [WANTED, WIFI].concat().join(" ")
 }
@@ -62,8 +63,8 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Copies the module `name`, after those that it needs. A missing module is built into the kernel, or else
-/// the guest's checks fail.
+/// Copies the module `name`, after the modules that it needs. A missing module is no error here: it
+/// may be built into the kernel. If it is not, the checks in the guest fail.
 fn take(name: &str, all: &BTreeMap<String, PathBuf>, directory: &Path, order: &mut Vec<String>) {
     let name = name.replace('-', "_");
     if order.contains(&name) {
@@ -82,7 +83,7 @@ fn take(name: &str, all: &BTreeMap<String, PathBuf>, directory: &Path, order: &m
     order.push(name);
 }
 
-/// The modules that this one needs, as its section `.modinfo` names them.
+/// The names of the modules that `module` needs, from its section `.modinfo`.
 fn depends(module: &[u8]) -> Vec<String> {
     let key = b"\0depends=";
     let Some(at) = module.windows(key.len()).position(|window| window == key) else {

@@ -1,6 +1,8 @@
-//! Splits a program into two processes, because only root can undo the changes that root has made, while the code
-//! that reads from the network is to run as another user. The serving process runs as that user. The supervising
-//! process reads nothing but signals, keeps the lease, and undoes the changes when the serving process has ended.
+//! Splits a program that runs as root into two processes. The serving process reads from the
+//! network, and becomes another user, so that an attacker who takes it over is not root. The
+//! supervising process stays root, because only root can undo the changes that root has made. It
+//! reads nothing but signals, and keeps the lease (the record of these changes). When the serving
+//! process has ended, it undoes them.
 //!
 //! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`split`]. Then the serving
 //! process calls [`serve_as`] and unblocks the signals, and the supervising process calls [`supervise`].
@@ -85,7 +87,7 @@ pub enum Apart {
 ///
 /// # Errors
 ///
-/// Where it has more threads, or the kernel refuses.
+/// Where the process has more threads, or the kernel refuses.
 #[allow(unsafe_code, reason = "no crate at hand wraps fork(2)")]
 pub fn split() -> Result<Apart, ApartError> {
     let read = std::fs::read_dir("/proc/self/task");
@@ -102,8 +104,8 @@ pub fn split() -> Result<Apart, ApartError> {
     }
 }
 
-/// Gives this process to the user, with the capabilities `kept` alone. It ends when its parent ends, because then no
-/// process would undo the changes.
+/// Gives this process to `user`, with the capabilities `kept` alone. From then on the kernel kills
+/// this process when its parent ends: without the parent, no process would undo the changes.
 ///
 /// # Errors
 ///
@@ -111,26 +113,27 @@ pub fn split() -> Result<Apart, ApartError> {
 pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
     become_user(user.uid, user.gid)?;
     drop_privileges(kept)?;
-    // This follows the change of the uid, which resets it (prctl(2)).
+    // The parent-death signal is set last, because a change of the uid clears it (prctl(2)).
     set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
     if getppid() == parent { Ok(()) } else { Err(ApartError::Ended) }
 }
 
-/// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process until that has
-/// ended. The caller has blocked the signals.
+/// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process
+/// `child` until that process has ended. The caller has blocked the signals with [`block_signals`].
 ///
 /// # Errors
 ///
-/// [`ApartError::Ended`] where it has not ended in order.
+/// [`ApartError::Ended`] where the serving process was killed or ended with an error.
 pub fn supervise(child: Pid, kept: &[Capability]) -> Result<(), ApartError> {
     let mut kept = kept.to_vec();
-    kept.push(Capability::CAP_KILL); // the child is another user's
+    kept.push(Capability::CAP_KILL); // the child belongs to another user
     drop_privileges(&kept)?;
     let passed_on = passed_on();
     loop {
         match passed_on.wait().map_err(refused("wait for signals"))? {
             Signal::SIGCHLD => {}
-            // The child was not waited for yet, so it still has this PID.
+            // The kernel gives this PID to no other process before waitpid(2) has returned the
+            // child's end.
             signal => match kill(child, signal) {
                 Ok(()) | Err(Errno::ESRCH) => {}
                 Err(errno) => return Err(refused("reach the serving process")(errno)),

@@ -12,7 +12,7 @@ use nix::sys::statfs::statfs;
 /// A control group could not be found.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The machine has version 1 only, or none.
+    /// The machine has control groups of version 1 only, or none at all.
     #[error(
         "no cgroup v2 is mounted here; boot with systemd.unified_cgroup_hierarchy=1, or `mount -t cgroup2 \
          none /sys/fs/cgroup/unified`. `ip netns exec` hides it: run this command without that, because a \
@@ -36,7 +36,7 @@ pub enum CgroupError {
         /// The reason.
         reason: String,
     },
-    /// systemd does not know the name, or it is not the name of one unit.
+    /// systemd does not know the name, or the name is a pattern or empty.
     #[error("found the unit {unit:?}, expected the name of one unit{}", after(reason))]
     NoUnit {
         /// The unit.
@@ -47,10 +47,10 @@ pub enum CgroupError {
     /// The unit has no processes.
     #[error("the unit {0} has no cgroup: it does not exist or does not run")]
     NotRunning(String),
-    /// It could not be opened.
+    /// The directory of the cgroup could not be opened.
     #[error("cannot open the cgroup {path}: {source}")]
     Io {
-        /// Its path.
+        /// The path of the directory.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
@@ -81,18 +81,19 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// The cgroup at `path`, which is its directory or its place in the hierarchy (`/system.slice/x.service`).
+    /// The cgroup at `path`: a directory, or a place in the hierarchy such as
+    /// `/system.slice/x.service`.
     ///
     /// # Errors
     ///
-    /// Where there is none, or where it is the root.
+    /// Where no cgroup is at `path`, or where the cgroup is the root.
     pub fn find(path: &Path) -> Result<Self, CgroupError> {
         let root = hierarchy(&read_mounts())?;
         let inside = path.components().filter(|part| *part != Component::RootDir);
         let candidates = [path.to_owned(), root.join(inside.collect::<PathBuf>())];
         let found = candidates.into_iter().find(|path| path.is_dir() && is_cgroup2(path));
         let path = found.ok_or_else(|| CgroupError::None(path.to_owned(), root))?;
-        // Every group but the root has a type.
+        // Every cgroup but the root has the file `cgroup.type`.
         if !path.join("cgroup.type").exists() {
             return Err(CgroupError::Root(path));
         }
@@ -105,10 +106,10 @@ impl Cgroup {
     ///
     /// # Errors
     ///
-    /// Where systemd does not run, or the unit does not.
+    /// Where systemd does not run, or the unit does not run.
     pub fn of_unit(unit: &str) -> Result<Self, CgroupError> {
         hierarchy(&read_mounts())?;
-        // systemctl would take a pattern for all units that match it.
+        // systemctl(1) takes patterns, and would answer for every unit that matches.
         if unit.is_empty() || unit.contains(['*', '?', '[']) {
             return Err(CgroupError::NoUnit { unit: unit.to_owned(), reason: String::new() });
         }
@@ -120,7 +121,7 @@ impl Cgroup {
             .map_err(|error| without(format!("systemctl: {error}")))?;
         if !asked.status.success() {
             let reason = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
-            // sd_booted(3)
+            // This directory exists where systemd runs (sd_booted(3)).
             return Err(if Path::new("/run/systemd/system").is_dir() {
                 CgroupError::NoUnit { unit: unit.to_owned(), reason }
             } else {
@@ -133,8 +134,8 @@ impl Cgroup {
         }
     }
 
-    /// The new cgroup at the same path, for example that of a restarted unit. `None` while this one is
-    /// still there, and while there is none.
+    /// The cgroup that has replaced this one at the same path, as happens when a unit is restarted.
+    /// `None` while this cgroup is still there, and while the path has no cgroup.
     pub fn successor(&self) -> Option<Self> {
         let inode = |metadata: fs::Metadata| metadata.ino();
         let now = fs::metadata(&self.path).ok()?;
@@ -144,7 +145,7 @@ impl Cgroup {
         Self::find(&self.path).ok()
     }
 
-    /// Its directory.
+    /// The directory of the cgroup.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,5 @@
-//! The kinds of change that a process makes on the host, as they are written into its lease.
+//! The kinds of change that a process makes on the host, as they are written into its lease: the
+//! file that records all its changes, so that another process can undo them.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -20,8 +21,9 @@ pub enum Change {
     Namespace {
         /// The name that `ip netns` lists.
         name: String,
-        /// Its identity, once it is made. Without it, any namespace of that name is removed: the name
-        /// contains the pid of the process that was about to make it.
+        /// The identity of the namespace, once it is made. Without an identity, any namespace of
+        /// that name is removed. That is safe, because the name contains the pid of the process
+        /// that was about to make it.
         #[serde(default)]
         made: Option<NetnsId>,
     },
@@ -31,7 +33,7 @@ pub enum Change {
     Sysctl {
         /// The namespace.
         netns: NetnsId,
-        /// In dotted form.
+        /// The name of the sysctl in dotted form.
         name: String,
         /// The value to restore.
         before: String,
@@ -55,22 +57,23 @@ pub enum Change {
     Socket {
         /// Its absolute path.
         path: PathBuf,
-        /// Its identity, once it is made.
+        /// The identity of the socket, once it is made.
         made: Option<FileId>,
     },
     /// A directory with its contents: [`crate::Lease::create_directory`].
     Directory {
         /// Its absolute path.
         path: PathBuf,
-        /// Its identity, once it is made.
+        /// The identity of the directory, once it is made.
         made: Option<FileId>,
     },
-    /// A regular file. In leases of the previous version, which have no identity, it can also be a socket or a
-    /// directory. Of these, only a dead socket is removed.
+    /// A regular file. The previous version of Wakeai recorded sockets and directories as files,
+    /// too, without an identity. Of what is recorded like this, only a dead socket (one at which no
+    /// process listens) is removed.
     File {
         /// Its absolute path.
         path: PathBuf,
-        /// Its identity, once it is made.
+        /// The identity of the file, once it is made.
         #[serde(default)]
         made: Option<FileId>,
     },
@@ -91,12 +94,14 @@ pub enum Change {
         /// The number of the routing table.
         table: u32,
     },
-    /// The BPF registrations and pins, which all processes share: the last one removes them.
+    /// The registrations of the algorithms in the kernel and the pinned BPF maps. All processes
+    /// share them, and the last process that holds them removes them.
     KernelParts,
 }
 
 impl Change {
-    /// The path, where the change is a socket. The previous version recorded sockets as files.
+    /// The path, where the change is or may be a socket: the previous version recorded sockets as
+    /// files.
     pub fn socket(&self) -> Option<&Path> {
         match self {
             Self::Socket { path, .. } | Self::File { path, made: None } => Some(path),
@@ -128,7 +133,8 @@ impl fmt::Display for Change {
     }
 }
 
-/// A change of a default algorithm or another setting, which can be undone before the lease is released.
+/// A changed setting, such as a default algorithm, which can be undone before the lease is
+/// released.
 #[derive(Debug)]
 #[must_use = "without `restore` the change is undone only when the lease is released"]
 pub struct Guard(pub(crate) Change);
@@ -138,8 +144,8 @@ pub struct Guard(pub(crate) Change);
 pub struct FileId {
     device: u64,
     inode: u64,
-    /// Time of creation in nanoseconds since 1970, where the file system records it: inode numbers are
-    /// reused.
+    /// The time of creation in nanoseconds since 1970, where the file system records it. It is
+    /// needed because inode numbers are reused.
     born_ns: Option<u64>,
 }
 
@@ -171,15 +177,16 @@ impl fmt::Display for RouteKey {
     }
 }
 
-/// Connections that one process moved to an algorithm. Undoing moves them to the algorithm that they had
-/// before, or would have had; the `kernel` crate does that ([`crate::KernelUndo`]).
+/// Connections that one process moved to an algorithm. Undoing this change moves them back to the
+/// algorithm that they had before; connections that are newer than the change get the algorithm
+/// that they would have had. The `kernel` crate does that ([`crate::KernelUndo`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assigned {
-    /// Their namespace; `None`: any.
+    /// The namespace of the connections; `None` stands for every namespace.
     pub netns: Option<NetnsId>,
     /// The algorithm's name.
     pub algorithm: String,
-    /// The way in which they got it.
+    /// The way in which the connections got the algorithm.
     pub way: AssignedWay,
 }
 
@@ -187,16 +194,19 @@ pub struct Assigned {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "way")]
 pub enum AssignedWay {
-    /// It was the default of their namespace, or of their route.
+    /// The algorithm was the default of their namespace, or of their route.
     Default {
-        /// The network that the route leads to: address and length of the prefix.
+        /// The network that the route leads to: address and length of the prefix. `None`: the
+        /// default was that of the namespace.
         destination: Option<(IpAddr, u8)>,
-        /// The algorithm that they would have had; `None`: the default of their namespace.
+        /// The algorithm that the connections would have had; `None`: the default of their
+        /// namespace.
         before: Option<String>,
     },
-    /// Each was moved. A BPF map records the process that did it and the previous algorithm.
+    /// Each connection was moved. A BPF map records for each the previous algorithm and the process
+    /// that moved it.
     Moved {
-        /// The process id.
+        /// The id of that process.
         owner: u32,
     },
 }

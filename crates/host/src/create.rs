@@ -1,5 +1,6 @@
-//! Sockets, directories and namespaces are created under a lease, which records the path before and the
-//! identity after.
+//! Creates sockets, directories and namespaces under a lease (the record of a process's changes on
+//! the host). The lease records the path before the object is made, and the object's identity
+//! afterwards.
 
 use std::fs;
 use std::io;
@@ -16,7 +17,7 @@ use crate::lease::{Lease, LeaseError};
 use crate::namespace::{Namespace, NamespaceError};
 use crate::remove::{Kind, is_dead, kind, open_directory, remove, through};
 
-/// Something could not be made in the file system; then nothing was changed.
+/// A socket or a directory could not be made; nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The path exists, and nothing in a lease allows its removal.
@@ -30,7 +31,7 @@ pub enum MakeError {
         /// What was found there.
         found: &'static str,
     },
-    /// Another process listens there.
+    /// Another process listens at the path.
     #[error("a process listens at {} already; end it, or name another path", path.display())]
     Listened {
         /// The path.
@@ -66,12 +67,13 @@ impl MakeError {
     }
 }
 
-/// Checks that a socket can be made at `path`: its directory exists, and nothing is at the path or only
-/// a dead socket of the calling user. Changes nothing.
+/// Checks that a socket can be made at `path`, and changes nothing. The directory of the path has
+/// to exist. At the path itself there may be nothing but a dead socket (one at which no process
+/// listens) of the calling user.
 ///
 /// # Errors
 ///
-/// [`MakeError`], which says what is there.
+/// [`MakeError`], which says what was found at the path.
 pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
     vacancy(path)?;
     let parent = path.parent().unwrap_or(Path::new("/"));
@@ -82,12 +84,13 @@ pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
 }
 
 impl Lease {
-    /// Listens at `path`, and sets these permissions. A dead socket of the same user is replaced.
+    /// Listens at `path`, and gives the socket the permissions `mode`. A dead socket of the same
+    /// user is replaced.
     ///
     /// # Errors
     ///
-    /// [`MakeError`], where anything else is there, or where the socket or the lease cannot be
-    /// written; then nothing was changed.
+    /// [`MakeError`], where anything else is at the path, or where the socket or the lease cannot
+    /// be written; then nothing was changed.
     pub fn bind_socket(&self, path: &Path, mode: u32) -> Result<UnixListener, MakeError> {
         self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))
     }
@@ -96,8 +99,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`MakeError`], where anything is there, or where the directory or the lease cannot be written;
-    /// then nothing was changed.
+    /// [`MakeError`], where anything is at the path, or where the directory or the lease cannot be
+    /// written; then nothing was changed.
     pub fn create_directory(&self, path: &Path) -> Result<(), MakeError> {
         let vacant = || match vacancy(path)? {
             Vacancy::Nothing => Ok(Vacancy::Nothing),
@@ -136,8 +139,8 @@ impl Lease {
 
     /// If `vacant` returns no error, records the path, makes the file, and records its identity.
     ///
-    /// The lock on the leases is held meanwhile, so that no sweep takes a socket for dead between
-    /// bind(2) and listen(2).
+    /// The lock on the leases is held meanwhile. Otherwise a sweep (which undoes the changes of
+    /// dead processes) could take the new socket for a dead one between bind(2) and listen(2).
     fn make<T>(
         &self,
         path: &Path,
@@ -155,7 +158,8 @@ impl Lease {
         let (made, id) = match make(found) {
             Ok(made) => made,
             Err(source) => {
-                let _ = editing.write(drop_record); // without identity it would remove no file of the user
+                // If this fails, the record stays. It has no identity, so it removes no file of the user.
+                let _ = editing.write(drop_record);
                 return Err(MakeError::Io { path: path.to_owned(), source });
             }
         };
@@ -167,14 +171,14 @@ impl Lease {
             if let Err(error) = remove(path, kind, Some(&id)) {
                 tracing::warn!(path = %path.display(), %error, "the file could neither be recorded nor removed");
             }
-            let _ = editing.write(drop_record); // as above
+            let _ = editing.write(drop_record); // as above, a record that stays removes no file
             return Err(error.into());
         }
         Ok(made)
     }
 }
 
-/// The acceptable states of the path of a new socket.
+/// The states in which the path of a new socket may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vacancy {
     Nothing,
@@ -216,7 +220,8 @@ fn bind(path: &Path, mode: u32, found: Vacancy) -> io::Result<(UnixListener, Fil
     }
 }
 
-/// Sets the permissions through a handle, so that they and the identity belong to the same file.
+/// Sets the permissions of the socket and returns its identity. Both go through one handle, so they
+/// belong to the same file.
 fn set_mode(path: &Path, mode: u32) -> io::Result<FileId> {
     let handle = fs::OpenOptions::new()
         .read(true)

@@ -50,8 +50,8 @@ pub enum LeaseError {
 
 /// The changes of this process on the host. Each is recorded on disk before it is made.
 ///
-/// Dropping a lease without [`Lease::release`] leaves the file for the next [`crate::sweep`], as
-/// `kill -9` would.
+/// A lease that is dropped without [`Lease::release`] leaves its file, as `kill -9` would. The next
+/// [`crate::sweep`] then undoes the changes.
 #[derive(Debug)]
 pub struct Lease {
     registry: Registry,
@@ -63,9 +63,9 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::AgentRuns`] where `role` is an agent's and its namespace has one,
-    /// [`LeaseError::UseRuns`] where another process has its target; I/O errors where
-    /// `/run/wakeai` cannot be written (a missing privilege).
+    /// [`LeaseError::AgentRuns`] where `role` is an agent's and its network namespace already has
+    /// an agent; [`LeaseError::UseRuns`] where another process has the same exclusive target;
+    /// [`LeaseError::Io`] where `/run/wakeai` cannot be written, for example without root.
     pub fn take(role: Role) -> Result<Self, LeaseError> {
         Self::take_in(Registry::system(), role)
     }
@@ -100,8 +100,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Held`] where a live process holds the same, and as [`Self::record`]; then the
-    /// change must not be made, and will not be undone.
+    /// [`LeaseError::Held`] where a live process has recorded the same change, and the errors of
+    /// [`Self::record`]. Then the change must not be made, and this lease will not undo it.
     pub fn record_alone(&self, change: Change) -> Result<(), LeaseError> {
         let mut editing = self.editing()?;
         for other in editing.registry.holders()? {
@@ -129,7 +129,7 @@ impl Lease {
         })
     }
 
-    /// The registry and the record, to undo the changes.
+    /// The directory of the leases and the content of this one, to undo the changes.
     pub(crate) fn into_parts(self) -> (Registry, Holder) {
         (self.registry, self.holder.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -154,7 +154,7 @@ pub(crate) struct Editing<'a> {
 }
 
 impl Editing<'_> {
-    /// Edits the changes on disk and in memory, or on an error neither.
+    /// Edits the changes on disk and in memory. After an error both are as before.
     pub(crate) fn write(&mut self, edit: impl FnOnce(&mut Vec<Change>)) -> Result<(), LeaseError> {
         let mut edited = self.holder.clone();
         edit(&mut edited.changes);
@@ -164,7 +164,7 @@ impl Editing<'_> {
     }
 }
 
-/// The error where `role` conflicts with the role of `other`.
+/// The error where `role` excludes the role of `other`; `None` where both may run at a time.
 fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
     let pid = other.process;
     match (role, &other.role) {

@@ -1,15 +1,15 @@
 //! The changes that Wakeai makes on a host, and their undoing, which works after `kill -9`, too.
 //!
-//! Every change is written into the process's [`Lease`] before it is made. A process that ends in
-//! good order undoes its own lease; one that dies leaves the file, and the next command of
-//! any kind undoes it in [`sweep`]. A lease identifies its process by pid *and* start time, because
-//! pids are reused.
+//! A [`Lease`] is the file in which a process records its changes. Every change is written into the
+//! lease before it is made. A process that ends in good order undoes the changes of its own lease.
+//! A process that dies leaves the file, and the next command of any kind undoes the changes with
+//! [`sweep`]. A lease identifies its process by pid *and* start time, because pids are reused.
 //!
-//! Order of calls: [`sweep`] first, [`Lease::take`], then for each change [`Lease::record`], the
-//! change itself, and [`Lease::forget`] if it is undone early; [`Lease::release`] at the end.
-//! Sockets, directories and namespaces are made by the lease itself ([`Lease::bind_socket`],
-//! [`Lease::create_directory`], [`Lease::create_namespace`]), which records their identities. So only what Wakeai
-//! made is removed.
+//! Order of calls: [`sweep`], [`Lease::take`], then for each change [`Lease::record`] and the
+//! change itself, and [`Lease::release`] at the end. A change that is undone before the end is
+//! removed with [`Lease::forget`]. Sockets, directories and namespaces are made by the lease itself
+//! ([`Lease::bind_socket`], [`Lease::create_directory`], [`Lease::create_namespace`]). It records
+//! their identities, so that only what Wakeai made is removed.
 
 mod apart;
 mod cgroup;

@@ -1,4 +1,4 @@
-//! Network namespaces, which are made, entered by single threads, and removed by name.
+//! Makes and removes network namespaces, and lets single threads enter them.
 
 use std::fs::{self, File};
 use std::io;
@@ -29,7 +29,7 @@ impl NetnsId {
     }
 
     /// An open handle on this namespace, found by its name or through any process in it; `None`
-    /// where it is gone.
+    /// where the namespace does not exist any more.
     pub fn open(self) -> Option<Namespace> {
         Namespace::all().into_iter().find(|namespace| namespace.id == self)
     }
@@ -55,7 +55,7 @@ impl NamespaceError {
         Self::when("write down", name)(io::Error::other(error.to_string()))
     }
 
-    /// Makes the error of an operation on the namespace from that of the kernel.
+    /// Makes the error of the operation `action` on the namespace from the kernel's error.
     fn when(action: &'static str, name: &str) -> impl Fn(io::Error) -> Self {
         move |source| Self { action, name: name.to_owned(), source }
     }
@@ -70,8 +70,9 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace that `ip netns` lists under `name`, with its loopback still down.
-    /// [`crate::Lease::create_namespace`] records it as well.
+    /// Makes a namespace that `ip netns` lists under `name`. Its loopback interface is still down.
+    /// [`crate::Lease::create_namespace`] also records the namespace in a lease, so that it is
+    /// removed in the end.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// Where there is no such namespace.
     pub fn open(name: &str) -> Result<Self, NamespaceError> {
         Self::at(name, &path_of(name)).map_err(NamespaceError::when("open", name))
     }
@@ -128,7 +129,7 @@ impl Namespace {
         let mut found = Vec::new();
         for (path, named_after) in named.chain(through) {
             let name = named_after.file_name().unwrap_or_default().to_string_lossy();
-            // The process may have ended, and the name may have no mount.
+            // The process may have ended, or no namespace may be mounted at the name.
             let Ok(namespace) = Self::at(&name, &path) else { continue };
             if !seen.contains(&namespace.id) {
                 seen.push(namespace.id);
@@ -142,7 +143,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// Where the file is not that of a namespace.
+    /// Where the file does not stand for a namespace.
     pub fn from_file(file: File) -> io::Result<Self> {
         let inode = file.metadata()?.ino();
         if !is_nsfs(&file) {
@@ -163,12 +164,13 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), id: NetnsId(metadata.ino()), file })
     }
 
-    /// Its name: that of `ip netns`, or the pid of a process in it.
+    /// The name that `ip netns` lists, the pid of a process in the namespace, or the inode
+    /// ([`Self::from_file`]).
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its identity.
+    /// The identity of the namespace.
     pub fn id(&self) -> NetnsId {
         self.id
     }
@@ -195,13 +197,13 @@ impl Namespace {
         })
     }
 
-    /// Whether `name` is the name of a namespace other than `made`.
+    /// Whether a namespace other than `made` has the name `name`.
     pub(crate) fn is_another(name: &str, made: NetnsId) -> bool {
         Self::open(name).is_ok_and(|found| found.id != made)
     }
 
-    /// Removes the name; the kernel frees the namespace with its last process and socket. Returns
-    /// `false` where there was no such name.
+    /// Removes the name; the kernel frees the namespace when its last process has ended and its
+    /// last socket is closed. Returns `false` where there was no such name.
     ///
     /// # Errors
     ///
@@ -213,7 +215,8 @@ impl Namespace {
             return Ok(false);
         }
         match umount2(&path, MntFlags::MNT_DETACH) {
-            // EINVAL: a name without a mount, from a process that died before it mounted the namespace.
+            // EINVAL: nothing is mounted at the name, because the process that made it died before
+            // that.
             Ok(()) | Err(nix::errno::Errno::EINVAL) => {}
             Err(errno) => return Err(failed(errno.into())),
         }

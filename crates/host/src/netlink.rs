@@ -30,11 +30,12 @@ pub struct Netlink {
 /// The settings of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSettings {
-    /// The longest IP packet, in bytes.
+    /// The largest length of an IP packet, in bytes.
     pub mtu_bytes: u32,
-    /// The length of the device's queue in the host, in packets.
+    /// The capacity of the device's queue in the host, in packets.
     pub queue_packets: u32,
-    /// The largest number of segments that TCP may pass down as one buffer, which is split after the queue.
+    /// The largest number of segments that TCP may put into one buffer. The kernel splits the
+    /// buffer into segments after the queue (generic segmentation offload, GSO).
     pub gso_max_segments: Option<u32>,
 }
 
@@ -43,7 +44,7 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses it, as for all methods here.
+    /// Where the kernel refuses the request. This holds for all methods of this type.
     pub fn open() -> io::Result<Self> {
         Self::connect(NETLINK_ROUTE)
     }
@@ -78,7 +79,7 @@ impl Netlink {
         self.bring_up(index, link)
     }
 
-    /// Brings the link up with the settings that it has.
+    /// Brings the link up and leaves its settings as they are.
     ///
     /// # Errors
     ///
@@ -111,7 +112,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(moved), 0)
     }
 
-    /// Sets the queueing discipline `noqueue`, so that a sender sees at once what the device drops.
+    /// Sets the queueing discipline `noqueue`, so that a sender learns at once which packets the
+    /// device drops.
     ///
     /// # Errors
     ///
@@ -123,7 +125,7 @@ impl Netlink {
         self.put(RouteNetlinkMessage::NewQueueDiscipline(message))
     }
 
-    /// Gives the link an address, and the broadcast address of its network where one is given.
+    /// Gives the link an address, and a broadcast address if the caller passes one.
     ///
     /// # Errors
     ///
@@ -230,7 +232,8 @@ fn named(name: &str) -> LinkMessage {
     link
 }
 
-/// Appends the messages of a datagram to `answers`; `true` where it ends the kernel's answer.
+/// Appends the messages of a datagram to `answers`; `true` where the datagram ends the kernel's
+/// answer.
 fn read<M: NetlinkDeserializable>(mut datagram: &[u8], answers: &mut Vec<M>) -> io::Result<bool> {
     while !datagram.is_empty() {
         let message = NetlinkMessage::deserialize(datagram)

@@ -1,5 +1,6 @@
-//! The directory and the locks of Wakeai below `/run/wakeai`. They belong to the calling user alone, so that no other
-//! user can hold a lock, or write a lease that root would obey.
+//! The directory and the locks of Wakeai below `/run/wakeai`. They belong to the calling user
+//! alone. So no other user can hold a lock, or write a lease: a list of changes that root would
+//! undo.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -16,11 +17,13 @@ use nix::unistd::geteuid;
 
 use crate::remove::{kind, open_directory};
 
-/// The directory of Wakeai's state while the machine runs. Every user may enter it, because members of `api.group`
-/// reach the agents' sockets there.
+/// The directory of Wakeai's state while the machine runs. Every user may enter it, because the
+/// agents' sockets are there, and the configuration's `api.group` names the users who may connect
+/// to them.
 pub const STATE: &str = "/run/wakeai";
 
-/// The longest wait for a lock. Its holder may be undoing the changes of a large lab, which takes seconds.
+/// The longest wait for a lock. The process that holds it may be undoing the changes of a large
+/// lab, which takes seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two attempts to lock.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -28,7 +31,8 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// The directory or a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// The file belongs to another user, or others may write it, or it is of another kind.
+    /// The file belongs to another user, other users may write it, or it is not of the expected
+    /// kind.
     #[error(
         "{}: found {found}, expected {expected}; find out who made it, remove it, and repeat the command",
         path.display()
@@ -75,12 +79,12 @@ impl From<PrivateError> for io::Error {
     }
 }
 
-/// Takes the lock at `path`, and makes its file where there is none; dropping the returned value releases it.
-/// The directory must exist.
+/// Takes the lock at `path`, and makes the lock's file where there is none. Dropping the returned
+/// value releases the lock. The directory must exist.
 ///
 /// # Errors
 ///
-/// [`PrivateError`], also where another process holds it for 30 s.
+/// [`PrivateError`], also where another process holds the lock for 30 s.
 pub fn lock(path: &Path) -> Result<Flock<File>, PrivateError> {
     lock_within(path, PATIENCE)
 }
@@ -106,7 +110,8 @@ pub(crate) fn lock_within(path: &Path, patience: Duration) -> Result<Flock<File>
     }
 }
 
-/// Opens a lock that only this user can open. Every user could open the locks of the previous version.
+/// Opens a lock and takes other users' permissions on it away: every user could open the locks of
+/// the previous version of Wakeai.
 fn open_lock(path: &Path) -> Result<File, PrivateError> {
     let open = |create: bool| {
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC).bits();
@@ -134,8 +139,9 @@ fn open_lock(path: &Path) -> Result<File, PrivateError> {
     Ok(file)
 }
 
-/// Makes the directory where there is none. An existing directory that others may only read gets `mode`, which is
-/// 0700 or 0755. One that others may write is an error, because its contents may be theirs.
+/// Makes the directory where there is none. An existing directory that other users may read but not
+/// write gets `mode`, which is 0700 or 0755. A directory that other users may write is an error,
+/// because they may have made its contents.
 ///
 /// # Errors
 ///
@@ -165,7 +171,7 @@ pub fn private_directory(path: &Path, mode: u32) -> Result<(), PrivateError> {
 ///
 /// # Errors
 ///
-/// [`PrivateError`], where it is another user's or others may write it.
+/// [`PrivateError`], where the directory belongs to another user, or other users may write it.
 pub fn state_directory() -> Result<(), PrivateError> {
     private_directory(Path::new(STATE), 0o755)
 }
@@ -208,7 +214,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> PrivateError {
 
 fn strange(path: &Path, metadata: &Metadata, expected: String) -> PrivateError {
     if metadata.uid() == 0 && !geteuid().is_root() {
-        return failed(path)(Errno::EACCES.into()); // the file is root's, as it should be
+        return failed(path)(Errno::EACCES.into()); // the file is in order, but only root may use it
     }
     let found = format!(
         "{} of user {}, mode {:03o}",
@@ -228,8 +234,9 @@ fn holder(locked: &Metadata) -> Option<String> {
     Some(format!("process {pid} ({}) of user {user}", name.trim_end()))
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 708 00:1a:4242 0 EOF`. The line of a process that waits has `->` after the
-/// number.
+/// The pid in `/proc/locks` of the process that holds the lock. A line of that file is `1: FLOCK
+/// ADVISORY  WRITE 708 00:1a:4242 0 EOF`, with the pid as its fifth word. The line of a process
+/// that waits for a lock has `->` after the number.
 fn holder_pid(locks: &str, device: u64, inode: u64) -> Option<i32> {
     let file = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
     locks.lines().find_map(|line| {

@@ -1,9 +1,11 @@
-//! Capabilities (capabilities(7)), which are checked when a program starts. Once it runs, all but a few are dropped.
+//! Checks a program's capabilities (capabilities(7)) when it starts, and drops all but a few once
+//! it runs.
 //!
-//! The uid stays 0, without `CAP_DAC_OVERRIDE`: root owns the leases and sockets, so they can still
-//! be removed, and writing `/proc/sys/net` takes `CAP_NET_ADMIN` in the namespace alone. Steps that need
-//! more (entering other namespaces, mounting bpffs, looking for BPF programs by id) precede the
-//! drop, or are left to the next command's sweep.
+//! The uid stays 0, without `CAP_DAC_OVERRIDE`. Root owns the sockets and the leases (the records
+//! of changes), so the program can still remove them. Writing `/proc/sys/net` needs only
+//! `CAP_NET_ADMIN` in the network namespace. Other steps need more: entering other namespaces,
+//! mounting bpffs, looking for BPF programs by id. They come before the drop, or are left to the
+//! next command, which undoes what a dead process has left.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 pub use caps::Capability;
 
-/// The time in which threads that have been joined end.
+/// The longest wait for the end of threads that have been joined.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The privileges could not be checked or dropped.
@@ -65,7 +67,8 @@ pub fn effective_privileges() -> Result<HashSet<Capability>, PrivilegeError> {
 ///
 /// # Errors
 ///
-/// [`PrivilegeError::Missing`] with the names; `program` is its subject ("the agent").
+/// [`PrivilegeError::Missing`] with the names of the capabilities. `program` is the subject of its
+/// message, such as "the agent".
 pub fn require_privileges(
     program: &'static str,
     needed: &[Capability],
@@ -79,9 +82,10 @@ pub fn require_privileges(
     Err(PrivilegeError::Missing { program, needed: names(needed), missing: names(&missing) })
 }
 
-/// Drops all capabilities but `kept` permanently. They are also removed from the bounding set, where that is allowed,
-/// and `no_new_privs` prevents that an executed program gets one back. A capability of `kept` that the process does
-/// not have is not added. The process must have one thread; threads that start later inherit the sets.
+/// Drops all capabilities but `kept` permanently. They are also removed from the bounding set,
+/// where that is allowed. `no_new_privs` prevents that an executed program gets a capability back.
+/// A capability of `kept` that the process does not have is not added. The process must have one
+/// thread; threads that start later inherit its capabilities.
 ///
 /// # Errors
 ///
@@ -94,9 +98,10 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
             caps::drop(None, CapSet::Bounding, *capability).map_err(refused)?;
         }
     }
-    // The effective set comes first, because it must never exceed the permitted set (capset(2)). The ambient set
-    // shrinks with the inheritable one. Children keep the capabilities that a service has in both (nft needs them at
-    // the end).
+    // The effective set is cut before the permitted set, because it must never exceed that set
+    // (capset(2)). The ambient set shrinks with the inheritable set. Children inherit the
+    // capabilities that systemd has put into both sets; nft needs them when the packet rules are
+    // removed.
     for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         let held = caps::read(None, set).map_err(refused)?;
         let left: CapsHashSet = held.intersection(&kept).copied().collect();
@@ -120,8 +125,9 @@ fn wait_for_one_thread() -> Result<(), PrivilegeError> {
     }
 }
 
-/// Gives this process to `uid` and `gid`, in no other group, permanently. It keeps its capabilities, so
-/// [`drop_privileges`] is called after it. The process must have one thread.
+/// Gives this process to `uid` and `gid` permanently, and takes it out of all other groups. The
+/// process keeps its capabilities, so [`drop_privileges`] has to be called afterwards. The process
+/// must have one thread.
 ///
 /// # Errors
 ///

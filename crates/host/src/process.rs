@@ -36,7 +36,7 @@ impl ProcessId {
     ///
     /// # Errors
     ///
-    /// `NotFound` where there is none.
+    /// `NotFound` where no process has this pid.
     pub fn of(pid: u32) -> io::Result<Self> {
         let stat = std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat")))?;
         let start_time = start_time(&stat).ok_or_else(|| {
@@ -47,7 +47,8 @@ impl ProcessId {
         Ok(Self { pid, start_time })
     }
 
-    /// Whether this process still runs. A zombie does not run: it has released its resources.
+    /// Whether this process still runs. A zombie counts as ended, because it has released its
+    /// resources.
     pub fn is_alive(self) -> bool {
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)) else {
             return false;
@@ -55,14 +56,15 @@ impl ProcessId {
         start_time(&stat) == Some(self.start_time) && !matches!(state(&stat), Some('Z' | 'X'))
     }
 
-    /// Kills the process, and waits for its end; returns `false` where it had ended.
+    /// Kills the process, and waits for its end; returns `false` where it had ended before.
     ///
     /// # Errors
     ///
     /// Where the signal was refused.
     pub fn kill(self) -> io::Result<bool> {
         let was_there = self.signal(Signal::SIGKILL)?;
-        // The kernel may take a moment to free what a process holds, and longer where a device does not answer.
+        // The kernel frees a process's resources before the process ends. That may take a moment,
+        // and longer where a device does not answer.
         let give_up = Instant::now() + END_PATIENCE;
         while self.is_alive() && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(1));
@@ -70,9 +72,10 @@ impl ProcessId {
         Ok(was_there)
     }
 
-    /// Sends a signal to the process; returns `false` where it had ended. A pidfd is opened before the start
-    /// time is compared, so another process that gets the same pid meanwhile does not receive the signal
-    /// (`pidfd_open(2)`).
+    /// Sends a signal to the process; returns `false` where it had ended. The signal goes through a
+    /// pidfd, a file that stands for one process (`pidfd_open(2)`). The pidfd is opened before the
+    /// start time is compared, so another process that gets the same pid meanwhile does not receive
+    /// the signal.
     ///
     /// # Errors
     ///
@@ -81,7 +84,7 @@ impl ProcessId {
         self.signal_after(signal, || {})
     }
 
-    /// As [`Self::signal`]; `between` runs after the comparison and before the signal.
+    /// Does what [`Self::signal`] does; `between` runs after the comparison and before the signal.
     fn signal_after(self, signal: Signal, between: impl FnOnce()) -> io::Result<bool> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let pid = Pid::from_raw(self.pid).filter(|_| self.pid > 0).ok_or_else(invalid)?;
@@ -108,13 +111,14 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// The fields after the command name, which is in parentheses and may contain any character.
+/// The fields of `/proc/PID/stat` after the command name, which is in parentheses and may contain
+/// any character.
 fn fields(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     Some(stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace())
 }
 
 fn start_time(stat: &str) -> Option<u64> {
-    fields(stat)?.nth(19)?.parse().ok() // field 22; the first after the name is field 3
+    fields(stat)?.nth(19)?.parse().ok() // field 22 of the file; number 0 here is its field 3
 }
 
 fn state(stat: &str) -> Option<char> {
@@ -141,15 +145,15 @@ mod tests {
         assert!(!earlier.kill().unwrap(), "another process with our PID must not be killed");
     }
 
-    /// Starts a process with this pid, which waits until it is killed (clone(2), `set_tid`).
+    /// Starts a process that has this pid (clone(2), `set_tid`) and waits until it is killed.
     #[allow(unsafe_code, reason = "no crate at hand wraps clone3(2)")]
     fn start_with(pid: i32) {
         let mut arguments = [0_u64; 11];
         arguments[4] = Signal::SIGCHLD as u64; // exit_signal
         arguments[8] = std::ptr::from_ref(&pid) as u64; // set_tid
         arguments[9] = 1; // set_tid_size
-        // SAFETY: the arguments are as long as the kernel is told, and name no memory but `pid`. The child,
-        // a copy of this process with one thread, only calls pause(2).
+        // SAFETY: `size` is the length of the arguments, and the only memory that they point to is
+        // `pid`. The child is a copy of this process with one thread, and only calls pause(2).
         unsafe {
             let (number, size) = (nix::libc::SYS_clone3, size_of_val(&arguments));
             let made = nix::libc::syscall(number, arguments.as_ptr(), size);

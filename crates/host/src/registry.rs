@@ -1,4 +1,5 @@
-//! The lease files, and the lock on them.
+//! The lease files, in which each process records its changes on the host, and the lock on these
+//! files.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,19 +33,19 @@ pub enum Role {
     Lab,
     /// A command that applies an algorithm to connections.
     Use {
-        /// Its target in words, if only one command at a time may have this target.
+        /// The target in words, if only one command at a time may have it; otherwise `None`.
         exclusive: Option<String>,
     },
     /// Any other command.
     Command,
 }
 
-/// A process and its changes.
+/// The content of a lease: a process and its changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Holder {
     /// The process.
     pub process: ProcessId,
-    /// Distinguishes the leases of one process.
+    /// The number of the lease among those of the process.
     pub sequence: u32,
     /// Its role.
     pub role: Role,
@@ -53,11 +54,11 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// The content of a lease file.
+    /// Reads the content of a lease file.
     ///
     /// # Errors
     ///
-    /// Where it is not a lease of this version.
+    /// Where the content is not a lease of this version of Wakeai.
     pub fn parse(content: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(content)
     }
@@ -84,7 +85,8 @@ impl Registry {
         self.dir.is_dir()
     }
 
-    /// Takes the lock, which every reader and writer holds; dropping the returned value releases it.
+    /// Takes the lock that every reader and writer of leases holds. Dropping the returned value
+    /// releases it.
     pub(crate) fn lock(&self) -> io::Result<Flock<File>> {
         if self.dir.starts_with(private::STATE) {
             private::state_directory()?;
@@ -110,14 +112,15 @@ impl Registry {
         fs::remove_file(self.path(holder))
     }
 
-    /// Removes the unfinished files of processes that died while they wrote their leases. The caller has the
-    /// lock, so no other process is writing one.
+    /// Removes the unfinished files of processes that died while they wrote their leases. The
+    /// caller has the lock, so no process is writing a lease now.
     pub(crate) fn remove_unfinished(&self) -> io::Result<()> {
         self.files(UNFINISHED)?.into_iter().try_for_each(fs::remove_file)
     }
 
-    /// Every lease. A file that is not a lease is renamed, with a warning. The file of a living process stays,
-    /// because the process may be of another version ([`Self::unread`]).
+    /// Every lease that can be read. A file that cannot be read as a lease is renamed, with a
+    /// warning. It keeps its name where its process lives: another version of Wakeai may have
+    /// written it ([`Self::unread`]).
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
         for path in self.files(LEASE)? {
@@ -163,7 +166,7 @@ impl Registry {
     }
 }
 
-/// The process whose lease this is, by the file's name.
+/// The process whose lease this is. The file's name tells it.
 fn process_of(lease: &Path) -> Option<ProcessId> {
     let mut numbers = lease.file_stem()?.to_str()?.split('-');
     let (pid, start_time) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);

@@ -1,9 +1,11 @@
 //! Removal of the files that a process made.
 //!
-//! A path does not identify a file. So the lease records the path before the file is made, and its
-//! identity ([`FileId`]) afterwards. Only the file with that identity is removed, a directory with its
-//! contents. Where a process died before it could record the identity, at most a dead socket or an empty
-//! directory is removed. Everything else stays, and a message names it.
+//! A path does not identify a file, because another file may take its place. So the lease (the
+//! record of the process's changes) has the path before the file is made, and the file's identity
+//! ([`FileId`]) afterwards. Only the file with that identity is removed; a directory is removed
+//! with its contents. A process may have died before it could record the identity. Then only a dead
+//! socket (one at which no process listens) or an empty directory is removed. Everything else
+//! stays, and a message names it.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -21,15 +23,15 @@ use crate::change::{Change, FileId};
 /// The result of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// It is undone.
+    /// The change is undone.
     Done,
     /// There was nothing to undo.
     Nothing,
-    /// Something else may have taken its place, and stays, for this reason.
+    /// What was found may be somebody else's, and stays. The text is the reason.
     Kept(String),
 }
 
-/// The kind of file in a record.
+/// The kind of file that a lease records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Socket,
@@ -48,8 +50,8 @@ impl Kind {
     }
 }
 
-/// Removes the file at `path` if it is the one that was `made`. Without an identity (`None`) it removes
-/// only what cannot be the user's.
+/// Removes the file at `path` if its identity is `made`. Where no identity was recorded (`None`),
+/// it removes only what cannot be the user's.
 pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Result<Undone> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Undone::Nothing),
@@ -71,7 +73,8 @@ pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Resu
     }
 }
 
-/// Removes a dead socket, or an empty directory where the record is of a directory.
+/// Removes what a process may have made whose record has no identity: a dead socket, or an empty
+/// directory if the record is that of a directory.
 fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undone> {
     let kept = |why: &str| Ok(Undone::Kept(format!("found {}{why}", kind(found))));
     if what != Kind::Directory && found.file_type().is_socket() {
@@ -95,8 +98,8 @@ fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undo
     kept(", which no record identifies")
 }
 
-/// Removes a directory with its contents through a handle, so that a directory which takes its place
-/// meanwhile keeps its contents.
+/// Removes a directory with its contents. It does so through a handle, so that another directory
+/// which takes its place meanwhile keeps its contents.
 fn remove_directory(path: &Path, made: &FileId) -> io::Result<Undone> {
     let directory = open_directory(path)?;
     if FileId::of(&directory.metadata()?) != *made {
@@ -127,7 +130,7 @@ pub(crate) fn kind(metadata: &Metadata) -> &'static str {
 
 /// Whether no process listens at this socket.
 pub(crate) fn is_dead(path: &Path) -> io::Result<bool> {
-    // Non-blocking, because a listener may be too busy to accept.
+    // The socket does not block, because a listener may be too busy to accept.
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let client = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     match connect(client.as_raw_fd(), &UnixAddr::new(path)?) {

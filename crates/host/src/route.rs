@@ -20,9 +20,10 @@ use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 use crate::netlink::Netlink;
 
-/// The flags that a request may have. The other flags describe the route's present state.
+/// The flags of a route that may be written back. The other flags describe the route's present
+/// state.
 const FLAGS_KEPT: RouteFlags = RouteFlags::Pervasive.union(RouteFlags::Onlink);
-// <linux/rtnetlink.h>
+// Numbers of attributes, from <linux/rtnetlink.h>.
 const VIA: u16 = 18;
 const EXPIRES: u16 = 23;
 const NEXTHOP_ID: u16 = 30;
@@ -77,8 +78,8 @@ pub struct Route {
     message: Message,
 }
 
-/// A route as rtnetlink describes it. The values of attributes stay bytes: a route that is written
-/// back keeps the attributes that are not known here.
+/// A route as rtnetlink describes it. The values of attributes stay bytes, so that a route that is
+/// written back keeps the attributes that this code does not know.
 #[derive(Clone, Debug)]
 struct Message {
     kind: u16,
@@ -143,7 +144,7 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// Where there is none or more than one, or where it expires by itself.
+    /// Where there is no such route or more than one, or where the route expires by itself.
     pub fn find(
         destination: IpAddr,
         length: u8,
@@ -171,7 +172,7 @@ impl Route {
         }
     }
 
-    /// Its key.
+    /// The network and the settings that identify the route.
     pub fn key(&self) -> RouteKey {
         self.key
     }
@@ -194,14 +195,14 @@ impl Route {
         Ok(Guard(change))
     }
 
-    /// The algorithm that new connections over it use, where it names one.
+    /// The algorithm that new connections over the route use; `None` where the route names none.
     pub fn algorithm(&self) -> Option<String> {
         let metrics = attributes(self.attribute(RTA_METRICS)?);
         let name = metrics.into_iter().find(|metric| metric.kind == CONGESTION_CONTROL)?.value;
         Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
     }
 
-    /// Replaces the route by itself with another algorithm.
+    /// Replaces the route by the same route with another algorithm.
     fn write(&self, algorithm: Option<&str>) -> io::Result<()> {
         Netlink::open()?.change(self.with_algorithm(algorithm), NLM_F_REPLACE)
     }
@@ -212,7 +213,8 @@ impl Route {
         let has_object = self.attribute(NEXTHOP_ID).is_some();
         message.attributes.retain(|attribute| match attribute.kind {
             RTA_METRICS | RTA_CACHEINFO | EXPIRES => false,
-            // The kernel shows a nexthop object's contents beside its number, and refuses both together.
+            // The kernel reports a nexthop object's number and its contents, but takes only one of
+            // the two.
             RTA_OIF | RTA_GATEWAY | RTA_MULTIPATH | VIA => !has_object,
             _ => true,
         });
@@ -239,7 +241,7 @@ impl Route {
         self.attribute(wanted)?.first_chunk().copied().map(u32::from_ne_bytes)
     }
 
-    /// Whether it expires by itself: `rta_expires` of `struct rta_cacheinfo` is set.
+    /// Whether the route expires by itself: `rta_expires` of `struct rta_cacheinfo` is set.
     fn expires(&self) -> bool {
         let expires = self.attribute(RTA_CACHEINFO).and_then(|info| info.get(8..12));
         expires.is_some_and(|clock_ticks| clock_ticks != [0; 4])
@@ -270,7 +272,7 @@ fn family(address: IpAddr) -> AddressFamily {
 /// The unicast route of the main table in `message`, in the address family of `like`.
 fn read(message: Message, like: IpAddr) -> Option<Route> {
     let header = message.header.clone();
-    // A cloned route is a cached destination.
+    // A cloned route is an entry of the kernel's cache of destinations.
     let is_route = header.kind == RouteType::Unicast && !header.flags.contains(RouteFlags::Cloned);
     if !is_route || header.address_family != family(like) {
         return None;
@@ -334,6 +336,6 @@ mod tests {
         for length in 0..whole.len() {
             assert!(attributes(&whole[..length]).len() < 2);
         }
-        assert!(attributes(&[0; 8]).is_empty(), "a length below that of its own header");
+        assert!(attributes(&[0; 8]).is_empty(), "the length is below that of a header");
     }
 }

@@ -1,4 +1,4 @@
-//! Packet rules and policy routes of a network namespace, by `nft` and `ip`.
+//! Makes packet rules with `nft`, and policy routes with `ip`, in a network namespace.
 
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
@@ -55,8 +55,8 @@ impl RoutingError {
     }
 }
 
-/// Makes a table of nftables in the calling thread's network namespace: `rules` is a script of
-/// nft(8) that creates `table` of the family inet, whole or not at all.
+/// Makes a table of nftables in the calling thread's network namespace. `rules` is a script of
+/// nft(8) that creates `table` of the family inet. nft applies the script completely or not at all.
 ///
 /// # Errors
 ///
@@ -72,13 +72,14 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
     made
 }
 
-/// Delivers packets with `mark` locally, whatever their destination, in the calling thread's network
-/// namespace and every address family that it has.
+/// Makes a route that delivers packets with `mark` locally, whatever their destination. It does so
+/// in the calling thread's network namespace, for every address family that the namespace has.
 ///
 /// # Errors
 ///
-/// Where another process has made it ([`LeaseError::Held`]), the lease cannot be written or `ip` refuses;
-/// releasing the lease then removes the part that was made, and nothing of another process.
+/// Where another process has made the same route ([`LeaseError::Held`]), the lease cannot be
+/// written or `ip` refuses. Releasing the lease then removes the part that this process made, and
+/// nothing of another process.
 pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), RoutingError> {
     let netns = current()?;
     lease.record_alone(Change::LocalRoute { netns, mark, table })?;
@@ -91,12 +92,13 @@ pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), Routi
     Ok(())
 }
 
-/// Removes the table from the calling thread's namespace; returns `false` where it was not there.
+/// Removes the table from the calling thread's namespace; returns `false` where the table did not
+/// exist.
 pub(crate) fn remove_packet_rules(table: &str) -> Result<bool, RoutingError> {
     was_there(run("nft", &["delete", "table", "inet", table], ""))
 }
 
-/// Removes the route and the rule of [`add_local_route`]; returns `false` where neither was there.
+/// Removes the route and the rule of [`add_local_route`]; returns `false` where neither existed.
 pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingError> {
     let (mark, table) = (mark.to_string(), table.to_string());
     let mut any = false;
@@ -109,8 +111,8 @@ pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingE
     Ok(any)
 }
 
-/// Whether the calling thread's network namespace has IPv6, on its loopback at least: the kernel may be
-/// built without it, and an administrator may have disabled it.
+/// Whether the calling thread's network namespace has IPv6, at least on its loopback. The kernel
+/// may be built without IPv6, or an administrator may have disabled it.
 pub fn has_ipv6() -> bool {
     read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
 }
@@ -125,8 +127,8 @@ fn current() -> Result<NetnsId, RoutingError> {
     NetnsId::current().map_err(|error| LeaseError::Io(error).into())
 }
 
-/// Returns `false` where the error means that there was nothing to remove: ENOENT for rules and tables, ESRCH for
-/// routes.
+/// Returns `false` where the error means that there was nothing to remove. The kernel's error is
+/// ENOENT for rules and tables, and ESRCH for routes.
 fn was_there(removed: Result<(), RoutingError>) -> Result<bool, RoutingError> {
     match removed {
         Ok(()) => Ok(true),
@@ -155,7 +157,8 @@ fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), Rou
         .spawn()
         .map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input exits with an error message.
+        // An error here is not reported: a program that does not read its input exits with an error
+        // message.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;

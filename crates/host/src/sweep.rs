@@ -1,4 +1,5 @@
-//! Undoes the changes of a process when its lease is released, and those of dead processes in a sweep.
+//! Undoes the changes of processes on the host. A process records its changes in its lease, and
+//! undoes them when it releases the lease. A sweep undoes the changes of processes that died.
 
 use std::fmt;
 use std::io;
@@ -10,8 +11,9 @@ use crate::registry::{Holder, Registry};
 use crate::remove::Undone;
 use crate::undo::{Stage, stage, undo};
 
-/// Removes the registrations and pins that the `kernel` crate shares between processes; `true` where
-/// there were any. It is called only when no live process holds [`Change::KernelParts`].
+/// Removes the kernel's parts: the registrations of algorithms and the pinned BPF maps that all
+/// processes share. Returns `true` where there were any. It is called only when no live process
+/// holds [`Change::KernelParts`].
 pub type KernelUnload<'a> = &'a dyn Fn() -> Result<bool, Box<dyn std::error::Error>>;
 
 /// The parts of undoing that need the `kernel` crate, which this crate does not depend on. Both
@@ -32,10 +34,11 @@ pub trait KernelUndo {
     fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
 }
 
-/// A change of a dead process that was undone.
+/// A change that a sweep has undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// The process that made the change; `None` for the kernel's parts without a lease.
+    /// The process that made the change; `None` for the kernel's parts, which belong to no single
+    /// process.
     pub process: Option<ProcessId>,
     /// The change.
     pub change: Change,
@@ -56,7 +59,7 @@ pub enum SweepError {
     /// The leases could not be read.
     #[error("cannot read the records of changes in /run/wakeai/leases: {0}")]
     Registry(#[from] io::Error),
-    /// The change and its lease stay for the next sweep.
+    /// A change could not be undone. It stays in the lease for the next sweep.
     #[error("cannot undo {change}: {reason}; the next wakeai command tries again")]
     Undo {
         /// The change.
@@ -64,7 +67,8 @@ pub enum SweepError {
         /// The reason.
         reason: String,
     },
-    /// Something else has taken the place of what the process made. It stays, and the record is removed.
+    /// Something else has taken the place of what the process made. It stays, and the change is no
+    /// longer recorded.
     #[error("left alone: {change}: {reason}")]
     Kept {
         /// The change.
@@ -75,7 +79,8 @@ pub enum SweepError {
 }
 
 impl Guard {
-    /// Restores the previous setting, unless it was changed again since, and removes the record from the lease.
+    /// Restores the previous setting, and removes the change from the lease. A setting that was
+    /// changed again since stays.
     ///
     /// # Errors
     ///
@@ -87,9 +92,9 @@ impl Guard {
 }
 
 impl Lease {
-    /// Undoes every change that is still recorded, the newest first, and ends the lease. The kernel's
-    /// parts are unloaded with the last live lease that holds them. Returns the changes that could not
-    /// be undone, with the reasons; the next [`crate::sweep`] tries them again.
+    /// Undoes every change that is still recorded, the newest first, and ends the lease. The last
+    /// live process that holds the kernel's parts unloads them. Returns the changes that could not
+    /// be undone, with the reasons; the next [`crate::sweep`] tries to undo them again.
     pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
         let (registry, mut holder) = self.into_parts();
         let mut failed = Vec::new();
@@ -121,7 +126,7 @@ impl Lease {
     }
 }
 
-/// Undoes the holder's changes, the newest first; returns those that could not be undone.
+/// Undoes the changes of one lease, the newest first; returns those that could not be undone.
 fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     let mut failed = Vec::new();
     for change in holder.changes.iter().rev() {
@@ -134,8 +139,8 @@ fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     failed
 }
 
-/// Whether a live process may hold the kernel's parts. That is also assumed where the lease of a live process cannot be
-/// read, and where the leases cannot be listed.
+/// Whether a live process holds the kernel's parts. It is also `true` where that is not known,
+/// because the lease of a live process cannot be read or the leases cannot be listed.
 fn kernel_parts_held(registry: &Registry) -> bool {
     let held = || -> io::Result<bool> {
         let mut holders = registry.holders()?.into_iter();
@@ -163,11 +168,13 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
     Ok(registry.holders()?.into_iter().filter(|holder| holder.process.is_alive()).collect())
 }
 
-/// Undoes the changes of dead processes, and returns them. Needs root; every command calls it first.
+/// Undoes the changes of dead processes, and returns what was undone, with the errors. Every
+/// command calls it first. It needs root.
 ///
 /// # Errors
 ///
-/// They are returned beside the changes that were undone. A change that cannot be undone does not end the sweep.
+/// The errors are the second part of the result. A change that cannot be undone does not end the
+/// sweep.
 pub fn sweep(kernel: &dyn KernelUndo) -> (Vec<Removed>, Vec<SweepError>) {
     sweep_in(&Registry::system(), kernel)
 }
@@ -188,7 +195,7 @@ struct Sweep<'a> {
     kernel: &'a dyn KernelUndo,
     removed: Vec<Removed>,
     errors: Vec<SweepError>,
-    /// The leases of earlier rounds, which are not undone again.
+    /// The leases of earlier rounds. They are not undone again.
     seen: Vec<(ProcessId, u32)>,
     /// Whether this round has killed a process.
     killed: bool,
@@ -198,7 +205,8 @@ impl Sweep<'_> {
     fn run(&mut self, registry: &Registry) -> io::Result<()> {
         let _lock = registry.lock()?;
         registry.remove_unfinished()?;
-        // A killed process, such as an agent of a dead lab, leaves a lease of its own, which the next round undoes.
+        // Undoing a lease may kill a process, such as an agent of a dead lab. That process leaves a
+        // lease of its own, which the next round undoes.
         loop {
             self.killed = false;
             self.round(registry)?;

@@ -13,7 +13,7 @@ pub enum SysctlError {
     /// The kernel refused, or has no such sysctl.
     #[error("sysctl {name}: {source}")]
     Io {
-        /// Its name in dotted form, such as `net.ipv4.tcp_congestion_control`.
+        /// The name in dotted form, such as `net.ipv4.tcp_congestion_control`.
         name: String,
         /// The kernel's error.
         source: io::Error,
@@ -27,7 +27,7 @@ pub enum SysctlError {
 ///
 /// # Errors
 ///
-/// Where the kernel does not have it.
+/// Where the kernel has no such sysctl.
 pub fn read_sysctl(name: &str) -> io::Result<String> {
     Ok(std::fs::read_to_string(path(name))?.trim().to_owned())
 }

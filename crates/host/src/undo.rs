@@ -10,14 +10,16 @@ use crate::{route, routing, sysctl};
 /// The order in which the changes of dead processes are undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Sysctls and routes that give new connections an algorithm.
+    /// Sysctls, and routes that give new connections an algorithm.
     Defaults,
-    /// Connections over a route. They come before those of the whole namespace, which include them.
+    /// Connections over a route. They come before the connections of the whole namespace, because
+    /// these include them.
     RouteConnections,
-    /// All other connections. They may use an algorithm that is unloaded after this stage.
+    /// All other connections. They come before the algorithms are unloaded, because they may still
+    /// use one.
     Connections,
-    /// Everything else, namespaces included. Connections in a namespace whose name is removed cannot be moved off
-    /// an algorithm any more, and would keep it loaded.
+    /// Everything else, namespaces included. Namespaces come last: once the name of a namespace is
+    /// removed, its connections cannot be moved to another algorithm, and would keep theirs loaded.
     Rest,
 }
 
@@ -34,8 +36,9 @@ pub(crate) fn stage(change: &Change) -> Stage {
     }
 }
 
-/// Undoes the change. Connections need a [`crate::KernelUndo`]. The kernel's parts are unloaded by the
-/// callers, because other processes may use them.
+/// Undoes the change. It moves no connections, which needs a [`crate::KernelUndo`]. It does not
+/// unload the kernel's parts (registrations and pins that all processes share) either: the callers
+/// do, once no process uses them.
 pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     let was_there = match change {
         Change::Socket { path, made } => return remove(path, Kind::Socket, made.as_ref()),
@@ -64,9 +67,9 @@ pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     was_there.map(|was_there| if was_there { Undone::Done } else { Undone::Nothing })
 }
 
-/// Runs `undo` in a namespace; nothing is left to undo where the namespace is gone. The calling
-/// thread's own namespace is not entered, because setns(2) needs a privilege that the process may have
-/// dropped.
+/// Runs `undo` in a namespace. Where the namespace does not exist any more, nothing is left to
+/// undo. In the calling thread's own namespace it runs `undo` directly, because setns(2) needs a
+/// privilege that the process may have dropped.
 fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
     if NetnsId::current().is_ok_and(|here| here == netns) {
         return undo();

@@ -8,8 +8,8 @@ use wakeai_host::{Change, Lease, Namespace, NetnsId, ProcessId, Role, read_sysct
 
 const FIN_TIMEOUT: &str = "net.ipv4.tcp_fin_timeout"; // 60 in a new namespace
 
-/// Whether this process is root's. Otherwise it prints that the test is skipped; under `WAKEAI_REQUIRE_KERNEL=1` it
-/// fails.
+/// Whether this process runs as root. If it does not, this prints that the test is skipped, or
+/// fails under `WAKEAI_REQUIRE_KERNEL=1`.
 fn is_root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {

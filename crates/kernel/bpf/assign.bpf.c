@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Moves connections to an algorithm, records their previous one, and moves them back to it. Iterators
- * reach existing connections; the socket operations of a cgroup reach its new ones. A new connection
- * that has the algorithm by default is not moved; it gets a target rate only.
+ * Moves connections to an algorithm, records their previous algorithm, and moves them back to it.
+ * Iterators reach existing connections; the socket operations of a cgroup reach its new
+ * connections. A new connection that has the algorithm by default is not moved, and gets only a
+ * target rate.
  */
 #include "program.h"
 
-/* The assignment. User space also writes it while the programs run. */
+/* The assignment: the algorithm, and the connections that are to use it. User space also writes it
+ * while the programs run. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -78,7 +80,7 @@ static __always_inline bool goes_there(struct tcp_sock *tp, const struct assignm
 	return !asked->to_port || asked->to_port == socket.remote_port;
 }
 
-/* Whether the socket has the algorithm by default or by its route, not by its own choice. */
+/* Whether the socket has the algorithm by default or by its route, and has not chosen it itself. */
 static __always_inline bool has_by_default(struct tcp_sock *tp, const struct assignment *asked)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
@@ -94,14 +96,14 @@ static __always_inline void aim(u64 cookie, const struct assignment *asked)
 {
 	u64 rate = asked->rate;
 
-	/* Without a target, a target that another process has set stays. */
+	/* If the assignment has no target, a target that another process has set stays. */
 	if (rate)
 		bpf_map_update_elem(&socket_targets, &cookie, &rate, 0);
 }
 
 /*
- * The socket's options are set through `handle`, and its storage is found through `sk`. In a program
- * for socket operations these are different objects.
+ * Moves a socket. Its options are set through `handle`, and its storage is found through `sk`. In a
+ * program for socket operations these are different objects.
  */
 static __always_inline long take(void *handle, void *sk, u64 cookie, struct assignment *asked)
 {
@@ -116,7 +118,7 @@ static __always_inline long take(void *handle, void *sk, u64 cookie, struct assi
 	moved = bpf_sk_storage_get(&moved_sockets, sk, (void *)0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!moved)
 		return -1;
-	/* The algorithm of a socket before the first of several moves is the one to restore. */
+	/* After several moves, the algorithm before the first move is restored. */
 	is_first = !moved->owner;
 	if (is_first)
 		__builtin_memcpy(moved->before, name, sizeof(name));
@@ -208,7 +210,7 @@ int aim_existing(struct bpf_iter__tcp *ctx)
 	return count(0);
 }
 
-/* Moves the socket to `before`, or to `otherwise` where the kernel no longer has that. */
+/* Moves the socket to `before`, or to `otherwise` where the kernel no longer has `before`. */
 static __always_inline long put(struct tcp_sock *tp, char *before, char *otherwise)
 {
 	return bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, before, TCP_CA_NAME_MAX) &&
@@ -232,7 +234,7 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 		return 0;
 	__builtin_memcpy(before, moved->before, sizeof(before));
 	__builtin_memcpy(otherwise, asked->otherwise, sizeof(otherwise));
-	/* A socket that was moved to a third algorithm later stays on that. */
+	/* A socket that was later moved to a third algorithm keeps it. */
 	if (!bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)) &&
 	    same_name(name, asked->algorithm) && !same_name(name, before))
 		error = put(tp, before, otherwise);
@@ -243,9 +245,10 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * Moves the connections that have the algorithm by default, unless it still is the default, which means
- * that another process has set it. Listening sockets are moved only where the algorithm is unloaded:
- * the connections that they accept get the default, except where the algorithm of the listener was set.
+ * Moves back the connections that have the algorithm by default. It moves none if the algorithm
+ * still is the default, because then another process has set it. Listening sockets are moved only
+ * where the algorithm is unloaded. Elsewhere the connections that they accept get the default
+ * anyway, except where the algorithm of the listener was set.
  */
 SEC("iter/tcp")
 int give_back_defaults(struct bpf_iter__tcp *ctx)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An algorithm's .bpf.c includes this before the shared source. It has the kernel's types, the maps of
- * the bounds, which all algorithms share, the knobs, and the part of the shim that needs a knob.
+ * An algorithm's .bpf.c includes this before the source that kernel and simulator share. It has the
+ * kernel's types, the maps of the bounds, which all algorithms share, and the knobs: the parameters
+ * that are set when a program is loaded. It also has those functions of shim.h that need a knob.
  */
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
@@ -18,7 +19,7 @@ struct {
 	__type(value, struct bounds_value);
 } socket_bounds SEC(".maps");
 
-/* Bounds of the other sockets that are routed over an interface. */
+/* Bounds of all other sockets, by the interface over which they are routed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -36,7 +37,7 @@ struct {
 	__type(value, u64);
 } heartbeats SEC(".maps");
 
-/* 1 once the algorithms are unloaded. */
+/* 1 once user space unloads the algorithms. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -45,7 +46,7 @@ struct {
 } wakeai_retired SEC(".maps");
 
 #ifndef RTT_REF_MS
-#define RTT_REF_MS 0 /* off in all algorithms but wakeai_rtt */
+#define RTT_REF_MS 0 /* the reference RTT; only wakeai_rtt has one */
 #endif
 
 const volatile struct wakeai_knobs knobs = {
@@ -64,13 +65,13 @@ static __always_inline const volatile struct wakeai_knobs *knobs_of(struct sock 
 	return &knobs;
 }
 
-/* Time of the last segment with data, in jiffies. */
+/* The time at which the last segment with data was sent, in jiffies. */
 static __always_inline u32 last_sent(struct sock *sk)
 {
 	return tcp_sk(sk)->lsndtime;
 }
 
-/* Time since the last segment with data, in us. */
+/* The time since the last segment with data was sent, in us. */
 static __always_inline u64 idle_us(struct sock *sk)
 {
 	s32 ticks = (u32)bpf_jiffies64() - tcp_sk(sk)->lsndtime;
@@ -85,8 +86,8 @@ static __always_inline u32 rto_us(struct sock *sk)
 }
 
 /*
- * The bounds of a socket. None apply, not even the socket's own, without a fresh heartbeat for the
- * interface over which the socket is routed.
+ * The bounds of a socket. They apply only while the agent of the interface over which the socket is
+ * routed writes heartbeats.
  */
 static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 {
@@ -103,7 +104,7 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 
 	if (!heartbeat_ns)
 		return none;
-	/* A heartbeat from the future does not count, because it would stay fresh until its time. */
+	/* A heartbeat from the future does not count, because it would be valid for too long. */
 	if ((s64)(now - *heartbeat_ns) > allowed || (s64)(*heartbeat_ns - now) > allowed)
 		return none;
 	cookie = sk->__sk_common.skc_cookie.counter;

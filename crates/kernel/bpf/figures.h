@@ -7,8 +7,8 @@
 #include "../../algorithms/c/cubic_state.h"
 
 /*
- * The interface through which the socket sends. The cached route may be missing for a moment,
- * because it is dropped when routes change. Then this is the interface of the last received packet.
+ * The interface through which the socket sends, by its cached route. When routes change, the cached
+ * route is missing for a moment. Then this is the interface of the last received packet.
  */
 static __always_inline u32 ifindex_of(struct sock *sk)
 {
@@ -29,8 +29,8 @@ static __always_inline void copy_address(u8 *to, const __be32 *v6, __be32 v4, bo
 }
 
 /*
- * The local port. A socket that closes has released its port number (skc_num is 0) by the time of the
- * event. inet_sport, the port in its segments, stays.
+ * The local port. When the event of a close comes, the socket has already released its port number
+ * (skc_num is 0). Then the port is inet_sport, the port in its segments.
  */
 static __always_inline u16 local_port_of(struct tcp_sock *tp)
 {
@@ -84,7 +84,7 @@ static __always_inline bool has_name(const struct tcp_congestion_ops *ops, algor
 	return words[0] == asked.words[0] && words[1] == asked.words[1];
 }
 
-/* K of wakeai_cubic and wakeai_rtt. Under any other algorithm the private area has another layout. */
+/* K of CUBIC's window curve, in wakeai_cubic and wakeai_rtt. Other algorithms have no K. */
 static __always_inline u32 k_q10_of(struct inet_connection_sock *icsk)
 {
 	const struct tcp_congestion_ops *ops = icsk->icsk_ca_ops;
@@ -103,7 +103,7 @@ static __always_inline void read_figures(struct figures_value *to, struct tcp_so
 	to->pacing_rate = sk->sk_pacing_rate;
 	to->cwnd = tp->snd_cwnd;
 	to->ssthresh = tp->snd_ssthresh;
-	to->srtt_us = tp->srtt_us >> 3; /* kept times 8 */
+	to->srtt_us = tp->srtt_us >> 3; /* the kernel keeps 8 times the value */
 	to->latest_rtt_us = tp->rack.rtt_us;
 	to->min_rtt_us = tp->rtt_min.s[0].v;
 	to->packets_out = tp->packets_out;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An algorithm's .bpf.c includes this after the shared source. It defines the hooks as a struct_ops.
- * Before, the .bpf.c defines
+ * An algorithm's .bpf.c includes this after the source that kernel and simulator share. It defines
+ * the algorithm's hooks as a struct_ops. Before the include, the .bpf.c defines
  *   ALGORITHM  so that the algorithm is registered as wakeai_ALGORITHM;
- *   SOURCE     the prefix of the shared source's functions, where that is not ALGORITHM;
- *   PLAIN      the name of the kernel's own algorithm that replaces ours when it is unloaded;
- *   FORGET     a statement that deletes further state of the socket `cookie`, where there is any.
+ *   SOURCE     the prefix of the shared source's functions, if it is not ALGORITHM;
+ *   PLAIN      the name of the kernel's algorithm that replaces ours when ours is unloaded;
+ *   FORGET     a statement that deletes further state of the socket `cookie`, if there is any.
  */
 #ifndef WAKEAI_HOOKS_H
 #define WAKEAI_HOOKS_H
@@ -24,10 +24,11 @@
 #define OURS JOIN(wakeai, ALGORITHM)
 
 /*
- * User space moves the connections that it can see to another algorithm. It cannot see connections that
- * were closed with data in flight, in a namespace that has neither a name nor a process any more. They
- * change the algorithm themselves, at their next ACK or timeout. After this has returned true, the
- * private area belongs to the new algorithm.
+ * Whether the connection has just changed to another algorithm, because ours is being unloaded.
+ * User space moves the connections that it can see. It cannot see connections that were closed with
+ * data in flight, in a namespace that has neither a name nor a process any more. Such connections
+ * change here, at their next ACK or timeout. After this has returned true, the private area belongs
+ * to the new algorithm.
  */
 static __always_inline bool left_for_good(struct sock *sk)
 {
@@ -76,8 +77,9 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 }
 
 /*
- * The kernel calls this hook for the smallest size of a burst, and then reads the window. No other hook
- * is called before the first segments after an idle time: CA_EVENT_TX_START comes with the first segment.
+ * The kernel calls this hook to get the smallest size of a burst, and reads the window afterwards.
+ * So the hook can still set the window for the first segments after an idle time. CA_EVENT_TX_START
+ * would be too late, because it comes with the first segment.
  */
 SEC("struct_ops")
 u32 BPF_PROG(min_tso_segs, struct sock *sk)
@@ -101,7 +103,7 @@ void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rat
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-/* cong_control before Linux 6.10. User space creates the one map below that fits the kernel. */
+/* cong_control before Linux 6.10. User space creates that one of the maps below that fits the kernel. */
 SEC("struct_ops")
 void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 {
@@ -109,7 +111,7 @@ void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-/* Without TCP_CONG_NON_RESTRICTED only the initial namespace may make the algorithm its default. */
+/* TCP_CONG_NON_RESTRICTED lets every namespace make the algorithm its default. */
 #define HOOKS                                 \
 	.cwnd_event = (void *)cwnd_event,     \
 	.init = (void *)init,                 \

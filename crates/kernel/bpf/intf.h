@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The structs that BPF programs and user space exchange. `src/raw.rs` mirrors them. Its build compares
- * every offset with that of the compiled object.
+ * The structs that BPF programs and user space exchange. `src/raw.rs` has the same structs in Rust.
+ * The build compares every offset there with the offset in the compiled object.
  */
 #ifndef WAKEAI_INTF_H
 #define WAKEAI_INTF_H
@@ -21,7 +21,7 @@ struct bounds_value {
 	u64 small_queue; /* bytes of packets */
 };
 
-/* Addresses are IPv6 addresses; those of IPv4 are mapped into IPv6 (RFC 4291 section 2.5.5.2). */
+/* A socket. IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2). */
 struct socket_value {
 	u64 cookie;
 	u64 netns_cookie;
@@ -36,7 +36,7 @@ struct socket_value {
 
 struct figures_value {
 	u64 pacing_rate; /* bytes per second; ~0: none */
-	u32 cwnd;        /* segments, as all counts below */
+	u32 cwnd;        /* in segments, like all counts below */
 	u32 ssthresh;
 	u32 srtt_us;
 	u32 latest_rtt_us;
@@ -53,7 +53,7 @@ struct figures_value {
 	u8 ca_state;
 	u8 app_limited;
 	u16 zero;
-	u32 k_q10; /* 1/1024 s; ~0: none known */
+	u32 k_q10; /* K of CUBIC's curve, in 1/1024 s; ~0: none known */
 };
 
 enum record_kind {
@@ -64,7 +64,7 @@ enum record_kind {
 	RECORD_RETRANSMIT,
 };
 
-/* RECORD_STATE's detail: the states before and after, and the cause of CWR. */
+/* The detail of RECORD_STATE: the congestion states before and after, and the cause of CWR. */
 enum state_detail {
 	STATE_FROM_SHIFT = 0,
 	STATE_TO_SHIFT = 8,
@@ -93,7 +93,7 @@ struct snapshot_request {
 	u32 ifindex;      /* 0: any */
 	u32 idle_jiffies; /* a connection that has sent nothing for longer is idle */
 	u32 idle_most;    /* the largest number of idle connections that are written */
-	u32 marks;        /* whether the connections that are written are marked for `snapshot_marked` */
+	u32 marks;        /* 1: `snapshot_marked` will read the connections that are written */
 	u32 idle;         /* result: the number of idle connections, written or not */
 };
 
@@ -109,7 +109,7 @@ struct move_request {
 	u32 failed;
 };
 
-/* The assignment of assign.bpf.c. A condition that is zero does not apply. */
+/* The assignment of assign.bpf.c. A condition whose value is zero is not checked. */
 struct assignment {
 	u64 netns_cookie;
 	u64 cookie;
@@ -118,7 +118,7 @@ struct assignment {
 	u32 to_mask[4]; /* the bits of `to` that are compared */
 	u32 owner;      /* the process that moves the connections */
 	u16 to_port;
-	u8 by_default; /* 1: connections with the algorithm by default; 0: those that the owner moved */
+	u8 by_default; /* 1: connections with the algorithm by default; 0: those that `owner` moved */
 	u8 listeners; /* 1: listening sockets are moved back, too */
 	char algorithm[TCP_CA_NAME_MAX];
 	char otherwise[TCP_CA_NAME_MAX]; /* for connections whose previous algorithm is gone */
@@ -135,17 +135,17 @@ struct moved_value {
 	char before[TCP_CA_NAME_MAX];
 };
 
-/* What the monitor watches. A condition that is zero does not apply. */
+/* The connections that the monitor watches. A condition whose value is zero is not checked. */
 struct watch_config {
 	u64 sample_interval_ns; /* 0: every ACK */
 	u8 address[16];
 	u16 port;
 	u8 by_address;
-	u8 by_namespace; /* look into the map `watched_namespaces` */
+	u8 by_namespace; /* 1: the namespace must be in the map `watched_namespaces` */
 	u32 zero;
 };
 
-/* Keys of `watched_namespaces` are cookies, or inodes with this bit. */
+/* A key of `watched_namespaces` is a namespace's cookie, or its inode with this bit set. */
 #define NAMESPACE_BY_INODE (1ull << 63)
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel types that our programs use, with only the members that they use. libbpf takes the real
- * offsets from the running kernel's BTF when it loads the programs (CO-RE). So this replaces a vmlinux.h
- * of 100,000 lines, and fits every kernel.
+ * The kernel types that our programs use, with only the members that they use. When libbpf loads
+ * the programs, it takes the real offsets from the running kernel's type information (BTF). So this
+ * file replaces a vmlinux.h of 100,000 lines, and fits every kernel.
  */
 #ifndef WAKEAI_KERNEL_TYPES_H
 #define WAKEAI_KERNEL_TYPES_H
@@ -27,7 +27,7 @@ typedef __s64 s64;
 typedef _Bool bool;
 enum { false, true };
 
-/* <linux/bpf.h>: the parts of it that are not in BTF as we need them. */
+/* The parts of <linux/bpf.h> that BTF does not have in the form that our programs need. */
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,

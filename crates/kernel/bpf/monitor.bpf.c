@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The monitor: TCP's tracepoints write records into one ring buffer, without a wake-up. */
+/* The monitor: at TCP's tracepoints these programs write records into one ring buffer. */
 #include "program.h"
 
 const volatile struct watch_config watch;
@@ -7,11 +7,14 @@ const volatile struct watch_config watch;
 /* The number of records that were dropped because `records` was full. */
 u64 lost_records;
 
-/* These put the layouts of structs that no map holds into BTF, for the comparison with `src/raw.rs`. */
+/*
+ * The build compares the layouts of structs in BTF with `src/raw.rs`. No map holds these two
+ * structs, so only these variables put them into BTF.
+ */
 struct record_value *record_layout;
 struct snapshot_value *snapshot_layout;
 
-/* User space polls, because a wake-up per record costs ten times as much as the record. */
+/* User space polls, and records cause no wake-up, which would cost ten times as much as a record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
@@ -31,7 +34,7 @@ struct last_seen {
 	u32 zero;
 };
 
-/* State of the last ACK per socket; the kernel removes it with the socket. */
+/* For each socket the state at its last ACK. The kernel removes it with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -91,7 +94,7 @@ static __always_inline void report(struct tcp_sock *tp, u32 kind, u32 detail)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Whether a sample is due. Records the state that on_state_change needs. */
+/* Whether a sample is due. It also records the state that on_state_change needs. */
 static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 {
 	struct last_seen *seen =
@@ -99,7 +102,7 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 	u64 now;
 
 	if (!seen)
-		return true; /* no memory for the state: too many samples are better than none */
+		return true; /* without memory for the state every ACK gets a sample */
 	seen->probing_tail = tp->tlp_high_seq != 0;
 	if (!watch.sample_interval_ns)
 		return true;
@@ -110,14 +113,14 @@ static __always_inline bool sample_is_due(struct sock *sk, struct tcp_sock *tp)
 	return true;
 }
 
-/* Called before TCP handles a segment that has arrived. Where data is in flight, it is an ACK. */
+/* Called before TCP handles an arrived segment. If data is in flight, the segment is an ACK. */
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp;
 
 	if (!sk->sk_wmem_queued)
-		return 0; /* mostly a receiver, whose cost must be small */
+		return 0; /* most sockets without data are receivers; this keeps their cost small */
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !tp->packets_out || !is_watched(tp))
 		return 0;
@@ -127,8 +130,9 @@ int BPF_PROG(on_segment, struct sock *sk, struct sk_buff *skb)
 }
 
 /*
- * The kernel also passes through CWR when a tail loss probe has repaired a loss, which is no overflow. It
- * resets tlp_high_seq just before, so the value at the last ACK is used.
+ * Whether the state CWR comes from a tail loss probe that has repaired a loss, and not from an
+ * overflow of the host's queue. The kernel resets tlp_high_seq just before, so the value at the
+ * last ACK is used.
  */
 static __always_inline bool is_tail_loss_probe(struct sock *sk, struct tcp_sock *tp)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The functions that the algorithms' shared source calls, for the kernel. */
+/*
+ * The kernel's version of the functions that the algorithms' source calls. The simulator, which
+ * shares that source, has a version of its own.
+ */
 #ifndef WAKEAI_SHIM_H
 #define WAKEAI_SHIM_H
 
@@ -22,7 +25,7 @@ static __always_inline u8 ca_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
-/* Whether the window limits the sender (RFC 7661; Linux's test). */
+/* Whether the congestion window limits the sender (RFC 7661). The test is Linux's. */
 static __always_inline u8 cwnd_limited(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -32,7 +35,7 @@ static __always_inline u8 cwnd_limited(struct sock *sk)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Whether pacing has set the next departure, and its time stamp, to a future time. */
+/* Whether pacing has scheduled the next segment, and its time stamp, for a future time. */
 static __always_inline u8 departure_ahead(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -40,20 +43,25 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
-/* The driver sets this shift. mac80211 lets more data wait, so that aggregates fill. */
+/*
+ * The amount of data that may wait in the host's queue, as a shift of the pacing rate. The driver
+ * sets it. mac80211 lets more data wait than other drivers, so that aggregates fill.
+ */
 static __always_inline u32 small_queue_shift(struct sock *sk)
 {
 	return sk->sk_pacing_shift & 31;
 }
 
 /*
- * The bytes that a packet counts for in the host's queue in addition to its payload. The kernel counts
- * the packet's memory (truesize); the figures are those of x86-64 and arm64. They depend on the device:
+ * The bytes that a packet counts for in the host's queue in addition to its payload. The kernel
+ * counts the memory that the packet takes (truesize). The figures here are those of x86-64 and
+ * arm64. They depend on the device:
  *   - A device with scatter-gather gets packets that share the burst's data. Each takes 832 bytes more than
  *     its payload in Linux 6.18, 960 in Debian's 6.12 and 1280 in 6.1. The smallest of these is used, so
  *     that no kernel lets more packets wait than requested.
- *   - A device without scatter-gather, such as those of mac80211 that compute no checksums, gets copies,
- *     whose memory comes in powers of two: a payload above 1400 bytes takes 4096 bytes and 256.
+ *   - A device without scatter-gather gets copies. Devices of mac80211 that compute no checksums are
+ *     of this kind. The memory of a copy comes in powers of two, so a payload above 1400 bytes takes
+ *     4096 bytes, and 256 more for the packet's description.
  *   - A device that segments bursts itself gets whole bursts, whose overhead is negligible.
  */
 enum { BESIDE_SHARED_PAYLOAD = 832, BESIDE_COPIED_PAYLOAD = 4096 + 256 - 1448, LARGEST_IN_2048 = 1400 };
@@ -71,20 +79,23 @@ static __always_inline u32 queued_beside_payload(struct sock *sk)
 	return BESIDE_COPIED_PAYLOAD;
 }
 
-/* A sysctl of the socket's namespace. Their sizes differ from kernel to kernel. */
+/* Reads a sysctl of the socket's namespace, whose size differs from kernel to kernel. */
 #define ipv4_sysctl(sk, name)                                                    \
 	({                                                                       \
 		struct netns_ipv4 *ipv4 = &(sk)->__sk_common.skc_net.net->ipv4;  \
 		BPF_CORE_READ_BITFIELD(ipv4, name);                              \
 	})
 
-/* Whether the path reorders by more than the duplicate ACK threshold (Linux's test). */
+/* Whether the path reorders by more than the duplicate ACK threshold. The test is Linux's. */
 static __always_inline u8 path_reorders(struct sock *sk)
 {
 	return tcp_sk(sk)->reordering > (u32)ipv4_sysctl(sk, sysctl_tcp_reordering);
 }
 
-/* RFC 6928's initial window; 0 where the administrator has switched the restart after idle time off. */
+/*
+ * The window for the restart after an idle time: the initial window of RFC 6928. It is 0 where the
+ * administrator has switched this restart off.
+ */
 static __always_inline u32 restart_window(struct sock *sk)
 {
 	return ipv4_sysctl(sk, sysctl_tcp_slow_start_after_idle) ? 10 : 0;

@@ -5,8 +5,8 @@
 struct snapshot_request request;
 
 /*
- * Whether a connection has nothing to send and has sent nothing lately. A connection under CUBIC or Reno never
- * counts as idle, because it has to be read in order to be moved to a bounded algorithm.
+ * Whether a connection has nothing to send and has sent nothing lately. A connection under CUBIC or
+ * Reno never counts as idle, because user space has to see it to move it to one of our algorithms.
  */
 static __always_inline bool is_idle(struct tcp_sock *tp)
 {
@@ -65,7 +65,10 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* This iterator does not lock the sockets, so the figures of one connection may be of different moments. */
+/*
+ * Reads the marked connections. This iterator does not lock the sockets, so the figures of one
+ * connection may come from different moments.
+ */
 SEC("iter/bpf_sk_storage_map")
 int snapshot_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
 {

@@ -1,5 +1,6 @@
-//! The agents of a condition with a law: one process in each station's namespace. The lab asks each
-//! one for the state of its reservation over the local API.
+//! The agents of a run: where a condition names a law (the rule by which agents bound connections),
+//! one agent runs in each station's namespace. The lab asks each agent over its local API for the
+//! state of its reservation, the rate that its peers leave free for it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -25,10 +26,10 @@ use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{Host, STATION_INTERFACE, held_back};
 
-/// The time between two requests for the state of a reservation: the agent's tick.
+/// The time between two requests for the state of a reservation. Agents decide at this interval.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
-/// The longest wait for an agent's answer, which usually takes less than a millisecond. An agent
-/// that does not answer in time is asked again later, so that it does not delay the run.
+/// The longest wait for an agent's answer, which usually takes less than a millisecond. The limit
+/// keeps the agent from delaying the run; the lab asks it again later.
 const ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The running agents of one run.
@@ -40,13 +41,13 @@ pub(crate) struct Agents {
 
 #[derive(Debug)]
 struct Agent {
-    /// Index of its station.
+    /// The index of the agent's station.
     station: usize,
-    /// The socket for its `READY=1`.
+    /// The socket on which the agent announces that it is ready (`READY=1`).
     notify: UnixDatagram,
-    /// The socket of its local API.
+    /// The socket of the agent's local API.
     api: PathBuf,
-    /// The states of its reservation; `None` if its configuration has none.
+    /// The states of the agent's reservation; `None` if its configuration has no reservation.
     reservation: Option<ReservationLog>,
     has_answered: bool,
 }
@@ -92,8 +93,8 @@ impl Agents {
         self.running.len() == 0
     }
 
-    /// Returns an error if an agent has ended by itself. Asks for the states of the reservations
-    /// when that is due.
+    /// Returns an error if an agent has ended by itself. Every [`BETWEEN_REQUESTS`] it also asks
+    /// for the states of the reservations.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         let now = clock::now();
         if self.next_request.is_none_or(|next| now >= next) {
@@ -103,8 +104,8 @@ impl Agents {
         self.running.check()
     }
 
-    /// Asks all agents for the states of their reservations, up to the first that does not answer
-    /// in time: the machine is then busy, and each further request could take as long.
+    /// Asks the agents for the states of their reservations. It stops at the first agent that does
+    /// not answer in time, because the machine is then busy and each request could take as long.
     fn update_reservations(&mut self, now: Instant) {
         for agent in self.running.states_mut() {
             let Some(reservation) = &mut agent.reservation else { continue };
@@ -154,9 +155,9 @@ impl Agent {
         let text = config.to_toml().map_err(io::Error::other);
         let config_path = file_of(host, directory, "toml");
         text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
-        // The path of a socket must be short, so it is not in the directory of the logs.
+        // The path of a socket must be short, and that of the logs' directory may be long.
         let notify_path = file_of(host, bench.scratch, "notify");
-        let _ = fs::remove_file(&notify_path); // of an earlier run
+        let _ = fs::remove_file(&notify_path); // an earlier run may have left it
         let notify = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         notify.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
         let mut command = held_back(bench.wakeai);
@@ -190,7 +191,7 @@ impl Agent {
 fn write_key(path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
-    let _ = fs::remove_file(path); // of an earlier run
+    let _ = fs::remove_file(path); // an earlier run may have left it
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     for byte in key {
         write!(file, "{byte:02x}")?;
@@ -224,8 +225,8 @@ fn config(
     config.link_rate = facts.link_rate.into();
     config.max = facts.max;
     config.reserve = reserve;
-    // The agent cannot find this address itself, because a TUN device is no broadcast link to the
-    // kernel.
+    // The agent cannot find the broadcast address itself, because the kernel gives a TUN device
+    // none.
     config.presence.broadcast = Automatic::Given(STATION_BROADCAST);
     config.access_point.buffer = access_point.buffer.full_packets();
     if let Some(wifi) = access_point.wifi() {

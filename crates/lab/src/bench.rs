@@ -1,4 +1,4 @@
-//! What all runs of a command share.
+//! The resources that all runs of one `wakeai lab` command share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +16,12 @@ pub(crate) struct Bench<'a> {
     pub(crate) wakeai: &'a Path,
     /// Whether the driver may become a real-time thread.
     pub(crate) realtime: bool,
-    /// The processors of driver and hosts; `None` on a machine with one processor.
+    /// The processors of the driver (the thread that emulates the radio) and of the hosts; `None`
+    /// on a machine with one processor.
     pub(crate) steering: Option<Steering>,
     /// The handle that sets target rates, if a `wakeai_*` algorithm is loaded.
     pub(crate) targets: Option<Arc<Control>>,
-    /// A directory for files that are needed during a run only.
+    /// A directory for files that are needed only during a run.
     pub(crate) scratch: &'a Path,
 }
 

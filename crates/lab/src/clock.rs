@@ -10,7 +10,7 @@ pub(crate) fn now() -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000 + nanos)
 }
 
-/// Sleeps until `at`; returns at once if that has passed.
+/// Sleeps until `at`; returns at once if `at` has passed.
 pub(crate) fn sleep_until(at: Instant) {
     sleep(at.saturating_since(now()));
 }

@@ -1,5 +1,5 @@
-//! The processes `wakeai agent` and `wakeai proxy` in the namespaces of stations: their start,
-//! their supervision and their end.
+//! Starts, supervises and ends the daemons (`wakeai agent` and `wakeai proxy`) in the namespaces of
+//! stations.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +21,7 @@ const TAIL_BYTES: usize = 2_000;
 /// The exit status of `wakeai` where a privilege or a kernel feature is missing.
 const MISSING: i32 = 77;
 
-/// The running daemons of one kind, each with the lab's state about it.
+/// The running daemons of one kind. Each is stored with a `T`: what the lab knows about it.
 #[derive(Debug)]
 pub(crate) struct Daemons<T>(Vec<(Daemon, T)>);
 
@@ -104,7 +104,8 @@ impl<T> Daemons<T> {
         Ok(())
     }
 
-    /// Asks all daemons to undo their changes and to end. Returns an error if one did not.
+    /// Sends SIGTERM to all daemons, upon which they undo their changes and end. Returns an error
+    /// if a daemon did not end in order.
     pub(crate) fn stop(mut self, lease: &Lease) -> Result<(), LabError> {
         self.terminate();
         let mut result = Ok(());
@@ -128,7 +129,7 @@ impl<T> Daemons<T> {
 }
 
 impl<T> Drop for Daemons<T> {
-    /// Ends the daemons of a run that failed; they need some time to undo their changes.
+    /// Ends the daemons of a run that failed, and gives them time to undo their changes.
     fn drop(&mut self) {
         self.terminate();
         for (daemon, _) in &mut self.0 {

@@ -12,11 +12,11 @@ pub enum LabError {
     /// The machine was too busy, so the figures of the run are not valid.
     #[error("the run {run} was not faithful: {lapse}")]
     Unfaithful {
-        /// Condition and repeat.
+        /// The run's condition and repeat.
         run: String,
-        /// The bound that it exceeded.
+        /// The bound that the run exceeded.
         lapse: Lapse,
-        /// The report of all runs, with this one.
+        /// The report of all runs, including this run.
         report: Box<Report>,
     },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
@@ -27,13 +27,14 @@ pub enum LabError {
         /// What the user can do about it.
         remedy: String,
     },
-    /// An error that the simulator has, too: in the scenario or the records, or an interruption.
+    /// An error that can happen in the simulator, too: in the scenario or the records, or an
+    /// interruption.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A namespace could not be made or entered.
     #[error(transparent)]
     Namespace(#[from] wakeai_host::NamespaceError),
-    /// The lease could not be written.
+    /// The lease (the record of the lab's changes on the host) could not be written.
     #[error(transparent)]
     Lease(#[from] wakeai_host::LeaseError),
     /// The directory of the agents' files could not be made.
@@ -52,11 +53,11 @@ pub enum LabError {
     Child {
         /// The program.
         program: &'static str,
-        /// Its station.
+        /// The station of the program.
         station: String,
-        /// Its exit status, or the step that failed.
+        /// The program's exit status, or the step that failed.
         reason: String,
-        /// The end of its log.
+        /// The end of the program's log.
         log: String,
     },
     /// A kernel feature is missing, or a BPF program could not be loaded.
@@ -67,17 +68,17 @@ pub enum LabError {
     Monitor(String),
 }
 
-/// The bound that an unfaithful run exceeded.
+/// The bound that an unfaithful run exceeded. A run is faithful if the machine kept its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lapse {
-    /// The emulated radio was late.
+    /// The emulated radio delivered packets too late.
     #[error(
         "packets were released late, p99 {p99} (allowed {allowed_p99}), max {max} (allowed \
          {allowed_max}), among {releases} packets. Run it on a quieter machine, at a lower rate, or with wider \
          bounds (--lateness-p99, --lateness-max)"
     )]
     Late {
-        /// Packets that were released.
+        /// The number of packets that were delivered.
         releases: u64,
         /// 99th percentile of the lateness.
         p99: Duration,
@@ -97,7 +98,7 @@ pub enum Lapse {
     Starved {
         /// 99th percentile of the waits.
         p99: Duration,
-        /// The bound on it.
+        /// The bound on `p99`.
         allowed: Duration,
     },
 }
@@ -115,7 +116,7 @@ impl LabError {
         Self::Child { program, station, reason: reason.into(), log: String::new() }
     }
 
-    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, that of
+    /// The exit status of `wakeai lab`: 77 for a missing privilege or feature, the value of
     /// [`RunError::exit_status`] for a [`RunError`], and 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {

@@ -1,5 +1,5 @@
-//! The lab as a whole: prepares what all runs of a command share, runs them, decides whether each was
-//! faithful, and undoes every change.
+//! The lab as a whole. It prepares what all runs of a command share, runs them, decides whether
+//! each run was faithful (the machine was fast enough for its times), and undoes every change.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -21,11 +21,12 @@ use crate::{keys, preflight};
 /// How a scenario is run.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// The runs, and the directory of the records (Parquet) and of the agents' logs.
+    /// The runs to make, and the directory for the records (Parquet) and the agents' logs.
     pub run: Options,
-    /// The bound on the 99th percentile of the lateness: a run with later releases is not faithful.
+    /// The bound on the 99th percentile of the lateness, which is the time from a packet's due
+    /// delivery to its actual delivery. A run that exceeds the bound is not faithful.
     pub lateness_p99: Duration,
-    /// The bound on the lateness of each release: a run with a later one is not faithful.
+    /// The bound on the lateness of each packet. A run that exceeds it is not faithful.
     pub lateness_max: Duration,
     /// The bound on the 99th percentile of the time for which ordinary processes waited for a
     /// processor. A run with agents or proxies that exceeds it is not faithful.
@@ -34,8 +35,8 @@ pub struct LabOptions {
     pub wakeai: PathBuf,
 }
 
-/// Runs `scenario` and reports it. When this returns, every change on the host is undone, whatever
-/// the outcome; after `kill -9` the next `wakeai_host::sweep` does that.
+/// Runs `scenario` and returns its report. When this function returns, every change on the host is
+/// undone, whatever the outcome. After `kill -9` the next `wakeai_host::sweep` undoes the changes.
 ///
 /// # Errors
 ///
@@ -54,8 +55,8 @@ pub fn run(
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);
-    // The lab unloads what the stations' agents and proxies register, because at their end they no
-    // longer have the privilege to unmount the bpffs.
+    // The lab unloads the algorithms that the stations' agents and proxies register. These daemons
+    // cannot do so at their end, because they have dropped the privilege to unmount the bpffs.
     lease.record(Change::KernelParts)?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
@@ -83,7 +84,7 @@ pub fn run(
     result
 }
 
-/// Warns of other labs, because labs share the processor of the driver's thread.
+/// Warns of other labs, because the drivers of all labs run on the same processor.
 fn note_other_labs(progress: &dyn Progress) {
     let own = std::process::id().cast_signed();
     for other in wakeai_host::holders().unwrap_or_default() {
@@ -117,7 +118,7 @@ fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
 struct Lab<'a> {
     options: &'a LabOptions,
     bench: Bench<'a>,
-    /// The directory of the agents' files, where records are kept.
+    /// The directory of the agents' files, if the command keeps records.
     agents: Option<PathBuf>,
     /// The first run that was not faithful, and the bound that it exceeded.
     first: Mutex<Option<(String, Lapse)>>,
@@ -208,8 +209,8 @@ impl Lab<'_> {
         }
     }
 
-    /// The bound that a run exceeded, if any. The waits count only with agents or proxies, because
-    /// the kernel does the work of senders and receivers.
+    /// The bound that a run exceeded, if any. The time for which processes waited counts only in
+    /// runs with agents or proxies: in other runs the kernel does all work that has to be in time.
     fn lapse(&self, run: &LabRun) -> Option<Lapse> {
         let (lateness, options) = (&run.driver.lateness, self.options);
         let (p99, max) = (lateness.percentile(99.0), lateness.max());

@@ -1,4 +1,4 @@
-//! The keys of a scenario that the lab cannot honour.
+//! The keys of a scenario that have no effect in the lab, or that it refuses.
 
 use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, TcpProfile};
 use wakeai_world::RunError;
@@ -11,8 +11,8 @@ pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
     [hosts(experiment), knobs(experiment)].concat()
 }
 
-/// Refuses an experiment with `announces`. The lab's agents are those that users run, and these
-/// announce the truth.
+/// Refuses an experiment with `announces`, which makes agents announce false values. The lab's
+/// agents are the program that users run, and this program announces the truth.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
     let Some(group) = experiment.stations.iter().find(|group| !group.announces.is_truth()) else {
         return Ok(());
@@ -52,7 +52,7 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
     texts
 }
 
-/// The flows whose algorithm has parameters other than the default.
+/// A sentence for each flow whose algorithm has parameters other than the default.
 fn knobs(experiment: &Experiment) -> Vec<String> {
     let turned = |flow: &FlowSpec| flow.knobs != FlowKnobs::default();
     let flows = experiment.flows.iter().enumerate().filter(|(_, flow)| turned(flow));
@@ -92,7 +92,8 @@ mod tests {
         let experiment = &*condition.scenario;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
-        // The length of the whole queue, because its division depends on other keys.
+        // The medium gets the whole queue here. Its real division depends on other keys, which
+        // would hide that a key of the queue has no effect.
         let network = medium_config(experiment, |group| StationQueue::fifo(fifo_packets(group)));
         let bounded = agent::bounded(condition).into_iter().zip(&expanded.stations);
         let server = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
@@ -145,7 +146,7 @@ mod tests {
                 }
             }
         }
-        // The same as docs/reference/scenario.md says of each key.
+        // docs/reference/scenario.md says of the same keys that only the simulator honours them.
         let simulators = [
             "flows[].beta",
             "flows[].rtt_ref",

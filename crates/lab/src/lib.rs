@@ -1,8 +1,10 @@
-//! The scenario on the real Linux TCP stack: a network namespace with a TUN device for each station and for the
-//! server, the emulated network between them on the wall clock, real congestion control, real agents.
+//! Runs a scenario on the real Linux TCP stack. Each station and the server is a network namespace
+//! with a TUN device. Between them a thread emulates the radio and the wire on the wall clock.
+//! Congestion control and agents are real.
 //!
-//! [`run`] is the command: all conditions and repeats of a scenario. It needs root, iperf3 and, for agents and
-//! proxies, the `wakeai` program. `docs/concepts/lab.md` explains how it works, and its limits.
+//! [`run`] makes all runs of a scenario: each condition, as often as asked. It needs root, iperf3
+//! and, for agents and proxies, the `wakeai` program. `docs/concepts/lab.md` explains how the lab
+//! works, and its limits.
 
 mod agents;
 mod bench;

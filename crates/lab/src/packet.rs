@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use wakeai_medium::{MAX_PACKET, Packet};
 
-/// The number of slots that a pool has from the start.
+/// The number of slots (pieces of memory for one packet each) that a pool has from the start.
 const PREPARED: usize = 4_096;
 
-/// An IP packet from a TUN device. Clones share the bytes, as the copies of a broadcast do.
+/// An IP packet from a TUN device. Clones, such as the copies of a broadcast, share the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// `None` only while it is dropped.
+    /// `None` only while the frame is dropped.
     slot: Option<Rc<Slot>>,
     pool: Rc<Spares>,
 }
@@ -27,8 +27,9 @@ type Spares = RefCell<Vec<Rc<Slot>>>;
 
 /// The memory of frames. A dropped frame returns its slot to the pool.
 ///
-/// The driver's thread must not allocate memory. The kernel would make it wait for any ordinary
-/// thread of the process that is changing the memory map, even while that thread has no processor.
+/// The pool exists because the driver's thread must not allocate memory. To allocate, the thread
+/// might have to wait for an ordinary thread that is changing the process's memory map, and that
+/// thread may be waiting for a processor.
 #[derive(Debug)]
 pub(crate) struct Pool(Rc<Spares>);
 
@@ -76,8 +77,8 @@ impl Packet for Frame {
     }
 }
 
-/// The destination of an IPv4 packet (RFC 791 section 3.1); `None` if the packet is short, of
-/// another version, or its lengths contradict each other.
+/// The destination of an IPv4 packet (RFC 791 section 3.1). It is `None` if the packet is too short
+/// or not IPv4, or if its lengths contradict each other.
 pub(crate) fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let header = packet.get(..20)?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;
@@ -110,7 +111,7 @@ mod tests {
     fn short_foreign_and_contradictory_packets_have_none() {
         assert_eq!(destination(&[]), None);
         assert_eq!(destination(&packet()[..19]), None);
-        assert_eq!(destination(&packet()[..27]), None, "shorter than its own length");
+        assert_eq!(destination(&packet()[..27]), None, "shorter than its header says");
         let mut ipv6 = packet();
         ipv6[0] = 0x60;
         assert_eq!(destination(&ipv6), None);
@@ -135,7 +136,7 @@ mod tests {
         drop(copy);
         assert_eq!(spare(), PREPARED);
         let longer = pool.frame(b"another").unwrap();
-        assert_eq!(longer.bytes(), b"another", "nothing is left of the packet before");
+        assert_eq!(longer.bytes(), b"another", "nothing is left of the slot's previous packet");
     }
 
     #[test]

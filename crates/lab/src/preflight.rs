@@ -1,5 +1,5 @@
-//! The lab's requirements on a machine, which are checked before anything is changed, and the
-//! loading of the algorithms.
+//! Checks what the lab requires of a machine, before anything is changed, and loads the congestion
+//! control algorithms.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -41,8 +41,8 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Makes the congestion controls of all `conditions` available. If one of them is Wakeai's, all of
-/// Wakeai's are loaded, and the returned handle sets the target rates of connections.
+/// Makes the congestion controls of all `conditions` available. If one of them is Wakeai's, this
+/// loads all of Wakeai's and returns a handle that sets the target rates of connections.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub(crate) fn load_algorithms(
     Ok(control)
 }
 
-/// Chooses the algorithm for a socket. The kernel then loads its module, if there is one.
+/// Chooses the algorithm for a socket. The kernel then loads the algorithm's module, if it has one.
 fn try_out(name: &str) -> Result<(), LabError> {
     let choose = || {
         Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?

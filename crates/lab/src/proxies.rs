@@ -15,8 +15,8 @@ use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Host, held_back};
 use crate::traffic::FlowPlan;
 
-/// The running proxies of one run, each with the file of its standard output: its addresses, then
-/// its counts.
+/// The running proxies of one run, each with the file of its standard output. A proxy first writes
+/// its addresses, and at its end its counts.
 pub(crate) type Proxies = Daemons<PathBuf>;
 
 /// Starts a proxy on every station whose flows need one, and waits until all are ready. Their files
@@ -29,8 +29,8 @@ pub(crate) fn start(
 ) -> Result<Proxies, LabError> {
     let mut proxies = Proxies::default();
     for (index, host) in hosts.iter().enumerate() {
-        // All flows of a station use the same algorithm and target: the scenario is refused
-        // otherwise.
+        // The first flow suffices: a scenario in which the flows of a proxy have different
+        // algorithms or targets is refused.
         if let Some(plan) = plans.iter().find(|plan| plan.proxied && plan.sender == index) {
             let failed = format!("create the files of the proxy of {}", host.name);
             let output = file_of(host, directory, "proxy.json");
@@ -50,13 +50,14 @@ pub(crate) fn start(
     Ok(proxies)
 }
 
-/// The arguments of the proxy. The connection attempts of a flow may last as long as its run.
+/// Adds the arguments of the proxy. On lossy air an attempt to connect may take as long as the run,
+/// so its timeout is an hour.
 fn arguments(command: &mut Command, plan: &FlowPlan) {
     command.args(["proxy", "--json", "--connect-timeout", "3600s"]);
     command.args(["--transparent", "forwarded", "--in-interface", CABLE_INTERFACE]);
     let algorithm = match plan.algorithm.as_deref() {
-        // TCP-AV without a target behaves as Reno, and the proxy refuses it. A solo run has no
-        // target.
+        // A solo run (a station alone on the air) has no target. TCP-AV without a target behaves
+        // like Reno, but the proxy refuses it.
         Some(HOLDS_A_RATE) if plan.target.is_none() => Some("wakeai_reno"),
         algorithm => algorithm,
     };

@@ -1,4 +1,4 @@
-//! The division of the scenario's host queue between the TUN device and the medium.
+//! Divides the scenario's host queue between the TUN device and the medium (the emulated radio).
 
 use wakeai_medium::MediumConfig;
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
@@ -6,18 +6,20 @@ use wakeai_world::StationQueue;
 
 use crate::host::tun::MAX_QUEUE_PACKETS;
 
-/// The number of aggregates in the medium: one on the air, and one that is ready when it ends.
+/// The number of aggregates (packets that one transmission carries) in the medium: one on the air,
+/// and the next one, which must be ready when the first ends.
 const AGGREGATES: u32 = 2;
-/// The least number of packets in the medium. A single frame is on the air for about as long as the
-/// driver may be late, so one ready frame would not be enough.
+/// The smallest number of packets in the medium. Without aggregation a transmission takes about as
+/// long as the driver may be late, so one ready packet would not be enough.
 const SINGLE_PACKETS: u32 = 16;
 
-/// The two parts of a station's queue. The host's own queue is that of the TUN device. The medium
-/// has only as many packets as it needs for the station's next transmissions, because the driver
-/// reads a packet only if the medium has room. Both parts together have the length in the scenario.
+/// The two parts of a station's queue. The first part is the queue of the TUN device. The second
+/// part is in the medium, and has only as much room as the station's next transmissions need; the
+/// driver reads a packet from the device only if the medium has room. Together they are as long as
+/// the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSplit {
-    /// Packets in the TUN device; TCP sees its overflow as local congestion.
+    /// Packets in the TUN device. TCP takes the overflow of this queue for local congestion.
     pub(crate) host: u32,
     /// Packets in the medium.
     pub(crate) medium: u32,
@@ -35,9 +37,9 @@ pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> Q
     QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
 }
 
-/// The length, in packets, of a host's FIFO. The length of an FQ-CoDel queue is a limit that it
-/// seldom reaches, while a FIFO would fill it; instead of such a queue the host gets a FIFO of at
-/// most the default length.
+/// The length, in packets, of a host's FIFO. A scenario may ask for the FQ-CoDel queue of mac80211
+/// instead. Such a queue seldom reaches its length, while a FIFO of the same length would fill. So
+/// the host gets a FIFO of at most the default length.
 pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
     match group.host_queue {
         HostQueue::Fifo | HostQueue::Tsq => group.queue,
@@ -93,7 +95,7 @@ mod tests {
         assert_eq!(medium("standard = \"802.11n\", ampdu_subframes = 20"), 40);
         assert_eq!(medium("standard = \"802.11n\", ampdu_subframes = 1"), 16);
         assert_eq!(medium("standard = \"802.11ax\", ampdu_subframes = 200"), 400);
-        assert_eq!(medium("standard = \"802.11ax\""), 500, "half of the queue, no more");
+        assert_eq!(medium("standard = \"802.11ax\""), 500, "at most half of the queue");
     }
 
     #[test]

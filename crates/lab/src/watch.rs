@@ -1,4 +1,5 @@
-//! The senders' figures: reads the monitor's records during a run.
+//! Measures the senders of a run: reads the records that the monitor's BPF programs make at each
+//! ACK and event of a TCP connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,11 +13,12 @@ use crate::error::LabError;
 use crate::host::Host;
 use crate::traffic::{FlowPlan, Kind};
 
-/// The time between two reads of the kernel's buffer. At 10 ms they take 2 % of a core at 0.9 Gbit/s.
+/// The time between two reads of the kernel's buffer. Reads every 10 ms take 2 % of a core at
+/// 0.9 Gbit/s.
 const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// The meter, if the run has begun, and the number of records that did not fit into the kernel's
-/// buffer.
+/// The meter, if the run has begun, and the number of records that were lost because the kernel's
+/// buffer was full.
 pub(crate) type Watched = (Option<SenderMeter>, u64);
 
 enum Command {
@@ -89,8 +91,9 @@ impl Watch {
 
 struct Reader {
     plans: Vec<FlowPlan>,
-    /// By the kernel's socket cookie: the flow's connection, or `None` for all other sockets
-    /// (iperf3's control connections, receivers, agents).
+    /// The known sockets, by the kernel's socket cookie. The value is the flow's connection that
+    /// the socket sends, or `None` for all other sockets (iperf3's control connections, receivers,
+    /// agents).
     sockets: HashMap<u64, Option<Place>>,
     connections: Vec<u32>,
     meter: Option<SenderMeter>,
@@ -143,7 +146,8 @@ impl Reader {
             *connection += 1;
             (plan.index as u32, *connection - 1)
         });
-        // A socket whose addresses are not set yet may become a sender later.
+        // A socket whose addresses are not set yet is not remembered, because it may become a
+        // sender.
         if found.is_some() || socket.remote.port() != 0 {
             self.sockets.insert(socket.cookie, found);
         }

@@ -1,4 +1,4 @@
-//! Whole runs on this kernel. Root only; they need iperf3 and BPF.
+//! Tests of whole runs on this kernel. They need root, iperf3 and BPF.
 
 #![allow(
     clippy::print_stdout,
@@ -17,8 +17,8 @@ use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
 use wakeai_world::{Options, Silent};
 
-/// The most runs of a scenario. On a shared machine the lab may lose the processor for tens of
-/// milliseconds at times, while an error of the lab shows in every run.
+/// The largest number of runs of a scenario. On a shared machine the lab may sometimes lose the
+/// processor for tens of milliseconds, which spoils a run. An error of the lab shows in every run.
 const TRIES: usize = 3;
 
 fn able() -> bool {
@@ -46,7 +46,7 @@ fn options() -> LabOptions {
     }
 }
 
-/// Runs the scenario, and again if `check` finds an error in the run.
+/// Runs the scenario, up to [`TRIES`] times, until `check` finds no error in a run.
 fn run(scenario: &str, check: impl Fn(&Run) -> Result<(), String>) {
     let scenario = Scenario::parse(scenario).unwrap();
     let mut wrong = Vec::new();
@@ -65,7 +65,7 @@ fn run(scenario: &str, check: impl Fn(&Run) -> Result<(), String>) {
     panic!("wrong in every run: {wrong:#?}")
 }
 
-/// `found` where `holds` is false.
+/// An error with the text of `found` where `holds` is false.
 fn ensure(holds: bool, found: impl std::fmt::Debug) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("{found:?}")) }
 }
@@ -84,8 +84,8 @@ fn left_of(pid: u32) -> Vec<String> {
     namespaces.chain(leases).chain(files).collect()
 }
 
-/// A saturated 802.11g uplink of one station carries 29.7 Mbit/s of UDP payload in ns-3 3.37 on
-/// the same setting.
+/// In ns-3 3.37 a saturated 802.11g uplink of one station carries 29.7 Mbit/s of UDP payload with
+/// the same settings.
 #[test]
 fn one_saturated_station_reaches_ns_3_s_goodput_and_leaves_nothing() {
     if !able() {
@@ -115,8 +115,9 @@ fn one_saturated_station_reaches_ns_3_s_goodput_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// 4 frames in 800 us take 958.5 us with all that goes with them: 49.1 Mbit/s of payload, where 28
-/// carry 59.8 (crates/sim/tests/aggregation.rs has the sums).
+/// An aggregate of 4 frames (an A-MPDU) is on the air for 800 us. With the waits and the
+/// acknowledgement around it, it takes 958.5 us, which makes 49.1 Mbit/s of payload. Aggregates of
+/// 28 frames carry 59.8 Mbit/s (crates/sim/tests/aggregation.rs has the calculation).
 #[test]
 fn an_ampdu_has_as_many_subframes_as_the_scenario_says() {
     if !able() {
@@ -211,11 +212,12 @@ fn a_flow_with_a_limit_carries_that_and_no_more() {
         let completion = run.flows[1].completion_s.unwrap();
         assert!(completion >= 2.0, "500 kB are not there before {completion} s");
         assert_eq!(run.errors.local_overflow, 0);
-        // 250 bytes a millisecond, in segments; the last of them may be under way.
+        // The limit is 250 bytes per millisecond, over 4 s. The last segment may still be under
+        // way.
         let most = 4_000 * 250;
         assert!(run.flows[0].bytes <= most, "{:?}", run.flows);
         ensure(run.flows[0].bytes >= most * 95 / 100, &run.flows)?;
-        // There is no queue.
+        // A small round-trip time shows that no queue builds up.
         ensure(run.rtt_ms.p50.unwrap() < 20.0, run.rtt_ms)
     });
 }
@@ -245,12 +247,12 @@ fn an_endless_flow_is_counted_from_both_ends_alike() {
         start = "1s"
         "#;
     run(scenario, |run| {
-        // The kernel's own figure of the senders: every sample crossed 20 ms twice.
+        // The kernel measures the round-trip times, and each packet crosses the wire's 20 ms twice.
         assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
-        // The download's ACKs wait in the queue of the upload: it gets 0.8 to 2.5 MB, depending on
-        // where its slow start ends.
+        // The download's ACKs wait in the queue of the upload. So the download gets only 0.8 to
+        // 2.5 MB, depending on where its slow start ends.
         ensure(run.flows.iter().all(|flow| flow.bytes > 400_000), &run.flows)?;
-        // TCP with its ACKs stays below UDP's 29.7 and above half of it.
+        // TCP's ACKs take air, too: its goodput is between half and all of the 29.7 Mbit/s of UDP.
         let goodput = run.total_goodput_mbps;
         ensure((14.8..29.7).contains(&goodput), goodput)
     });
@@ -317,7 +319,7 @@ fn a_proxy_that_cannot_start_fails_the_run_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Not a test by itself: the next test starts this one in a process, and kills it.
+/// A lab that runs for long. The test of `kill -9` starts it in a process of its own, and kills it.
 #[test]
 #[ignore = "started by the test of kill -9"]
 fn a_long_run() {
@@ -360,7 +362,7 @@ fn start_long_run() -> (Child, Vec<u32>) {
     (lab, children)
 }
 
-/// The first of the processes that still runs after a while.
+/// The first process of `processes` that still runs after a while; `None` if all have ended.
 fn survivor(processes: &[u32]) -> Option<u32> {
     let alive =
         |pid: &u32| wakeai_host::ProcessId::of(*pid).is_ok_and(wakeai_host::ProcessId::is_alive);
@@ -382,7 +384,8 @@ fn after_kill_9_the_next_sweep_removes_everything() {
     let (mut lab, children) = start_long_run();
     lab.kill().unwrap();
     lab.wait().unwrap();
-    // Another command on this machine may have swept already: what counts is what is left.
+    // Another command on this machine may have undone the changes before, so the list of what this
+    // sweep removed is not checked.
     let (_, failed) = wakeai_host::sweep(&wakeai_kernel::Undo);
     assert!(failed.is_empty(), "{failed:?}");
     let left = left_of(lab.id());

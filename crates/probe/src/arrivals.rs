@@ -1,21 +1,23 @@
-//! The list of arrivals, as a listener keeps it and as it travels to the sender.
+//! The list of the datagrams that have arrived at a listener, and its form in the answer to the
+//! sender.
 
 use wakeai_units::Instant;
 
-/// One datagram of a burst at the listener.
+/// The arrival of one datagram of a burst at the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The sender's flow.
+    /// The flow of the datagram.
     pub flow: u8,
-    /// The number that the sender gave it.
+    /// The number that the sender gave the datagram.
     pub number: u32,
-    /// When it came, by the listener's clock.
+    /// The time of the arrival, by the listener's clock.
     pub at: Instant,
 }
 
-/// The bytes of one arrival in a body: flow, number, time.
+/// The length of one arrival in the body of an answer: flow, number, time.
 const ENTRY_BYTES: usize = 1 + 4 + 8;
-/// The bytes before them: the number of all arrivals of the burst, and the losses at the listener's own socket.
+/// The length of the head of a body: the number of all arrivals of the burst, and the losses at the
+/// listener's own socket.
 const HEAD_BYTES: usize = 8;
 
 /// A part of the list of arrivals of a burst.
@@ -23,20 +25,20 @@ const HEAD_BYTES: usize = 8;
 pub struct Part {
     /// The number of all arrivals of the burst until now.
     pub total: u32,
-    /// The datagrams that the listener's own socket had no room for, since the session began. They arrived, but nobody
-    /// read them.
+    /// The number of datagrams, since the session began, that arrived but were lost because the
+    /// listener's own socket had no room.
     pub overflowed: u32,
     /// Arrivals, in the order in which they came.
     pub entries: Vec<Arrival>,
 }
 
-/// The most arrivals in a body of this length.
+/// The largest number of arrivals that fit into a body of this length.
 pub(crate) const fn entries_in(body_bytes: usize) -> usize {
     body_bytes.saturating_sub(HEAD_BYTES) / ENTRY_BYTES
 }
 
 impl Part {
-    /// The body of a datagram.
+    /// Writes the body of an answer.
     pub(crate) fn encode(total: u32, overflowed: u32, entries: &[Arrival]) -> Vec<u8> {
         let mut body = Vec::with_capacity(HEAD_BYTES + entries.len() * ENTRY_BYTES);
         body.extend(total.to_be_bytes());
@@ -49,7 +51,7 @@ impl Part {
         body
     }
 
-    /// Reads a body; `None` where its length is not that of a list.
+    /// Reads the body of an answer; `None` where no list has this length.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let (head, entries) = body.split_first_chunk::<HEAD_BYTES>()?;
         let [t0, t1, t2, t3, o0, o1, o2, o3] = *head;

@@ -9,13 +9,13 @@
 //! | 8-15 | session: a random number of the sender |
 //! | 16-19 | burst |
 //! | 20-23 | number of the datagram in its burst, or of the first arrival that is asked for or listed |
-//! | 24-31 | for data the flow; otherwise a number of the request, which its answer repeats |
+//! | 24-31 | for data the flow; for a request its number, which the answer repeats |
 //! | 32-63 | keyed BLAKE3 of the bytes 0-31 and of the body |
 //! | 64-… | the body, then padding |
 //!
-//! Integers are big-endian. The padding gives data its size, and a request the size of its answer: a listener sends no
-//! more bytes than it got, also where somebody repeats a recorded request with another sender's address. Padding is not
-//! read.
+//! Integers are big-endian. The padding makes data as long as asked, and a request as long as its
+//! answer. So a listener never sends more bytes than it got, even where an attacker repeats a
+//! recorded request with a victim's address. Padding is not read.
 
 use crate::token::Token;
 
@@ -28,13 +28,13 @@ pub const HEADER_BYTES: usize = 64;
 /// The longest datagram that is sent: with 28 bytes of UDP and IPv4 it fills a packet of 1500 bytes.
 pub const LONGEST_BYTES: usize = 1472;
 
-/// What a datagram is for.
+/// The purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// The sender begins a session.
     Hello = 1,
-    /// The listener has begun it.
+    /// The listener has begun the session.
     Welcome = 2,
     /// A numbered datagram of a burst.
     Data = 3,
@@ -42,9 +42,9 @@ pub enum Kind {
     Fetch = 4,
     /// The listener lists arrivals in the body.
     Arrivals = 5,
-    /// The sender asks for an answer of the same length, for a round-trip time.
+    /// The sender asks for an answer of the same length, to measure a round-trip time.
     Ping = 6,
-    /// That answer.
+    /// The answer to a ping.
     Pong = 7,
     /// The sender ends the session.
     Bye = 8,
@@ -69,29 +69,29 @@ impl Kind {
 /// The fields of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it is for.
+    /// The purpose of the datagram.
     pub kind: Kind,
     /// The session.
     pub session: u64,
     /// The burst.
     pub burst: u32,
-    /// The number within the burst, or of the first arrival.
+    /// The number of the datagram within the burst, or of the first arrival.
     pub number: u32,
     /// The flow of data, or the number of a request.
     pub tag: u64,
 }
 
-/// The key of both ends, for making and checking datagrams.
+/// The key with which both ends authenticate datagrams.
 #[derive(Clone)]
 pub struct Seal([u8; 32]);
 
 impl Seal {
-    /// The key that the token stands for.
+    /// Derives the key from the token.
     pub fn new(token: &Token) -> Self {
         Self(token.key("Wakeai probe v1 datagrams"))
     }
 
-    /// Writes a datagram of `length` bytes into `buffer`; `None` where header and body do not fit into it.
+    /// Writes a datagram of `length` bytes into `buffer`; `None` where header and body do not fit.
     pub fn write<'a>(
         &self,
         header: &Header,
@@ -118,7 +118,8 @@ impl Seal {
         Some(datagram)
     }
 
-    /// The header and the body of a datagram that the holder of the token made; `None` for any other bytes.
+    /// The header and the body of a datagram that a holder of the token made; `None` for any other
+    /// bytes.
     pub fn read<'a>(&self, datagram: &'a [u8]) -> Option<(Header, &'a [u8])> {
         let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>()?;
         if header[0..4] != MAGIC || header[4] != VERSION {

@@ -1,8 +1,9 @@
 //! Measurements beside a real access point.
 //!
-//! [`listen`] runs on a station, [`probe_buffer`] on the wired side. Both are thin drivers: what a listener does is
-//! [`Listener`], which bursts are sent is [`buffer::Plan`], and what they say is [`buffer::read`]; these have no socket
-//! and no clock.
+//! [`listen`] runs on a station, [`probe_buffer`] on the wired side. Both only drive sockets and
+//! the clock. [`Listener`] decides what a listener does, [`buffer::Plan`] decides which bursts are
+//! sent, and [`buffer::read`] computes the result of a burst. These three use no socket and no
+//! clock.
 
 mod arrivals;
 pub mod buffer;

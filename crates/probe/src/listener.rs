@@ -1,4 +1,4 @@
-//! The listening end, as a state machine without socket and clock.
+//! The listening end of a measurement, as a state machine without socket and clock.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::arrivals::{Arrival, Part, entries_in};
 use crate::datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
 use crate::token::Token;
 
-/// What a listener allows its peer.
+/// The limits of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The longest wait for a sender.
@@ -17,9 +17,9 @@ pub struct Limits {
     pub session: Duration,
     /// The longest silence of a sender in its session.
     pub silence: Duration,
-    /// The most answers per second.
+    /// The largest number of answers per second.
     pub answers_per_s: u32,
-    /// The most arrivals that are kept of a burst.
+    /// The largest number of arrivals of a burst that are kept.
     pub arrivals: usize,
 }
 
@@ -42,7 +42,7 @@ pub enum Ending {
     Done,
     /// No sender came in time.
     NobodyCame,
-    /// The sender has fallen silent.
+    /// The sender has sent nothing for too long.
     Silence,
     /// The session took too long.
     TooLong,
@@ -51,7 +51,7 @@ pub enum Ending {
 /// What a listener has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
-    /// Datagrams of the sender.
+    /// Datagrams of the sender in its session.
     pub accepted: u64,
     /// All other datagrams: malformed, forged, of another session.
     pub refused: u64,
@@ -65,11 +65,13 @@ pub struct Tally {
 
 /// The listening end: it records the datagrams of one session, and answers its sender.
 ///
-/// Only datagrams with the token's authenticator count. The first `Hello` begins the only session, and a datagram of
-/// another session is refused, so a recorded session cannot be repeated. No answer is longer than its request.
+/// Only datagrams with an authentication code made from the token count. The first `Hello` begins
+/// the only session. Datagrams of another session are refused, so an attacker cannot repeat a
+/// recorded one. No answer is longer than its request.
 ///
-/// Order of calls: [`Listener::handle_datagram`] for each datagram, whose answer goes back to its sender;
-/// [`Listener::handle_timeout`] when [`Listener::next_timeout`] has come; both until [`Listener::ended`].
+/// Order of calls: [`Listener::handle_datagram`] for each datagram, and its answer is sent back;
+/// [`Listener::handle_timeout`] at the time of [`Listener::next_timeout`]; both until
+/// [`Listener::ended`] returns a reason.
 #[derive(Clone)]
 pub struct Listener {
     seal: Seal,
@@ -86,9 +88,10 @@ pub struct Listener {
 #[derive(Clone)]
 struct Session {
     id: u64,
-    /// The random number of the `Hello` that has begun it.
+    /// The random number of the `Hello` that has begun the session.
     nonce: u64,
-    /// Where requests come from. Data may come from other ports of this address, for flows of their own.
+    /// The address and port that requests come from. Data may come from other ports of this
+    /// address, because each flow has a port of its own.
     peer: SocketAddr,
     began: Instant,
     heard: Instant,
@@ -112,7 +115,8 @@ impl Listener {
         }
     }
 
-    /// Takes a datagram that arrived at `at` (by any clock of this machine that does not jump), and returns the answer.
+    /// Takes a datagram that arrived at `at`, and returns the answer. `at` may come from any clock
+    /// of this machine that does not jump.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -127,7 +131,7 @@ impl Listener {
         };
         self.tally.accepted += 1;
         self.tally.received_bytes += datagram.len() as u64;
-        let session = self.session.as_mut()?; // `belongs` has made it
+        let session = self.session.as_mut()?; // `belongs` has made the session
         session.heard = now;
         let (kind, body) = match header.kind {
             Kind::Hello => (Kind::Welcome, Vec::new()),
@@ -149,7 +153,7 @@ impl Listener {
         if !self.answers.take(now) {
             return None;
         }
-        // A pong is as long as its ping; other answers have no padding.
+        // A pong is padded to the length of its ping. Other answers have no padding.
         let least = HEADER_BYTES + body.len();
         let length = if kind == Kind::Pong { datagram.len().min(LONGEST_BYTES) } else { least };
         let header = Header { kind, ..header };
@@ -182,11 +186,11 @@ impl Listener {
                 Kind::Data => session.peer.ip() == from.ip(),
                 Kind::Hello => session.peer == from && session.nonce == header.tag,
                 Kind::Fetch | Kind::Ping | Kind::Bye => session.peer == from,
-                Kind::Welcome | Kind::Arrivals | Kind::Pong => false, // its own words, sent back
+                Kind::Welcome | Kind::Arrivals | Kind::Pong => false, // only a listener sends these
             }
     }
 
-    /// Takes the number of datagrams that this end's socket had no room for, since it was opened.
+    /// Takes the number of datagrams that this end's socket had no room for since it was opened.
     pub fn handle_overflow(&mut self, since_start: u32) {
         self.overflowed = since_start;
     }
@@ -204,7 +208,7 @@ impl Listener {
         })
     }
 
-    /// Ends what has taken too long.
+    /// Ends the listener if one of its limits on time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.next_timeout().is_none_or(|due| now < due) {
             return;
@@ -221,12 +225,12 @@ impl Listener {
         self.session.as_ref().map(|session| (session.peer, session.id))
     }
 
-    /// Why it has ended; `None` before.
+    /// Why the listener has ended; `None` before its end.
     pub fn ended(&self) -> Option<Ending> {
         self.ended
     }
 
-    /// What it has counted.
+    /// What the listener has counted.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -244,8 +248,8 @@ impl Session {
         }
     }
 
-    /// The arrivals of a burst from a place in their list on, in a body of at most `room` bytes. None of a burst of which
-    /// no datagram has arrived.
+    /// The part of a burst's list of arrivals that begins at `header.number`, in a body of at most
+    /// `room` bytes. The list of any burst but the latest is empty.
     fn list(&self, header: &Header, overflowed: u32, room: usize) -> Option<Vec<u8>> {
         let arrivals = if header.burst == self.burst { self.arrivals.as_slice() } else { &[] };
         let rest = arrivals.get(header.number as usize..).unwrap_or(&[]);
@@ -257,11 +261,11 @@ impl Session {
 
 const NANOS_PER_S: u64 = 1_000_000_000;
 
-/// A token bucket that holds the answers of one second.
+/// A token bucket, which limits the rate of answers. It holds the answers of one second.
 #[derive(Clone, Copy)]
 struct Bucket {
     per_s: u32,
-    /// Answers that are left, each of which is `NANOS_PER_S / per_s`.
+    /// What is left in the bucket. Each answer takes `NANOS_PER_S / per_s` of it.
     left_ns: u64,
     at: Instant,
 }

@@ -1,15 +1,15 @@
-//! The secret that a listener prints. Only a peer that shows it is answered.
+//! The secret that a listener prints. The listener answers only peers that know this secret.
 
 use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// 128 random bits: nobody guesses them within the minutes for which a listener lives.
+/// A secret of 128 random bits, which nobody guesses within the minutes for which a listener runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token([u8; Self::LENGTH]);
 
-/// The text is no token.
+/// The error for a text that is no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found} characters, expected the 32 hexadecimal digits that `--listen` printed")]
 pub struct ParseTokenError {
@@ -29,12 +29,13 @@ impl Token {
         Ok(Self(bytes))
     }
 
-    /// The token of these bytes, for tests that are repeated.
+    /// The token of these bytes, for tests that have to be repeatable.
     pub const fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
         Self(bytes)
     }
 
-    /// The key for one use of the token, which `context` names. Keys of different uses say nothing about each other.
+    /// The key for one use of the token, which `context` names. Who knows the key of one use cannot
+    /// compute the key of another.
     pub(crate) fn key(&self, context: &str) -> [u8; 32] {
         blake3::derive_key(context, &self.0)
     }

@@ -1,4 +1,5 @@
-//! A listener on a real socket, under a flood of datagrams that nobody with the token has made.
+//! A listener on a real socket, under a flood of datagrams from a sender that does not know the
+//! token.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -16,7 +17,7 @@ fn hello(token: &Token) -> Vec<u8> {
     Seal::new(token).write(&header, &[], HEADER_BYTES, &mut buffer).unwrap().to_vec()
 }
 
-/// Datagrams of every kind of wrongness, by number.
+/// A wrong datagram. `number` chooses what is wrong with it.
 fn wrong(number: u32, right: &[u8], forged: &[u8]) -> Vec<u8> {
     let mut datagram = right.to_vec();
     match number % 7 {
@@ -24,7 +25,7 @@ fn wrong(number: u32, right: &[u8], forged: &[u8]) -> Vec<u8> {
         1 => return forged.to_vec(),
         2 => datagram.truncate(number as usize / 7 % HEADER_BYTES),
         3 => datagram[number as usize / 7 % HEADER_BYTES] ^= 1 << (number / 500 % 8),
-        4 => datagram[6..8].copy_from_slice(&u16::MAX.to_be_bytes()), // a body that is not there
+        4 => datagram[6..8].copy_from_slice(&u16::MAX.to_be_bytes()), // for a missing body
         5 => datagram[5] = (number / 7) as u8 | 0x80,
         _ => datagram = vec![number as u8; 1_400],
     }
@@ -43,7 +44,7 @@ fn a_million_malformed_and_forged_datagrams_get_no_answer_and_the_listener_stays
         attacker.connect(address).unwrap();
         attacker.set_nonblocking(true).unwrap();
         let (right, forged) = (hello(&TOKEN), hello(&Token::from_bytes([6; 16])));
-        // Some find the listener's queue full, so a few more than a million are sent.
+        // More than a million are sent, because some of them find the listener's queue full.
         for number in 0..1_300_000 {
             attacker.send(&wrong(number, &right, &forged)).unwrap();
             if number % 200 == 0 {

@@ -31,12 +31,13 @@ fn with_listener(test: impl FnOnce(SocketAddr)) {
     });
 }
 
-/// The bytes that come back for an opening, up to a thousand.
+/// The number of bytes, up to a thousand, that a listener sends to a connection with this opening.
 fn answered(to: SocketAddr, opening: &[u8]) -> usize {
     let mut connection = TcpStream::connect(to).unwrap();
     let _ = connection.write_all(opening);
     let mut bytes = [0; 1_000];
-    // A connection that is closed with unread bytes is reset.
+    // A reset counts as no answer: a listener that closes a connection without reading it resets
+    // it.
     connection.read(&mut bytes).unwrap_or(0)
 }
 
@@ -60,7 +61,8 @@ fn a_connection_is_served_once_and_only_in_its_session() {
         greet(address);
         let forged = StreamKey::new(&Token::from_bytes([6; 16])).open(&STREAM);
         assert_eq!(answered(address, &forged), 0);
-        // The listener serves one connection at a time, and has to notice the end of the one before.
+        // The listener serves one connection at a time, and needs time to notice that the previous
+        // one has ended.
         let again = |opening: [u8; 72]| {
             std::thread::sleep(std::time::Duration::from_millis(500));
             answered(address, &opening)

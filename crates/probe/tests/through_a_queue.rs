@@ -1,4 +1,5 @@
-//! The whole plan against queues that are known: a line of constant rate behind a queue, in virtual time.
+//! Measures known queues with the whole plan: in virtual time, a line of constant rate behind a
+//! queue.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -18,14 +19,15 @@ struct Packet {
     since: Instant,
 }
 
-/// How a queue drops.
+/// The limit at which a queue drops packets.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// At this number of packets.
+    /// This number of packets.
     Packets(usize),
-    /// At this number of bytes.
+    /// This number of bytes.
     Bytes(usize),
-    /// `CoDel` (RFC 8289) with a target of 5 ms and an interval of 100 ms, and at this number of packets.
+    /// This number of packets, with `CoDel` (RFC 8289), whose target is 5 ms and whose interval is
+    /// 100 ms.
     CoDel(usize),
 }
 
@@ -38,7 +40,7 @@ struct Control {
 }
 
 impl Control {
-    /// Whether the packet at the head is dropped.
+    /// Whether `CoDel` drops the packet at the head, which has been in the queue since `since`.
     fn drops(&mut self, now: Instant, since: Instant) -> bool {
         let interval = Duration::from_millis(100);
         if now - since < Duration::from_millis(5) {
@@ -57,7 +59,7 @@ impl Control {
     }
 }
 
-/// The line: it serves its queues in turns.
+/// A line of constant rate, which serves its queues in turns.
 struct Line {
     kind: Kind,
     queues: Vec<(VecDeque<Packet>, Control)>,
@@ -82,7 +84,7 @@ impl Line {
         self.now = until;
     }
 
-    /// Sends one packet; `false` where there is none.
+    /// Sends one packet; `false` where all queues are empty.
     fn serve(&mut self) -> bool {
         for _ in 0..self.queues.len() {
             self.turn = (self.turn + 1) % self.queues.len();
@@ -151,7 +153,7 @@ fn within_5_percent(found: f64, expected: f64) {
 fn a_limit_in_packets_is_found() {
     for limit in [50, 300, 1_000] {
         let report = probe(Kind::Packets(limit), false).unwrap();
-        // The packet that is being sent has left the queue.
+        // The packet that is on the line has left the queue, and does not count.
         within_5_percent(report.packets.unwrap().median, limit as f64);
         within_5_percent(report.packets_by_delay.unwrap().median, limit as f64);
         assert_eq!((report.counts, report.drops), (Counts::Packets, Drops::Tail));
@@ -180,7 +182,7 @@ fn codel_is_told_from_tail_drop_and_its_first_drop_is_reported() {
     let report = probe(Kind::CoDel(10_000), true).unwrap();
     assert_eq!((report.drops, report.counts), (Drops::Aqm, Counts::Unclear), "{report:?}");
     let first = report.first_drop.unwrap();
-    // Packets stay above the target for an interval before the first is dropped.
+    // `CoDel` drops the first packet only after the delay was above the target for an interval.
     assert!(first.delay_ms > 50.0 && first.packets < 1_500.0, "{first:?}");
     assert_eq!(report.flows, Some(Isolation::Separate), "{report:?}");
 }

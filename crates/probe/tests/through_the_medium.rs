@@ -1,4 +1,5 @@
-//! The whole plan against an access point whose buffer is known: the emulated one, in virtual time.
+//! Measures an access point whose buffer is known with the whole plan: the emulated access point,
+//! in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -12,7 +13,7 @@ use wakeai_probe::buffer::{
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
 
-/// The stations' clock is ahead of the sender's.
+/// The time by which the stations' clock is ahead of the sender's.
 const AHEAD: Duration = Duration::from_secs(1_000);
 
 #[derive(Clone)]

@@ -1,5 +1,5 @@
-//! Goodput through the proxy against a direct connection on the same path, side by side in one
-//! run: alone and with 100 connections, over a path with a bottleneck and over one without.
+//! Compares the goodput through the proxy with that of a direct connection on the same path, in one
+//! run. It does so for one and for 100 connections, with and without a bottleneck on the path.
 //! Needs root: `cargo bench -p wakeai-proxy --bench goodput -- [seconds]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
@@ -51,7 +51,8 @@ fn must(program: &str, arguments: &str) {
     assert!(status.success(), "{program} {arguments}");
 }
 
-/// Two namespaces on a cable: 10.73.0.1, where the sender and the proxy are, and 10.73.0.2.
+/// Two namespaces that a veth link connects: `near` with the sender and the proxy at 10.73.0.1, and
+/// `far` with the receiver at 10.73.0.2.
 struct Path {
     near: Namespace,
     far: Namespace,
@@ -131,13 +132,14 @@ impl Proxy {
     }
 }
 
-/// Mbit/s that arrive at the far end.
+/// The rate, in Mbit/s, at which bytes arrive at the far end.
 fn goodput(path: &Path, proxy: Option<SocketAddr>, connections: usize, span: Duration) -> f64 {
     let listener = path.far.run(|| TcpListener::bind("10.73.0.2:0").unwrap()).unwrap();
     let to = listener.local_addr().unwrap();
     let (stop, arrived) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (mut threads, mut ends) = (Vec::new(), Vec::new());
-    // All of them first: on a path that is full a SYN may be lost, and waits a second.
+    // All connections are opened before the first sends data: on a full path a SYN may be lost, and
+    // its repetition takes a second.
     let opened: Vec<_> = (0..connections)
         .map(|_| {
             let stream = path.near.run(|| open(to, proxy)).unwrap();
@@ -158,7 +160,7 @@ fn goodput(path: &Path, proxy: Option<SocketAddr>, connections: usize, span: Dur
     let goodput = bytes as f64 * 8e-6 / start.elapsed().as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     for end in ends {
-        // Nothing of it is to be under way in the next measurement.
+        // A reset discards what is under way, so that it does not disturb the next measurement.
         socket2::SockRef::from(&end).set_linger(Some(Duration::ZERO)).unwrap();
         let _ = end.shutdown(Shutdown::Both);
     }
@@ -183,7 +185,8 @@ fn write_until(mut stream: TcpStream, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) && stream.write_all(&chunk).is_ok() {}
 }
 
-/// The receiver runs until it is stopped, because the reset at the end may be lost on a full path.
+/// Counts the received bytes until it is stopped. It does not wait for the sender's reset, which
+/// may be lost on a full path.
 fn count(mut stream: TcpStream, stop: &AtomicBool, arrived: &AtomicU64) {
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut chunk = vec![0; 1 << 18];

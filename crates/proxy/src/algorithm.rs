@@ -1,4 +1,4 @@
-//! The congestion control of the wireless hop.
+//! Prepares the congestion control algorithm of the proxy's connections over the wireless hop.
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -8,14 +8,14 @@ use wakeai_kernel::{Bounded, Control, HOLDS_A_RATE};
 use crate::config::Config;
 use crate::error::ProxyError;
 
-/// Loads the algorithm if it is one of Wakeai's, and makes sure that sockets of this process may
-/// use it: an unprivileged process can use only algorithms that are loaded and allowed. Returns the
+/// Loads the algorithm if it is one of Wakeai's, and checks that sockets of this process may use
+/// it: an unprivileged process can use only algorithms that are loaded and allowed. Returns the
 /// handle that sets target rates, if any are configured.
 ///
 /// # Errors
 ///
-/// The kernel does not have the algorithm or does not allow it, a target rate is given for an
-/// algorithm that holds none, or none is given for `wakeai_av`.
+/// The kernel does not have the algorithm or does not allow it; a target rate is given for an
+/// algorithm other than `wakeai_av`; or no target rate is given for `wakeai_av`.
 pub(crate) fn prepare(
     config: &Config,
     lease: &mut Option<Lease>,
@@ -42,7 +42,7 @@ fn load(held: &mut Option<Lease>) -> Result<Control, ProxyError> {
     Ok(Control::open()?)
 }
 
-/// The proxy's lease, which is taken at its first change.
+/// The proxy's lease, the record of its changes on the host. It is taken at the first change.
 pub(crate) fn lease(held: &mut Option<Lease>) -> Result<&mut Lease, ProxyError> {
     Ok(match held {
         Some(lease) => lease,

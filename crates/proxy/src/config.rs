@@ -8,28 +8,28 @@ use wakeai_units::{Bytes, Duration};
 use crate::access::Access;
 use crate::rates::TargetRate;
 
-/// The connection of the proxy that crosses the wireless hop, and therefore uses the algorithm.
+/// Which of the proxy's two connections crosses the wireless hop, and so uses the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leg {
-    /// From the proxy to the destination: uploads.
+    /// The connection to the destination, for uploads.
     Destination,
-    /// From the proxy to the client: downloads.
+    /// The connection to the client, for downloads.
     Client,
-    /// Both.
+    /// Both connections.
     Both,
 }
 
 /// The connections that the proxy intercepts, see [`crate::transparent`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transparent {
-    /// Those that this machine forwards.
+    /// Whether it intercepts connections that this machine forwards.
     pub forwarded: bool,
-    /// Those that programs on this machine open.
+    /// Whether it intercepts connections that programs on this machine open.
     pub own: bool,
 }
 
 impl Transparent {
-    /// Whether it intercepts any.
+    /// Whether the proxy intercepts any connections.
     pub fn is_any(self) -> bool {
         self.forwarded || self.own
     }
@@ -39,7 +39,7 @@ impl Transparent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface(pub(crate) String);
 
-/// A text that is not the name of an interface.
+/// The error for a text that is not the name of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
 pub struct InterfaceError(String);
@@ -47,7 +47,7 @@ pub struct InterfaceError(String);
 impl FromStr for Interface {
     type Err = InterfaceError;
 
-    /// Accepts the names that the kernel accepts (at most 15 bytes), except those with a character that has a
+    /// Accepts names of at most 15 bytes, as the kernel does. It refuses characters that have a
     /// meaning in a rule of nft.
     fn from_str(text: &str) -> Result<Self, InterfaceError> {
         let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
@@ -63,9 +63,10 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// The connections to intercept in addition.
     pub transparent: Transparent,
-    /// Forwarded connections are intercepted if they come in by one of these interfaces; empty: by any.
+    /// The interfaces over which forwarded connections come in that are intercepted. If the list is
+    /// empty, they may come in over any interface.
     pub in_interfaces: Vec<Interface>,
-    /// The congestion control of the wireless hop; `None`: the host's default.
+    /// The congestion control of the wireless hop; `None` stands for the host's default.
     pub algorithm: Option<String>,
     /// The target rates of connections over the wireless hop, for the algorithm `wakeai_av`.
     pub rates: Vec<TargetRate>,
@@ -73,21 +74,23 @@ pub struct Config {
     pub leg: Leg,
     /// The sources that are served, and the destinations that they may reach.
     pub access: Access,
-    /// The most connections at a time; further clients wait in the kernel's queue. If the proxy has
-    /// both explicit and transparent clients, each kind has half of the connections.
+    /// The largest number of connections at a time; further clients wait in the kernel's queue. If
+    /// the proxy has clients that name their destination and clients that are intercepted, each
+    /// kind gets half of the connections.
     pub connections: usize,
-    /// The most bytes in all pipes together. Without a free pipe, bytes are copied.
+    /// The largest number of bytes in all pipes together. Bytes go through pipes without a copy;
+    /// where no pipe is free, they are copied.
     pub memory: Bytes,
-    /// The time limit for a client's request, and again for the connection to the destination.
+    /// The time limit for a client's request, and then for the connection to the destination.
     pub connect_timeout: Duration,
     /// The idle timeout: a connection that carries no byte for this long is reset. It is shorter
-    /// while few slots are free.
+    /// while few further connections are possible.
     pub idle_timeout: Duration,
-    /// Whether the proxy gives up the privileges that it no longer needs once it listens. The process must
-    /// then have one thread only.
+    /// Whether the proxy gives up privileges once it listens and no longer needs them. The process
+    /// must then have only one thread.
     pub confined: bool,
-    /// The user that serves; `None`: the user that started the proxy. Another user needs root and a
-    /// process with one thread, and confines the proxy.
+    /// The user as which the proxy serves; `None` stands for the user that started it. To serve as
+    /// another user, the process needs root and must have one thread. The proxy is then confined.
     pub user: Option<String>,
 }
 

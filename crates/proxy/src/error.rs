@@ -36,7 +36,7 @@ pub enum ProxyError {
         /// The name that was asked for.
         name: String,
     },
-    /// A target rate for an algorithm that holds none.
+    /// A target rate was given, but the algorithm holds no target rate.
     #[error(
         "only wakeai_av holds a target rate, and the algorithm is {}: add --algorithm wakeai_av, or \
          leave --rate out", name.as_deref().unwrap_or("the host's default")
@@ -45,7 +45,7 @@ pub enum ProxyError {
         /// The name that was asked for.
         name: Option<String>,
     },
-    /// TCP-AV without a rate to hold.
+    /// TCP-AV was given no target rate.
     #[error(
         "wakeai_av holds a target rate, and none was given: add one, such as --rate 5Mbit/s, or for \
          the destinations in a network alone --rate 192.0.2.0/24=5Mbit/s"
@@ -82,7 +82,7 @@ pub enum ProxyError {
     /// The rules or the route could not be made.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// The lease cannot be written.
+    /// The lease, the record of the proxy's changes on the host, cannot be written.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// Privileges could not be given up.

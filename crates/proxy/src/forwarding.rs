@@ -1,11 +1,13 @@
-//! Chains that filter what this machine forwards. A connection that the transparent proxy intercepts passes
-//! INPUT and OUTPUT instead of FORWARD, so such a chain does not see it.
+//! Finds the firewall's chains that filter what this machine forwards. They have no effect on
+//! connections that the transparent proxy intercepts, because these pass INPUT and OUTPUT instead
+//! of FORWARD.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Warns of every chain that may filter in the calling thread's network namespace.
+/// Warns of every chain of the calling thread's network namespace that may filter forwarded
+/// packets.
 pub(crate) fn warn_of_filters() {
     for chain in nftables().into_iter().chain(legacy()) {
         tracing::warn!(
@@ -15,8 +17,9 @@ pub(crate) fn warn_of_filters() {
     }
 }
 
-/// The names of the nftables chains, those of iptables-nft among them, that may filter forwarded
-/// packets. The list is empty if nft fails; the proxy then cannot make its own rules either.
+/// The names of the nftables chains that may filter forwarded packets. Chains of iptables-nft are
+/// nftables chains, too. The list is empty if nft fails; the proxy then cannot make its own rules
+/// either.
 fn nftables() -> Vec<String> {
     output("nft", &["-j", "list", "ruleset"])
         .and_then(|text| serde_json::from_str(&text).ok())
@@ -46,8 +49,8 @@ fn filters(ruleset: &Value) -> Vec<String> {
     found
 }
 
-/// Whether the expression may drop a packet, itself or in another chain to which it passes the
-/// packet. A match or target of iptables that nftables does not know (`xt`) may do so.
+/// Whether the expression may drop a packet: it does so itself, it passes the packet to another
+/// chain, or it is a match or target of iptables that nftables does not know (`xt`).
 fn has_verdict(expression: &Value) -> bool {
     const VERDICTS: [&str; 7] = ["drop", "reject", "jump", "goto", "queue", "vmap", "xt"];
     match expression {
@@ -59,8 +62,8 @@ fn has_verdict(expression: &Value) -> bool {
     }
 }
 
-/// The FORWARD chains of iptables-legacy that may filter. If the program is missing, an existing
-/// table counts as one that may.
+/// The FORWARD chains of iptables-legacy that may filter. If the kernel has such a table but the
+/// program is missing, the table's chain counts as one that may filter.
 fn legacy() -> Vec<String> {
     let mut found = Vec::new();
     for (file, program) in

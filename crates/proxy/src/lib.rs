@@ -1,10 +1,11 @@
-//! A TCP relay that gives unchanged senders another congestion control (the study of TCP-AV over a wireless
-//! LAN, figure 16).
+//! A TCP relay that gives unchanged senders another congestion control (the study of TCP-AV over a
+//! wireless LAN, figure 16).
 //!
-//! Clients name a destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], which does no input or output), or
-//! their connections are intercepted ([`transparent`]). [`run`] serves all of them on one thread. Bytes go
-//! from one connection to the other through a pipe with splice(2). A connection has a pipe only while bytes
-//! are in it; an idle connection costs two sockets and a small task.
+//! A client names its destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], which does no input
+//! or output), or the proxy intercepts the client's connection ([`transparent`]). [`run`] serves
+//! all clients on one thread. Bytes go from one connection to the other through a pipe with
+//! splice(2). A connection has a pipe only while the pipe holds bytes, so an idle connection takes
+//! only two sockets and a small task.
 
 mod access;
 mod algorithm;

@@ -18,7 +18,8 @@ pub(crate) enum Entry {
     /// The rules of the transparent mode intercept forwarded connections. The destination is the
     /// address that the client connected to.
     Forwarded,
-    /// As [`Self::Forwarded`], but for connections that this machine opens itself.
+    /// The rules intercept connections that this machine opens itself. The destination is the
+    /// address that the client connected to, as for [`Self::Forwarded`].
     Own,
 }
 

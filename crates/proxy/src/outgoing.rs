@@ -1,4 +1,4 @@
-//! The connection to the destination.
+//! Opens the connection to the destination.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,11 +26,11 @@ pub(crate) enum Source {
     Client(SocketAddr),
 }
 
-/// Connects to the destination that a client at `client` asks for, if it is allowed.
+/// Connects to the destination `target` of a client at `client`, if the access lists allow it.
 ///
 /// # Errors
 ///
-/// The outcome that the client is answered with.
+/// The outcome, which the answer to the client tells.
 pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -67,8 +67,8 @@ pub(crate) async fn connect(
     Err(outcome)
 }
 
-/// The addresses of the destination. The caller checks each of them, so that no name bypasses the access
-/// lists.
+/// The addresses of the destination. The caller checks each address against the access lists, which
+/// a name could bypass otherwise.
 async fn addresses(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -76,7 +76,8 @@ async fn addresses(
 ) -> Result<Vec<SocketAddr>, Outcome> {
     match &target.host {
         Host::Address(address) => Ok(vec![(address.to_canonical(), target.port).into()]),
-        // RFC 6761 section 6.3: no name server is asked, whatever /etc/hosts holds.
+        // localhost is always loopback; neither a name server nor /etc/hosts is asked (RFC 6761
+        // section 6.3).
         Host::Name(_) if target.host.is_localhost() => {
             let both: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             Ok(both.map(|address| (address, target.port).into()).to_vec())
@@ -85,9 +86,9 @@ async fn addresses(
             let share = slot.shared.lookups.take(Client::at(client.ip())).await;
             let (tell, told) = oneshot::channel();
             let (name, port, slot) = (name.clone(), target.port, Rc::clone(slot));
-            // A lookup cannot be cancelled, so it continues after the client has left. It holds the
-            // client's slot until it ends, so that a client that reconnects cannot have more
-            // lookups than slots.
+            // A lookup cannot be cancelled, so it continues after the client has left. Until it
+            // ends it holds the client's slot (its right to a connection). A client that reconnects
+            // again and again therefore cannot have more lookups than slots.
             spawn_local(async move {
                 let found = match lookup_host((name.as_str(), port)).await {
                     Ok(found) => Ok(found
@@ -117,8 +118,8 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
     };
     let outcome = attempt(client).await;
     match outcome.as_ref().map_err(io::Error::kind) {
-        // This address and port are already in use towards this destination, namely by the client
-        // itself if it runs on this machine.
+        // Another socket has a connection from this address and port to the same destination. If
+        // the client runs on this machine, it is the client's own socket.
         Err(io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable) => {
             attempt(SocketAddr::new(client.ip(), 0)).await
         }
@@ -140,7 +141,7 @@ fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Lets a socket have an address that is not this machine's (`IP_TRANSPARENT`, ip(7)).
+/// Gives a socket the client's address, which is not this machine's (`IP_TRANSPARENT`, ip(7)).
 fn prepare_as_client(socket: &Socket, from: SocketAddr) -> io::Result<()> {
     match from.ip() {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,

@@ -11,7 +11,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-// <linux/netlink.h>
+// Numbers and lengths of <linux/netlink.h>.
 const REQUEST: u16 = 1;
 const ERROR: u16 = 2;
 const HEADER_BYTES: usize = 16;
@@ -19,8 +19,8 @@ const ROUTE_BYTES: usize = 12;
 /// The offset of a route's type in a message (`rtm_type`).
 const TYPE_AT: usize = HEADER_BYTES + 7;
 
-/// Asks the kernel's routing tables whether packets to an address are delivered on this machine. That covers
-/// more than the addresses of the interfaces: a whole network may be routed to the machine.
+/// Asks the kernel's routing tables whether packets to an address are delivered on this machine.
+/// The addresses of the interfaces do not tell this: a whole network may be routed to the machine.
 #[derive(Debug)]
 pub(crate) struct OwnAddresses {
     routes: OwnedFd,
@@ -57,7 +57,7 @@ impl OwnAddresses {
         let mut message = length.to_ne_bytes().to_vec();
         message.extend(RTM_GETROUTE.to_ne_bytes());
         message.extend(REQUEST.to_ne_bytes());
-        message.extend([0; 8]); // neither a sequence nor a port: one question at a time
+        message.extend([0; 8]); // sequence and port: not needed for one question at a time
         message.extend([family as u8, 8 * bytes.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         message.extend((attribute as u16).to_ne_bytes());
         message.extend(RTA_DST.to_ne_bytes());
@@ -91,6 +91,6 @@ mod tests {
         assert!(own.contain("127.200.0.1".parse().unwrap()));
         assert!(!own.contain("192.0.2.1".parse().unwrap()));
         assert!(!own.contain("2001:db8::1".parse().unwrap()));
-        assert!(own.contain("127.0.0.1".parse().unwrap()), "each answer is that of its question");
+        assert!(own.contain("127.0.0.1".parse().unwrap()), "each answer belongs to its question");
     }
 }

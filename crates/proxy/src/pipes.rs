@@ -1,4 +1,4 @@
-//! Pipes for splice(2), each lent to one direction of a connection while data is in it.
+//! Pipes for splice(2). Each is lent to one direction of a connection while it holds data.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -8,9 +8,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 use wakeai_units::Bytes;
 
-/// The most bytes that one pipe takes at a time. By default a pipe has room for a quarter of this
-/// (pipe(7)), and would need four times as many system calls; these cost a quarter of the goodput
-/// if many connections take turns.
+/// The size of a pipe in bytes. It is four times the default (pipe(7)). With the default a transfer
+/// needs four times as many system calls, which cost a quarter of the goodput if many connections
+/// take turns.
 pub(crate) const PIPE_BYTES: usize = 1 << 18;
 /// The number of empty pipes that are kept for later use.
 const SPARE: usize = 64;
@@ -20,7 +20,7 @@ pub(crate) fn most(memory: Bytes) -> usize {
     usize::try_from(memory.get()).unwrap_or(usize::MAX) / PIPE_BYTES
 }
 
-/// A pipe, which is empty except while it is on [`Loan`].
+/// A pipe. It is empty except while a connection has it on [`Loan`].
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) read: OwnedFd,
@@ -57,7 +57,7 @@ impl Pipes {
 
 fn open() -> io::Result<Pipe> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    // The kernel refuses a larger pipe to a user who has many; the pipe then takes fewer bytes at a time.
+    // The kernel refuses to enlarge a pipe of a user who has many. The pipe then keeps its size.
     let size = i32::try_from(PIPE_BYTES).unwrap_or(i32::MAX);
     let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(size));
     Ok(Pipe { read, write })
@@ -107,7 +107,7 @@ mod tests {
         assert!(pipes.lend().is_none(), "the limit is two");
         second.held = 1;
         drop(second);
-        assert_eq!(pipes.spare.borrow().len(), 0, "one with data in it is closed");
+        assert_eq!(pipes.spare.borrow().len(), 0, "a pipe with data in it is closed");
         drop(first);
         assert_eq!(pipes.spare.borrow().len(), 1);
         let _again = pipes.lend().unwrap();

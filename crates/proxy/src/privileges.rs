@@ -1,4 +1,4 @@
-//! The privileges that the proxy keeps once it listens, and the user that serves.
+//! The privileges that the proxy keeps once it listens, and the user as which it serves.
 
 use nix::unistd::{Pid, User};
 use wakeai_host::{Capability, become_user, drop_privileges, serving_user};
@@ -22,8 +22,8 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
 fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
     let transparent = config.transparent.is_any();
-    // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses, marks, and nft(8) and
-    // ip(8) at the end.
+    // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses and marks. nft(8) and
+    // ip(8) need it when they undo the changes at the end.
     if transparent || config.algorithm.is_some() {
         kept.push(Capability::CAP_NET_ADMIN);
     }
@@ -38,13 +38,13 @@ fn to_serve(config: &Config) -> Vec<Capability> {
     kept
 }
 
-/// The user that serves; `None`: the user that started the proxy.
+/// The user as which the proxy serves; `None` stands for the user that started it.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     config.user.as_deref().map(serving_user).transpose().map_err(ProxyError::from)
 }
 
 /// Makes this process one of `user`, with the privileges that serving needs. `parent` is the
-/// process that undoes the changes at the end, if that is another process.
+/// process that undoes the changes at the end, if this process has such a parent.
 pub(crate) fn serve_as(
     user: &User,
     config: &Config,

@@ -10,14 +10,14 @@ use wakeai_host::Network;
 use wakeai_kernel::Control;
 use wakeai_units::Rate;
 
-/// The target rate of each connection to a network, or of every connection where no network is named.
+/// The target rate of each connection to a network; without a network, of every connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetRate {
     to: Option<Network>,
     rate: Rate,
 }
 
-/// A text that is not a target rate.
+/// The error for a text that is not a target rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected RATE or NETWORK=RATE, such as \"5Mbit/s\": {reason}")]
 pub struct TargetRateError {
@@ -44,7 +44,8 @@ impl FromStr for TargetRate {
     }
 }
 
-/// The target rate of connections to `destination`: that of the longest prefix that contains it.
+/// The target rate of connections to `destination`. Of the networks that contain it, the one with
+/// the longest prefix decides.
 pub(crate) fn target(rates: &[TargetRate], destination: IpAddr) -> Option<Rate> {
     let fits = |target: &&TargetRate| target.to.is_none_or(|to| to.contains(destination));
     let narrowness = |target: &&TargetRate| target.to.map(Network::length);

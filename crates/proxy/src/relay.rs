@@ -1,4 +1,5 @@
-//! The relay of one connection: bytes, half-closes and resets pass from one side to the other.
+//! Relays between a client and its destination: passes bytes, half-closes and resets from one side
+//! to the other.
 
 use std::cell::Cell;
 use std::io;
@@ -18,27 +19,28 @@ use crate::shared::Shared;
 use crate::shares::SHORTEST;
 use crate::slot::Slot;
 
-/// The number of chunks after which another connection takes its turn.
+/// The number of chunks that a connection relays before another connection takes its turn.
 const CHUNKS_PER_TURN: usize = 16;
 
-/// How a connection ended.
+/// How a relayed connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Both sides have closed, and everything was passed on.
     Finished,
     /// One side was reset or lost.
     Reset,
-    /// No byte was carried for the idle limit of the slot.
+    /// No byte was carried for the time that [`Slot::idle_limit`] allows.
     Idle,
     /// One side no longer answered.
     Dead,
 }
 
-/// Relays until the end. Dropping the two connections then closes them after [`End::Finished`], and
-/// resets them after any other end.
+/// Relays until the end. The caller then drops both connections. This closes them after
+/// [`End::Finished`], and resets them after any other end.
 ///
-/// A half-close is passed on after all bytes before it; the other direction goes on. A reset of one
-/// connection resets the other at once and discards the bytes in between, as on a connection without a proxy.
+/// A half-close is passed on after all bytes before it, and the other direction goes on. A reset of
+/// one connection resets the other at once, and discards the bytes in between, as on a connection
+/// without a proxy.
 pub(crate) async fn relay(
     slot: &Slot,
     client: &TcpStream,
@@ -82,7 +84,8 @@ pub(crate) fn reset(stream: &TcpStream) {
     }
 }
 
-/// Returns when the connection was reset or lost, also while it is neither read nor written.
+/// Returns when the connection was reset or lost. It notices this even while nothing is read or
+/// written.
 pub(crate) async fn failed(stream: &TcpStream) {
     while let Ok(ready) = stream.ready(Interest::ERROR).await {
         if ready.is_error() {
@@ -104,8 +107,9 @@ fn ended_by(error: Option<io::Error>) -> End {
     }
 }
 
-/// Makes the kernel probe the other end of an idle connection (RFC 9293 section 3.8.4): first after a twelfth
-/// of the idle timeout, then at intervals of a tenth of this twelfth, four times in all.
+/// Makes the kernel send keepalive probes on an idle connection (RFC 9293 section 3.8.4). The first
+/// comes after a twelfth of the idle timeout. Three more follow at intervals of a tenth of this
+/// time.
 fn probe(stream: &TcpStream, idle_timeout: Duration) {
     // tcp(7): whole seconds, at most 32,767.
     let seconds = |time: Duration| time.clamp(Duration::from_secs(1), Duration::from_secs(32_767));
@@ -116,7 +120,7 @@ fn probe(stream: &TcpStream, idle_timeout: Duration) {
     }
 }
 
-/// Returns when no byte was carried for the idle limit of the slot.
+/// Returns when no byte was carried for the time that [`Slot::idle_limit`] allows.
 async fn idle(moved: &Cell<Instant>, slot: &Slot) {
     let timeout = slot.shared.idle_timeout;
     while let Some(rest) = slot.idle_limit().checked_sub(moved.get().elapsed()) {
@@ -146,7 +150,7 @@ pub(crate) async fn write_all(
     Ok(())
 }
 
-/// The result of a turn.
+/// The result of a turn, in which a connection relays a few chunks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// There may be more data.
@@ -168,8 +172,8 @@ async fn pump(
         count.add(bytes as u64);
     };
     loop {
-        // Bytes are read only when the receiver has room. Until then they stay in the socket, and
-        // TCP's window stops the sender.
+        // Bytes are read only when the receiver has room. Until then they stay in the sender's
+        // socket, and TCP's window stops the sender.
         from.readable().await?;
         to.writable().await?;
         let loan = if shared.can_splice.get() { shared.pipes.lend() } else { None };
@@ -184,8 +188,8 @@ async fn pump(
     }
 }
 
-/// Closes this direction towards the receiver. If the connection is already gone, the other
-/// direction reports that.
+/// Closes this direction towards the receiver. That the connection is already gone is no error
+/// here, because the other direction reports it.
 fn shut(to: &TcpStream) -> io::Result<()> {
     match SockRef::from(to).shutdown(Shutdown::Write) {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
@@ -236,9 +240,9 @@ fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> 
     Ok(splice(from, None, to, None, most, flags)?)
 }
 
-/// A turn without a pipe: peeks at the bytes in the sender's socket, sends as many as the receiver
-/// has room for, and then removes these. A waiting connection therefore holds no memory of the
-/// proxy.
+/// A turn without a pipe. It peeks at the bytes in the sender's socket, sends as many as the
+/// receiver has room for, and then removes the sent bytes from the sender's socket. So a waiting
+/// connection takes no memory of the proxy.
 async fn copied(
     shared: &Shared,
     from: &TcpStream,
@@ -260,8 +264,8 @@ async fn copied(
     Ok(Turn::More)
 }
 
-/// Returns the number of bytes moved: 0 at the end, `None` if there is nothing to read. The error
-/// `WouldBlock` means that the receiver has no room.
+/// Returns the number of bytes moved. It is 0 at the end of the stream, and `None` if there is
+/// nothing to read now. The error `WouldBlock` means that the receiver has no room.
 fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<Option<usize>> {
     let mut buffer = shared.buffer.borrow_mut();
     let seen = from.try_io(Interest::READABLE, || {

@@ -31,9 +31,9 @@ use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
 use crate::transparent;
 
-/// File descriptors for the process itself and for name lookups.
+/// The number of file descriptors that the process itself and its name lookups need.
 const OWN_FILES: u64 = 128;
-/// The pause before the next accept after one failed because memory or file descriptors were short.
+/// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A report of a running proxy to its caller.
@@ -46,12 +46,12 @@ pub enum Event {
     Report(Report),
 }
 
-/// Runs a proxy in the calling thread's network namespace until `shutdown` is ready, and undoes its changes.
-/// SIGUSR1 asks for a report.
+/// Runs a proxy in the calling thread's network namespace until `shutdown` is ready, and then
+/// undoes its changes. Upon SIGUSR1 it reports its counts.
 ///
 /// # Errors
 ///
-/// The proxy cannot start; every change is then undone.
+/// The proxy cannot start. Every change is then undone.
 pub fn run(
     config: Config,
     shutdown: impl Future<Output = ()>,
@@ -59,7 +59,7 @@ pub fn run(
 ) -> Result<(), ProxyError> {
     check(&config)?;
     let user = privileges::user(&config)?;
-    // Signals are blocked until their handlers are installed, so that each of them leads to an
+    // Signals are blocked until their handlers are installed, so that each signal leads to an
     // orderly end.
     let mask = block_signals()?;
     let mut lease = None;
@@ -122,7 +122,7 @@ fn serve_all(
         let mut asked =
             signal(SignalKind::user_defined1()).map_err(ProxyError::system("wait for SIGUSR1"))?;
         let mut shutdown = std::pin::pin!(shutdown);
-        // The future is polled once, so that it installs its signal handlers.
+        // The first poll of `shutdown` installs its signal handlers.
         let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
         let is_over = polled.await.is_ready();
         mask.thread_set_mask()
@@ -132,7 +132,8 @@ fn serve_all(
         }
         let Started { shared, listeners } = started;
         tell(Event::Listening(shared.listening.clone()));
-        // Each kind of client has its own slots, so that one kind cannot use up those of the other.
+        // Clients that name their destination and intercepted clients have separate slots (each is
+        // the right to one connection), so that neither kind can use up the slots of the other.
         let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
         let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
         let total = shared.config.connections;
@@ -158,17 +159,18 @@ fn serve_all(
         tell(Event::Report(shared.counters.report()));
         Ok(())
     });
-    // Connections end first: they use the rules and algorithms that are removed next.
+    // Connections end first, because they use the rules and algorithms that are removed afterwards.
     drop(tasks);
     runtime.shutdown_background();
     outcome
 }
 
-/// Removes the shared parts from the kernel, if no other process uses them.
+/// Removes the algorithms and BPF maps, which all of Wakeai's processes share, from the kernel. It
+/// is called when no other process uses them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
-            // Unmounting an unused bpffs needs a privilege that the proxy has given up.
+            // The proxy has given up the privilege to unmount the bpffs.
             tracing::info!(%error, "its removal is left to the next command, or to `wakeai sweep`");
             Ok(true)
         }
@@ -176,7 +178,7 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     }
 }
 
-/// The state that is created with all privileges, and used with fewer.
+/// The state that a start with all privileges creates. Serving then uses it with fewer privileges.
 struct Started {
     shared: Rc<Shared>,
     listeners: Vec<Listener>,
@@ -258,7 +260,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_want(&error) {
-                    continue; // the client's own failure: accept(2)
+                    continue; // an error of this one connection (accept(2))
                 }
                 shared.counters.accept_failures.one();
                 if !is_failing {
@@ -279,7 +281,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
             match slots.try_take(Client::at(from.ip())) {
                 Ok(share) => break Some(share),
                 Err(Busy::OverShare) => break None,
-                // Until then, clients wait in the kernel's queue.
+                // While no slot is free, further clients wait in the kernel's queue.
                 Err(Busy::Full) => slots.given_back().await,
             }
         };
@@ -311,7 +313,7 @@ fn is_welcome(
     if listener.entry != Entry::Own && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
-    // A client that connects to a transparent listener's own address has bypassed the rules; the
-    // proxy would then connect to itself.
+    // A client may connect to a transparent listener's own address, past the rules. It is refused,
+    // because the proxy would take that address for the destination and connect to itself.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
 }

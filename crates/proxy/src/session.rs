@@ -1,4 +1,4 @@
-//! One client: its request, the connection to its destination, and the relay between them.
+//! Serves one client: reads its request, connects to its destination, and relays between them.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -25,8 +25,8 @@ type Opened = (TcpStream, Vec<u8>);
 
 /// Serves a client whose source is allowed.
 pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
-    // This future is on the heap and ends before relaying begins, so that thousands of idle connections keep
-    // only the state that relaying needs.
+    // The future of `open` is on the heap and is freed before relaying begins. Thousands of idle
+    // connections therefore keep only the state that relaying needs.
     let Some((destination, early)) = Box::pin(open(slot, entry, &client, from)).await else {
         return;
     };
@@ -70,7 +70,7 @@ async fn transparent(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> O
         Ok(destination) => Some((destination, Vec::new())),
         Err(outcome) => {
             tracing::debug!(%from, %to, ?outcome, "the client was reset");
-            reset(client); // as the destination itself does when it refuses
+            reset(client); // a destination that refuses sends a reset, too
             None
         }
     }
@@ -82,7 +82,7 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
     let asked = tokio::time::timeout(shared.connect_timeout, ask(shared, client, &mut negotiation));
     let target = match asked.await {
         Ok(Ok(Ok(Some(target)))) => target,
-        Ok(Ok(Ok(None))) => return None, // it left without asking
+        Ok(Ok(Ok(None))) => return None, // the client left without a request
         Ok(Ok(Err(rejection))) => {
             tracing::debug!(%from, %rejection, "the request was refused");
             shared.counters.bad_requests.one();
@@ -119,8 +119,8 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
     }
 }
 
-/// Closes a connection so that its answer arrives. If unread bytes were left, closing would send a
-/// reset, which can overtake the answer (RFC 9112 section 9.6).
+/// Closes a connection after its answer, and reads what the client still sends. Closing with unread
+/// bytes would send a reset, which can overtake the answer (RFC 9112 section 9.6).
 async fn part(shared: &Shared, client: &TcpStream) {
     let drained = async {
         SockRef::from(client).shutdown(Shutdown::Write)?;
@@ -141,7 +141,8 @@ async fn part(shared: &Shared, client: &TcpStream) {
     }
 }
 
-/// Reads until the client has named its destination, and sends the protocol's answers on the way.
+/// Reads until the client has named its destination, and sends the answers that the protocol needs
+/// before.
 async fn ask(
     shared: &Shared,
     client: &TcpStream,
@@ -173,7 +174,8 @@ async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<(
     Ok(())
 }
 
-/// Sets the target rate of the connection over the wireless hop. The kernel deletes it with the socket.
+/// Sets the target rate of the connection over the wireless hop. The kernel deletes the rate when
+/// the socket is closed.
 fn set_target_rate(shared: &Shared, client: &TcpStream, destination: &TcpStream) {
     let (Some(control), Ok(to)) = (&shared.targets, destination.peer_addr()) else { return };
     let Some(rate) = rates::target(&shared.config.rates, to.ip()) else { return };

@@ -1,4 +1,4 @@
-//! The state that all connections of a proxy share; one thread serves them.
+//! The state that all connections of a proxy share. One thread serves all connections.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +12,8 @@ use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
 use crate::shares::Shares;
 
-/// The most name lookups at a time. Each takes a thread, because the resolver of the C library
-/// blocks.
+/// The largest number of name lookups at a time. Each needs a thread, because the resolver of the C
+/// library blocks.
 pub(crate) const LOOKUPS: usize = 16;
 /// The size of the buffer through which bytes are copied.
 const BUFFER_BYTES: usize = 1 << 16;

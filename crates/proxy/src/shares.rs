@@ -1,8 +1,9 @@
-//! Slots and name lookups, shared among clients: a client may hold three times as many as are free.
+//! Shares slots among clients; each slot is the right to one connection. Name lookups are shared in
+//! the same way. A client may hold three times as many slots as are free.
 //!
-//! A single client thus gets three quarters of all, the next one three quarters of the rest, and so
-//! on. The last free one is kept for a client that holds none. A client that holds more than its
-//! present limit gets no further one, but keeps what it has. This is a dynamic threshold (Choudhury
+//! So a single client gets three quarters of all slots, the next client three quarters of the rest,
+//! and so on. The last free slot is kept for a client that holds none. A client that holds more
+//! than its present limit keeps its slots, but gets no more. This is a dynamic threshold (Choudhury
 //! and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998).
 
@@ -14,15 +15,15 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-/// The number of shares that a client may hold for each free one.
+/// The number of shares (slots or lookups) that a client may hold for each free share.
 const PER_FREE: usize = 3;
-/// Idle connections end earlier if at most one slot in this many is free.
+/// Idle connections end earlier if at most one in this many slots is free.
 const PRESSED: usize = 4;
 /// The idle timeout is divided by at most this number.
 pub(crate) const SHORTEST: u32 = 60;
 
-/// One client: an IPv4 address, or a /64 network of IPv6, because one host may use all addresses of
-/// such a network (RFC 4291 section 2.5.1).
+/// One client. It is an IPv4 address or a /64 network of IPv6, because one host may use all
+/// addresses of such a network (RFC 4291 section 2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client(IpAddr);
 
@@ -61,11 +62,11 @@ struct Inner {
 struct State {
     free: usize,
     held: HashMap<Client, usize>,
-    /// The waiting clients. The first of them that may have a share gets the next free one.
+    /// The waiting clients. The next free share goes to the first client here that may have one.
     waiting: VecDeque<(Client, oneshot::Sender<Share>)>,
 }
 
-/// One slot or lookup. Dropping it gives it back.
+/// One slot or lookup. Dropping this value gives it back.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Shares,
@@ -138,7 +139,8 @@ impl Shares {
             };
             state.take(client);
             drop(state);
-            // The receiver exists: on one thread it cannot have been dropped since the check.
+            // Sending succeeds, because the receiver was there at the check, and no other thread
+            // could drop it since.
             let _ = waiting.send(Share { of: self.clone(), client });
         }
         self.0.given_back.notify_waiters();
@@ -146,9 +148,9 @@ impl Shares {
 }
 
 impl Share {
-    /// The time for which this client's connections may be idle now, from `timeout` down to a
-    /// sixtieth of it. It is shorter the fewer slots are free and the more of them the client
-    /// holds.
+    /// The time for which this client's connections may be idle now: between `timeout` and a
+    /// sixtieth of `timeout`. It becomes shorter when fewer slots are free, and when the client
+    /// holds more slots.
     pub(crate) fn idle_limit(&self, timeout: Duration) -> Duration {
         let state = self.of.0.state.borrow();
         let (total, free) = (self.of.0.total, PRESSED * state.free);
@@ -188,7 +190,7 @@ mod tests {
         Client::at(text.parse().unwrap())
     }
 
-    /// The number of shares that the client gets.
+    /// All shares that the client gets.
     fn all(shares: &Shares, of: &str) -> Vec<Share> {
         std::iter::from_fn(|| shares.try_take(client(of)).ok()).collect()
     }
@@ -238,8 +240,8 @@ mod tests {
         assert!(over.as_mut().poll(&mut cx).is_pending());
         assert!(next.as_mut().poll(&mut cx).is_pending());
         drop(last);
-        assert!(over.as_mut().poll(&mut cx).is_pending(), "it holds three of four");
-        let Poll::Ready(next) = next.as_mut().poll(&mut cx) else { panic!("it was its turn") };
+        assert!(over.as_mut().poll(&mut cx).is_pending(), "this client holds three of four");
+        let Poll::Ready(next) = next.as_mut().poll(&mut cx) else { panic!("it was next in turn") };
         drop(next);
         greedy.pop();
         greedy.pop();

@@ -1,4 +1,4 @@
-//! The slot of one connection.
+//! A slot: the right of a client to one connection.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::shared::Shared;
 use crate::shares::Share;
 
-/// A slot of the proxy. It is held while its connection exists, and while a name that the client
-/// asked for is being looked up.
+/// A slot of the proxy. It is held while its connection exists, and while the destination's name is
+/// being looked up.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) shared: Rc<Shared>,

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// The longest name of RFC 1035 §2.3.4, as text without the final dot.
+/// The largest length of a name (RFC 1035 §2.3.4), as text without the final dot.
 const NAME_BYTES: usize = 253;
 
-/// A host, as the client named it.
+/// The host that a client names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address.
@@ -25,8 +25,8 @@ pub struct Target {
 }
 
 impl Host {
-    /// An address in text, or a name made of letters, digits, `-`, `_` and dots; `None` for anything else. A
-    /// name goes to the resolver, whose answer is checked.
+    /// Reads an address, or a name made of letters, digits, `-`, `_` and dots; `None` for anything
+    /// else. A name goes to the resolver, and the addresses that it returns are checked later.
     pub fn read(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         if let Ok(address) = text.parse() {
@@ -38,7 +38,7 @@ impl Host {
         whole.then(|| Self::Name(text.to_owned()))
     }
 
-    /// `localhost`, or a name that ends in it (RFC 6761 section 6.3).
+    /// Whether the host is `localhost`, or a name below `localhost` (RFC 6761 section 6.3).
     pub(crate) fn is_localhost(&self) -> bool {
         let Self::Name(name) = self else { return false };
         let last = name.strip_suffix('.').unwrap_or(name).rsplit('.').next();

@@ -1,11 +1,13 @@
-//! The transparent mode: TPROXY rules of nftables intercept connections, and a route brings their packets to
-//! this machine. Rules and route exist in the proxy's network namespace only, and are in its lease.
+//! The transparent mode. TPROXY rules of nftables intercept connections, and a route delivers their
+//! packets on this machine. Rules and route exist only in the proxy's network namespace. The
+//! proxy's lease, the record of its changes, lists them.
 //!
-//! The rules pass a packet that opens a connection (SYN alone), from an allowed source to an
-//! allowed destination, to the proxy's listener. The accepted socket then has the destination's
-//! address. Later packets are recognised because they belong to a transparent socket. Connections
-//! that are older than the proxy, and those that the lists do not cover, are therefore forwarded as
-//! if there were no proxy. The packets of programs on this machine are first routed over `lo`.
+//! The rules apply to a packet that opens a connection (SYN alone) from an allowed source to an
+//! allowed destination, and pass it to the proxy's listener. The accepted socket then has the
+//! destination's address. Later packets of the connection are recognised because they belong to a
+//! transparent socket. So connections that are older than the proxy, and connections that the lists
+//! do not cover, are forwarded as if there were no proxy. The packets of programs on this machine
+//! are first routed over `lo`, where the rules see them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -49,8 +51,8 @@ pub(crate) fn take_hold(
             }
         }
     }
-    // The route comes first: without it, packets that match the rules would be lost. Only one
-    // process can hold the route, so a second proxy in this namespace fails here, before it has
+    // The route is made first, because without it packets that match the rules would be lost. Only
+    // one process can hold the route. So a second proxy in this namespace fails here, before it has
     // changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
     add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
@@ -64,7 +66,7 @@ pub(crate) fn is_privileged() -> bool {
     !tried.is_err_and(|error| error.raw_os_error() == Some(Errno::EPERM as i32))
 }
 
-/// Opens a listener on a loopback address, so that only the rules lead to it.
+/// Opens a listener on a loopback address, so that connections reach it only through the rules.
 fn open(address: IpAddr, entry: Entry) -> Result<Listener, ProxyError> {
     listen(SocketAddr::new(address, 0), entry, |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
@@ -75,7 +77,7 @@ fn open(address: IpAddr, entry: Entry) -> Result<Listener, ProxyError> {
     })
 }
 
-/// The script for nft(8). It fails as a whole if the table already exists.
+/// The script for nft(8). It changes nothing if the table already exists.
 fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -> String {
     let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
     let names: Vec<_> = in_interfaces.iter().map(|Interface(name)| format!("\"{name}\"")).collect();
@@ -144,9 +146,8 @@ fn chain(name: &str, rules: &[String]) -> String {
     format!("chain {name} {{\n{}\n}}\n", rules.join("\n"))
 }
 
-/// The conditions for an allowed destination; a packet is intercepted if it meets one of them.
-/// Packets to special addresses that are not listed by themselves are not intercepted
-/// ([`Access::allows`]).
+/// The conditions for an allowed destination. A packet is intercepted if it meets one of them.
+/// Special addresses are allowed only if they are listed by themselves ([`Access::allows`]).
 fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     let all = access.destinations().iter().copied();
     let (named, others): (Vec<_>, Vec<_>) = all.partition(|network| is_listed_by_itself(*network));
@@ -156,8 +157,8 @@ fn destinations(family: &str, access: &Access, v4: bool) -> Vec<String> {
     matching(family, "daddr", &named, v4).into_iter().chain(others).collect()
 }
 
-/// The condition that a packet's address lies in one of the networks; `None` if no network is of
-/// the family.
+/// The condition that a packet's address lies in one of the networks. It is `None` if no network is
+/// of the address family.
 fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option<String> {
     let widest = widest(networks.iter().copied(), v4);
     if widest.iter().any(|network| network.is_everything()) {
@@ -166,8 +167,8 @@ fn matching(family: &str, field: &str, networks: &[Network], v4: bool) -> Option
     (!widest.is_empty()).then(|| format!("{family} {field} {}", set(&widest)))
 }
 
-/// The networks of the family without those that lie in another one of the list: nft refuses sets
-/// with overlapping networks.
+/// The networks of the address family, without those that lie in another network of the list. nft
+/// refuses sets with overlapping networks.
 fn widest(networks: impl Iterator<Item = Network>, v4: bool) -> Vec<Network> {
     let mut widest: Vec<Network> = Vec::new();
     for network in networks.filter(|network| network.is_v4() == v4) {

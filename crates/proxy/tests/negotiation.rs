@@ -1,4 +1,4 @@
-//! Requests of clients: whole, in pieces and mangled.
+//! Tests of requests that clients send whole, in pieces, or mangled.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails, fails")]
 
@@ -72,7 +72,7 @@ fn connect_asks_for_addresses_of_both_families_and_for_names() {
         let talk = talk(head.as_bytes(), head.len());
         assert_eq!(talk.result, Ok(Some(target)), "{authority}");
         assert_eq!(talk.said, b"HTTP/1.1 200 Connection established\r\n\r\n");
-        assert_eq!(talk.early, b"\x16\x03", "what follows is for the destination");
+        assert_eq!(talk.early, b"\x16\x03", "the bytes after the request are for the destination");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Data, half-closes and resets through a running proxy, on loopback.
+//! Tests of data, half-closes and resets through a running proxy, on loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails, fails")]
 
@@ -18,7 +18,7 @@ fn copying() -> Config {
     Config { memory: "0B".parse().unwrap(), ..config() }
 }
 
-/// Sends on its own thread, then closes its direction.
+/// Sends `bytes` on a thread of its own, and then closes this direction of the connection.
 fn send(stream: &TcpStream, bytes: Vec<u8>) -> std::thread::JoinHandle<()> {
     let mut stream = stream.try_clone().unwrap();
     std::thread::spawn(move || {
@@ -109,7 +109,7 @@ fn a_half_close_is_passed_on_and_the_other_direction_goes_on() {
         let proxy = Proxy::start(config);
         let (client, mut server) = proxy.pair();
         send(&client, b"question".to_vec()).join().unwrap();
-        assert_eq!(read_all(&server), b"question", "the end arrives while the client still reads");
+        assert_eq!(read_all(&server), b"question", "the half-close arrives at once");
         server.write_all(b"answer").unwrap();
         drop(server);
         assert_eq!(read_all(&client), b"answer");
@@ -135,7 +135,7 @@ fn a_reset_is_passed_on_both_ways() {
     let (client, server) = proxy.pair();
     abort(server);
     assert!(is_reset(&client));
-    // After a half-close too.
+    // A reset is passed on after a half-close, too.
     let (client, server) = proxy.pair();
     send(&client, b"x".to_vec()).join().unwrap();
     assert_eq!(read_all(&server), b"x");
@@ -175,7 +175,7 @@ fn fill(stream: &TcpStream) -> usize {
     }
 }
 
-/// The most that the buffers of one socket may hold, in both directions.
+/// The largest number of bytes that the buffers of one socket may hold, in both directions.
 fn socket_buffers() -> usize {
     let most = |name: &str| -> usize {
         let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
@@ -191,10 +191,11 @@ fn a_reader_that_does_not_read_holds_the_sender_back_and_loses_nothing() {
         let proxy = Proxy::start(config);
         let (client, server) = proxy.pair();
         let written = fill(&client);
-        // The client's socket and the destination's, and the two of the proxy between them.
+        // The bytes wait in a send buffer and a receive buffer of each of the two connections, and
+        // in the proxy's memory.
         let most = 2 * socket_buffers() + memory;
         assert!(written <= most, "{written} bytes under way, {most} have room");
-        // Meanwhile others are served.
+        // Meanwhile the proxy serves other clients.
         let (other, far) = proxy.pair();
         let sender = send(&other, pattern(MEGABYTES));
         assert!(read_all(&far) == pattern(MEGABYTES));
@@ -216,9 +217,9 @@ fn a_source_that_is_not_allowed_gets_nothing() {
     let proxy = Proxy::start(config);
     for request in [&b"\x05\x01\x00"[..], b"CONNECT localhost:80 HTTP/1.1\r\n\r\n"] {
         let mut client = proxy.dial();
-        let _ = client.write_all(request); // it may be closed already
+        let _ = client.write_all(request); // the connection may already be closed
         let mut said = Vec::new();
-        let _ = client.read_to_end(&mut said); // closed or reset
+        let _ = client.read_to_end(&mut said); // the connection is closed or reset
         assert_eq!(said, b"");
     }
     let report = proxy.stop();
@@ -294,7 +295,7 @@ fn over_the_limit_another_client_waits_and_the_same_is_closed() {
     assert_eq!((report.most_active, report.over_share), (1, 1));
 }
 
-/// A connection of another client, which is this machine as well.
+/// A connection from `address`, which the proxy takes for another client.
 fn dial_from(address: [u8; 4], proxy: &Proxy) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&std::net::SocketAddr::from((address, 0)).into()).unwrap();
@@ -308,11 +309,10 @@ fn under_pressure_a_client_with_many_idle_connections_loses_them_sooner() {
     let proxy = Proxy::start(Config { connections: 8, idle_timeout, ..config() });
     let held: Vec<_> = (0..6).map(|_| proxy.pair()).collect();
     for host in 2..4 {
-        // Other clients take the remaining slots until none is free; the idle limit is then ten
-        // seconds.
+        // Other clients take slots until none is free. The idle limit is then ten seconds.
         std::mem::forget(dial_from([127, 0, 0, host], &proxy));
     }
-    assert!(is_reset(&held[0].0), "it had ten minutes");
+    assert!(is_reset(&held[0].0), "the idle timeout alone would be ten minutes");
     assert!(proxy.stop().idle >= 1);
 }
 

@@ -1,4 +1,5 @@
-//! The agents of a condition with a law: where they run, which law each follows and how each is configured.
+//! The agents of a condition: where they run, how each is configured, and which law each follows
+//! (the rule by which it bounds its station's connections).
 
 use std::collections::BTreeMap;
 
@@ -8,13 +9,13 @@ use wakeai_scenario::result::Max;
 use wakeai_scenario::{Direction, Experiment, Flow, Law, ResolvedCondition, StationDirection};
 use wakeai_units::{Duration, Rate, Segments};
 
-/// The emulated access point's address: locally administered, the letters "WAKEA" in it.
+/// The emulated access point's address. It is locally administered and spells "WAKEA".
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
 
 /// What the configuration of an agent says about its station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationFacts {
-    /// Its PHY rate.
+    /// The station's PHY rate.
     pub link_rate: Option<Rate>,
     /// The goodput that the station reaches alone, if it was measured or given.
     pub max: Option<Rate>,
@@ -23,10 +24,10 @@ pub struct StationFacts {
 /// The law that an agent follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLaw {
-    /// The agent only observes: the law is `fixed`, and the condition has no `bounds` for this
-    /// station.
+    /// No law: the agent only observes, because the condition's law is `fixed` and has no `bounds`
+    /// for this station.
     Watch,
-    /// The floor and the ceiling of the condition's `bounds`.
+    /// The law `fixed`, with the floor and the ceiling of the condition's `bounds`.
     Fixed(Segments, Segments),
     /// A law that computes bounds.
     Named(Law),
@@ -74,12 +75,12 @@ pub fn station_number(index: usize) -> u64 {
     index as u64 + 1
 }
 
-/// The time that the agents run before time zero of a run, so that they know each other as in a
-/// fleet that has been on for a while. It is zero without agents.
+/// The time that the agents run before time zero of a run. They then know each other, as in a fleet
+/// that has been on for a while. The time is zero without agents.
 ///
-/// An agent acknowledges 16 peers per presence message and sends a message every n/6 s
-/// ([`wakeai_control`]'s presence), so it takes n^2/96 s to acknowledge n peers. Half of that is
-/// added for lost messages.
+/// With n stations an agent sends a presence message every n/6 s, and each message acknowledges 16
+/// peers ([`wakeai_control`]'s presence). So it takes n^2/96 s to acknowledge n peers. Half of that
+/// is added for lost messages.
 pub fn acquaintance(stations: usize) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     const MOST: Duration = Duration::from_secs(200);
@@ -90,8 +91,8 @@ pub fn acquaintance(stations: usize) -> Duration {
     (LEAST + Duration::from_secs(stations * stations) / 64).min(MOST)
 }
 
-/// The time between two presence messages of a station while nothing changes, where `stations` of the
-/// experiment run agents.
+/// The time between two presence messages of a station while nothing changes. `stations` is the
+/// number of stations that run agents.
 pub fn presence_interval(experiment: &Experiment, stations: usize) -> Duration {
     let basic_rate =
         experiment.access_point.wifi().map_or(Rate::from_mbps(6), |wifi| wifi.basic_rate);
@@ -117,7 +118,7 @@ pub fn controller_config(
     config
 }
 
-/// For every station, the figures for its agent's configuration.
+/// For every station, the facts that its agent's configuration states.
 pub fn facts(
     condition: &ResolvedCondition,
     maxima: &BTreeMap<StationDirection, Max>,
@@ -125,7 +126,8 @@ pub fn facts(
     let experiment = &*condition.scenario;
     let expanded = experiment.expand(0);
     let mut directions = vec![Direction::Up; expanded.stations.len()];
-    // Bounds apply to the direction of a station's first flow, which is written last.
+    // Bounds apply to the direction of a station's first flow. The loop goes backwards, so that
+    // this flow's direction is the one that stays.
     for flow in expanded.flows.iter().rev() {
         directions[flow.station()] = Flow::direction(flow);
     }

@@ -1,4 +1,5 @@
-//! The request of a command to a world, the progress of its runs, and the reasons for a failure.
+//! What a command asks of a world (the simulator or the lab): the runs, the display of their
+//! progress, and the reasons for a failure.
 
 use wakeai_scenario::records::{Manifest, Output, RecordsError};
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
@@ -14,9 +15,9 @@ pub struct Options {
     pub seed: u64,
     /// The number of runs of each condition.
     pub repeat: u32,
-    /// The names of the conditions to run; empty: all.
+    /// The names of the conditions to run; an empty list stands for all.
     pub conditions: Vec<String>,
-    /// The directory of the records; `None`: none are kept.
+    /// The directory of the records; `None` keeps no records.
     pub out: Option<Output>,
     /// Whether packet captures are among the records. The lab makes none.
     pub captures: bool,
@@ -47,7 +48,7 @@ pub trait Progress: Sync {
     fn note(&self, _text: &str) {}
 }
 
-/// Shows nothing and is never interrupted.
+/// A [`Progress`] that shows nothing and is never interrupted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -133,11 +134,11 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Creates the records that `options` ask for, if any; their manifest names the world `world`.
+    /// Creates the records that `options` ask for, if any. Their manifest has the name `world`.
     ///
     /// # Errors
     ///
-    /// As [`Recorder::create`].
+    /// Those of [`Recorder::create`].
     pub fn recorder(
         &self,
         options: &Options,
@@ -156,7 +157,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The conditions of `scenario` that `names` names, in the order of the file; all without names.
+/// The conditions of `scenario` with these names, in the order of the file. Without names it
+/// returns all conditions.
 ///
 /// # Errors
 ///

@@ -6,7 +6,8 @@ use wakeai_units::{Bytes, Duration, Rate};
 /// The payload of a full datagram of a UDP flow.
 pub const DATAGRAM: Bytes = Bytes::new(1_472);
 
-/// The rate of a UDP flow without `rate`, in per cent of its station's PHY rate: more than the air carries.
+/// The rate of a UDP flow without `rate`, in per cent of its station's PHY rate. It is more than
+/// the air carries.
 const SATURATING_PERCENT: u64 = 120;
 
 /// The algorithm that a flow's sender runs. Where an agent bounds the sender, `wakeai_cubic` and
@@ -20,8 +21,9 @@ pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     })
 }
 
-/// The bytes of `size` that connection `number` (from 0) of `chunks` carries. The connections'
-/// sizes differ by at most one byte; the first connections carry the remainder.
+/// The number of bytes that connection `number` (from 0) carries, where `chunks` connections carry
+/// `size` bytes together. Where the division leaves a remainder, the first connections carry one
+/// more byte.
 pub fn chunk(size: Bytes, chunks: u32, number: u32) -> Bytes {
     let chunks = u64::from(chunks.max(1));
     let (each, more) = (size.get() / chunks, size.get() % chunks);
@@ -35,12 +37,12 @@ pub fn saturating_rate(experiment: &Experiment, expanded: &Expanded, flow: &Flow
     rate.mul_div(SATURATING_PERCENT, 100).unwrap_or(rate)
 }
 
-/// The least time between two writes, so that an application does not wake for every byte.
+/// The shortest time between two writes. It keeps an application from waking for every byte.
 const BETWEEN_WRITES: Duration = Duration::from_millis(5);
 
-/// An application that produces data at a steady rate from the start of its flow and writes it in blocks
-/// of whole segments; the last write of a connection has the rest. It writes whether or not TCP can send,
-/// so the data that TCP cannot send yet is a backlog.
+/// An application that produces data at a steady rate from the start of its flow. It writes the
+/// data in blocks of whole segments; the last write of a connection has the rest. It does not wait
+/// for TCP, so data that TCP cannot send yet becomes a backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writing {
     rate: Rate,
@@ -52,20 +54,21 @@ pub struct Writing {
 pub struct Share {
     /// Bytes of the flow that earlier connections have carried.
     pub before: Bytes,
-    /// The bytes of this connection; `None`: no end.
+    /// The bytes of this connection; `None` for a connection without end.
     pub size: Option<Bytes>,
 }
 
 impl Writing {
-    /// Writes at the rate `limit`, which is not zero. A block is the smallest number of segments of `segment`
-    /// bytes that takes 5 ms or longer to produce.
+    /// An application that writes at the rate `limit`, which is above zero. Its block is the
+    /// smallest number of segments of `segment` bytes that takes at least 5 ms to produce.
     pub fn new(limit: Rate, segment: Bytes) -> Self {
         let segment = segment.get();
         let least = limit.bytes_in(BETWEEN_WRITES).get();
         Self { rate: limit, block: least.div_ceil(segment).max(1) * segment }
     }
 
-    /// The bytes that were written to a connection by the time `since_start` of its flow.
+    /// The bytes that were written to a connection up to the time `since_start` after the start of
+    /// its flow.
     pub fn written(&self, share: Share, since_start: Duration) -> Bytes {
         let produced = self.rate.bytes_in(since_start).saturating_sub(share.before);
         match share.size {
@@ -74,8 +77,8 @@ impl Writing {
         }
     }
 
-    /// The time from the start of the flow to the next write, for a connection with `written` bytes
-    /// so far; `None` if all its bytes are written.
+    /// The time from the start of the flow to the next write on a connection that has `written`
+    /// bytes so far; `None` if all bytes of the connection are written.
     pub fn next_write(&self, share: Share, written: Bytes) -> Option<Duration> {
         let block_end = (written.get() / self.block).saturating_add(1).saturating_mul(self.block);
         let end = share.size.map_or(block_end, |size| block_end.min(size.get()));
@@ -107,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_block_is_a_segment_or_what_takes_5_ms() {
-        // 2 Mbit/s: a segment takes 5.792 ms; 10 Mbit/s: 6250 bytes in 5 ms.
+        // At 2 Mbit/s a segment takes 5.792 ms. At 10 Mbit/s 5 ms produce 6250 bytes, which are
+        // five segments when rounded up.
         assert_eq!((at(2_000).block, at(10_000).block), (1_448, 5 * 1_448));
         let (two, endless) = (at(2_000), Share::default());
         let first = two.next_write(endless, Bytes::ZERO).unwrap();
@@ -121,7 +125,8 @@ mod tests {
     fn a_connection_ends_with_what_is_left_of_its_share() {
         let share = Share { before: Bytes::new(700), size: Some(Bytes::new(2_000)) };
         let one = at(1_000);
-        // 700 and 1448 bytes at 125 a millisecond, then 700 and 2000.
+        // At 125 bytes per millisecond, the first write comes after 700 + 1448 bytes, the last
+        // after 700 + 2000.
         let first = one.next_write(share, Bytes::ZERO).unwrap();
         assert_eq!(first, Duration::from_micros(17_184));
         assert_eq!(one.written(share, first), SEGMENT);

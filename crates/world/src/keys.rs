@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use wakeai_scenario::{Endpoint, Experiment, Law, ResolvedCondition};
 
-/// One sentence, with the reason, for each key that has no effect in one of `conditions`, without
-/// duplicates. `of_world` lists the keys that this world ignores.
+/// One sentence, with the reason, for each key that has no effect in one of `conditions`. Equal
+/// sentences appear once. `of_world` returns the sentences for keys that this world (the simulator
+/// or the lab) ignores.
 pub fn keys_without_effect(
     conditions: &[ResolvedCondition],
     of_world: impl Fn(&Experiment) -> Vec<String>,
@@ -19,7 +20,7 @@ pub fn keys_without_effect(
     all
 }
 
-/// The flows with `reserve` for which no peer leaves a rate free.
+/// A sentence for each flow with `reserve` for which no peer leaves a rate free.
 fn reservations(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
     let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
@@ -41,7 +42,8 @@ fn reservations(condition: &ResolvedCondition) -> Vec<String> {
     problems.map(words).collect()
 }
 
-/// The entries of `bounds` none of whose stations runs an agent.
+/// A sentence for each entry of `bounds` without effect, because none of its stations runs an
+/// agent.
 fn bounds(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
     let rules = condition.condition.bounds.iter().enumerate();

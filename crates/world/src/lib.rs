@@ -1,8 +1,8 @@
 //! Code that the simulator and the lab share, so that a scenario means the same in both.
 //!
-//! [`Options`], [`Progress`] and [`RunError`] are the interface of a command: its request, the progress of
-//! its runs, and the reasons for a failure. [`session`] puts the runs of a command in order (solo runs,
-//! conditions, repeats) over anything that is a [`World`], and [`Recorder`] keeps their records.
+//! A command passes [`Options`], follows its runs with [`Progress`], and gets a [`RunError`] if
+//! they fail. [`session`] puts the runs in order (solo runs, conditions, repeats) and makes them in
+//! any [`World`]. [`Recorder`] keeps their records.
 //!
 //! For one run, [`medium_config`], [`Changes`] and [`generator`] give the medium; [`agent`]
 //! configures the stations' agents; [`flows`] gives the connections of a flow and the times at

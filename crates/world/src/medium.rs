@@ -1,4 +1,5 @@
-//! From the scenario to the medium: its configuration, its addresses, and its changes during a run.
+//! Derives from a scenario what the medium (the emulated radio and wire) needs: its configuration,
+//! its addresses, and its changes during a run.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -13,22 +14,22 @@ use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Bss, Cell};
 
-/// The server's address, in another network than the stations'.
+/// The server's address. The stations are in another network.
 pub const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 74, 0, 1);
 /// The broadcast address of the stations' network.
 pub const STATION_BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 73, 255, 255);
 
-/// The address of station `id`: 10.73.0.1 is the first.
+/// The address of station `id`. The first station has 10.73.0.1.
 pub fn station_address(id: StationId) -> Ipv4Addr {
     let number = id.0 + 1;
     Ipv4Addr::new(10, 73, (number >> 8) as u8, number as u8)
 }
 
-/// Separates the medium's random numbers from those of the flows' starts, for which
-/// [`wakeai_scenario::Experiment::expand`] uses the seed itself.
+/// Changes a run's seed for the medium, so that the medium gets other random numbers than
+/// [`wakeai_scenario::Experiment::expand`], which draws the starts of flows with the seed itself.
 const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
 
-/// The generator of a run's medium.
+/// The random generator of a run's medium.
 pub fn generator(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ MEDIUM_STREAM)
 }
@@ -36,9 +37,9 @@ pub fn generator(seed: u64) -> Pcg64Mcg {
 /// The queue that the medium emulates for each station of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationQueue {
-    /// Its length in packets.
+    /// The length of the queue in packets.
     pub packets: u32,
-    /// The queueing discipline; a cellular link always has a FIFO.
+    /// The queueing discipline. It has no effect on a cellular link, which always has a FIFO.
     pub kind: HostQueueKind,
 }
 
@@ -98,7 +99,7 @@ fn wifi(
     let AccessPoint { buffer, medium: _ } = experiment.access_point;
     let stations = experiment.stations.iter().filter_map(|group| {
         let StationQueue { packets, kind } = queue(group);
-        // Every field is named, so that the compiler reports a new one.
+        // Every field is named, so that the compiler reports a field that is added later.
         let StationGroup {
             name: _,
             count,
@@ -141,9 +142,9 @@ pub enum Change {
 /// A change at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedChange {
-    /// The instant at which it takes effect.
+    /// The time at which the change takes effect.
     pub at: Instant,
-    /// The station that it concerns.
+    /// The station that the change concerns.
     pub station: StationId,
     /// The setting's new value.
     pub change: Change,
@@ -164,7 +165,8 @@ impl TimedChange {
     }
 }
 
-/// The `[[events]]` of a run that are still to come, in order of time and then of the file.
+/// The `[[events]]` of a run that are still to come, ordered by time. Events at the same time keep
+/// the order of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Changes(VecDeque<TimedChange>);
 

@@ -15,7 +15,7 @@ use crate::RunSink;
 pub struct Span {
     /// The run's time zero.
     pub origin: Instant,
-    /// The end of the warmup; the figures count from here on.
+    /// The end of the warmup, from which on the figures count.
     pub warm: Instant,
     /// The end of the scenario's duration.
     pub end: Instant,
@@ -28,7 +28,7 @@ impl Span {
         Self { origin, warm, end }
     }
 
-    /// The time since the run's start; zero before it.
+    /// The time since the run's time zero; zero for earlier times.
     pub fn since(&self, at: Instant) -> Duration {
         at.saturating_since(self.origin)
     }
@@ -57,14 +57,14 @@ pub struct ReceiverMeter {
     last: Instant,
     completed: Option<Instant>,
     longest_stall: Duration,
-    /// Achieved value ratio, where the flow has a target.
+    /// The achieved value ratio (AVR): how well the flow keeps its target, if it has one.
     avr: Option<AvrMeter>,
     step: Duration,
     progress: Vec<(Instant, u64)>,
 }
 
 impl ReceiverMeter {
-    /// A meter of `flow`; `step` is the resolution of [`Self::progress`], zero for none.
+    /// A meter of `flow`. `step` is the resolution of [`Self::progress`]; zero keeps no progress.
     pub fn new(span: Span, flow: &Flow, step: Duration) -> Self {
         let start = span.origin + flow.start;
         let target = flow.rate.filter(|_| flow.kind == FlowKind::Tcp);
@@ -154,7 +154,8 @@ impl ReceiverMeter {
         &self.progress
     }
 
-    /// The longest time without new data in a run that ended at `end`, from the flow's start on.
+    /// The longest time without new data between the flow's start and its end, in a run that ended
+    /// at `end`.
     pub fn longest_stall(&self, end: Instant) -> Duration {
         self.longest_stall.max(self.flow_end(end).saturating_since(self.last))
     }
@@ -164,8 +165,8 @@ impl ReceiverMeter {
         self.completed.unwrap_or(end)
     }
 
-    /// The figures of the flow in a run that ended at `end`. `flow` is that of [`Self::new`]; the
-    /// counts of its sender are 0.
+    /// The figures of the flow in a run that ended at `end`. `flow` is the same as in
+    /// [`Self::new`]. The counts of the sender are 0; [`SenderMeter::measured`] adds them.
     pub fn measured(&self, flow: &Flow, end: Instant) -> MeasuredFlow {
         let since_start = |at: Instant| at.saturating_since(self.start);
         let avr = self.avr.clone();
@@ -194,17 +195,17 @@ pub type Place = (u32, u32);
 #[derive(Debug)]
 pub struct SenderMeter {
     span: Span,
-    /// By flow: the group of its station.
+    /// The group of each flow's station, by the flow's index.
     groups: Vec<usize>,
     rtt: Vec<DurationHistogram>,
     errors: ErrorCounts,
-    /// By flow: the retransmissions and the retransmission timeouts.
+    /// The retransmissions and the retransmission timeouts of each flow, by the flow's index.
     flows: Vec<(u64, u64)>,
     sink: Option<RunSink>,
 }
 
 impl SenderMeter {
-    /// A meter of all flows of a run; `sink` takes the samples and events.
+    /// A meter of all flows of a run. `sink` records the samples and events, if there is one.
     pub fn new(span: Span, expanded: &Expanded, sink: Option<RunSink>) -> Self {
         let group = |flow: &Flow| expanded.stations[flow.station()].group;
         let groups: Vec<usize> = expanded.flows.iter().map(group).collect();
@@ -214,8 +215,8 @@ impl SenderMeter {
         Self { span, groups, rtt, errors, flows, sink }
     }
 
-    /// Records a sample of a connection. The caller takes at most one per millisecond and
-    /// connection.
+    /// Records a sample of a connection. The caller passes at most one sample per millisecond of
+    /// each connection.
     pub fn sample(&mut self, at: Instant, (flow, connection): Place, figures: Figures) {
         if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
             self.rtt[self.groups[flow as usize]].record(rtt);
@@ -264,8 +265,8 @@ impl SenderMeter {
         MeasuredFlow { retransmits, timeouts, ..flow }
     }
 
-    /// For each group of stations the distribution of the senders' RTT samples, and the counts of
-    /// congestion events, both after the warmup.
+    /// The distribution of the senders' RTT samples for each group of stations, and the counts of
+    /// congestion events. Both cover the time after the warmup.
     pub fn finish(self) -> (Vec<DurationHistogram>, ErrorCounts) {
         (self.rtt, self.errors)
     }

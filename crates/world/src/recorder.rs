@@ -1,7 +1,8 @@
 //! The records of a command (`--out`), written by several runs at once.
 //!
-//! The rows of the runs are written in the order of the report, so the files do not depend on the number of
-//! jobs. A run whose turn has not come keeps its rows in memory, and waits when it has very many.
+//! The rows of the runs are written in the order of the report, so the files do not depend on how
+//! many runs are made at once. A run whose turn has not come keeps its rows in memory, and pauses
+//! when it has too many.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,9 @@ use wakeai_scenario::records::{
 use wakeai_scenario::result::{Report, Run};
 use wakeai_scenario::{Expanded, Scenario};
 
-/// The number of rows that a run hands over at once.
+/// The number of rows that a run writes at once.
 const BATCH: usize = 4_096;
-/// The number of rows that a run keeps before its turn: some 40 MB.
+/// The largest number of rows that a run keeps before its turn. They take some 40 MB.
 const MOST_KEPT: usize = 1 << 19;
 
 /// The records of a command.
@@ -30,22 +31,22 @@ struct Files {
 
 #[derive(Debug)]
 struct State {
-    /// `None` once [`Recorder::finish`] has taken them.
+    /// The files; `None` once [`Recorder::finish`] has taken them.
     records: Option<Records>,
-    /// The run whose rows are written.
+    /// The run whose turn it is: its rows are written now.
     turn: usize,
     /// Whether [`Records::begin_run`] was called for the run of `turn`.
     begun: bool,
-    /// Whether a run has failed; no more rows are written then.
+    /// Whether a run has failed. No more rows are written then.
     abandoned: bool,
 }
 
 impl Recorder {
-    /// Begins the records of a command, with captures of the packets where `captures` says so.
+    /// Begins the records of a command. With `captures` they include captures of the packets.
     ///
     /// # Errors
     ///
-    /// The directory or a file in it cannot be made, or a file there must not be replaced.
+    /// The directory or a file in it cannot be made, or it has a file that must not be replaced.
     pub fn create(
         output: impl Into<Output>,
         scenario: &Scenario,
@@ -63,12 +64,13 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// As [`Recorder::create`].
+    /// Those of [`Recorder::create`].
     pub fn agents(&self) -> Result<PathBuf, RecordsError> {
         self.state().records.as_ref().expect("not finished yet").agents()
     }
 
-    /// The sink of run `ordinal`, counted from 0 in the order of the report.
+    /// The handle through which run number `ordinal` writes its records. Runs are counted from 0 in
+    /// the order of the report.
     pub(crate) fn run(
         &self,
         ordinal: usize,
@@ -98,7 +100,7 @@ impl Recorder {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, once it is the run's turn or the records are abandoned.
+    /// Waits until it is the run's turn or the records are abandoned, and returns the state.
     fn turn(&self, ordinal: usize) -> MutexGuard<'_, State> {
         let state = self.state();
         let waits = |state: &mut State| state.turn != ordinal && !state.abandoned;
@@ -147,12 +149,12 @@ struct Rows {
 }
 
 impl RunSink {
-    /// Begins the captures of this run; `None` where none were asked for. Each run has its own files, so they
-    /// are written without waiting for its turn.
+    /// Begins the captures of this run; `None` where none were asked for. Captures are written
+    /// without waiting for the run's turn, because each run has its own files for them.
     ///
     /// # Errors
     ///
-    /// Their files cannot be made.
+    /// The files of the captures cannot be made.
     pub fn captures(&self) -> Result<Option<RunCaptures>, RecordsError> {
         let Sink { files, named, .. } = &*self.0;
         let Some(captures) = &files.0.captures else { return Ok(None) };

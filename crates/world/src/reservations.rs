@@ -1,4 +1,5 @@
-//! Reservations: the rate that each station's flows ask for, and the outcome in a run.
+//! Reservations: the rate that each station asks its peers to leave free, and whether they did so
+//! in a run.
 
 use wakeai_control::{ReservationState, Share};
 use wakeai_scenario::result::{FlowReservation, ReservationOutcome};
@@ -21,7 +22,8 @@ pub fn reserved(expanded: &Expanded) -> Vec<Option<Rate>> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReservationLog {
     state: ReservationState,
-    /// The last result other than waiting; admitted outranks the others.
+    /// The result: the last state other than waiting. A reservation that was ever admitted stays
+    /// admitted here.
     result: Option<FlowReservation>,
     admitted: Duration,
     updated_at: Option<Instant>,
@@ -73,8 +75,8 @@ fn in_result(state: ReservationState) -> Option<FlowReservation> {
     }
 }
 
-/// The result of a flow's `reserve`; `None` for a flow without that key. `of_station` gives the log of
-/// each station that runs an agent.
+/// The result of a flow's `reserve`; `None` for a flow without that key. `of_station` returns the
+/// log of a station, if it runs an agent.
 pub fn of_flow<'a>(
     flow: &Flow,
     of_station: impl FnOnce(usize) -> Option<&'a ReservationLog>,
@@ -118,7 +120,7 @@ mod tests {
         ReservationState::Refused { share: percent(40), taken: percent(60), limit: percent(80) }
     }
 
-    /// The result after one update a second.
+    /// The result after these states, which are updated once per second.
     fn after(states: &[ReservationState]) -> FlowReservation {
         let mut log = ReservationLog::default();
         for (at, state) in (0..).zip(states) {

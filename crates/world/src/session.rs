@@ -1,4 +1,5 @@
-//! All runs of a command: the solo runs, which measure each station's solo goodput, and the conditions.
+//! Makes all runs of a command: the runs of the conditions, and before them the solo runs, which
+//! measure what each station reaches alone.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,9 +21,9 @@ use crate::steps::{Step, Steps};
 
 /// An implementation that runs scenarios: the simulator or the lab.
 pub trait World {
-    /// Its name in a result.
+    /// The name of the world in a result.
     const NAME: &'static str;
-    /// Why a run failed.
+    /// The error of a run that failed.
     type Error: From<RunError>;
 
     /// The progress of the runs.
@@ -41,19 +42,19 @@ pub trait World {
 /// One run.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// Its index among all runs.
+    /// The run's index among all runs.
     pub number: usize,
-    /// Its name in messages.
+    /// The run's name in messages.
     pub name: String,
     /// The condition that is run.
     pub condition: &'a ResolvedCondition,
-    /// Index of the condition, and the repeat; `None` for a solo run.
+    /// The index of the condition and the number of the repeat; `None` for a solo run.
     pub place: Option<(usize, u32)>,
     /// The seed of this repeat.
     pub seed: u64,
-    /// The figures for the stations' agents; empty for a solo run.
+    /// The facts for the configurations of the stations' agents; empty for a solo run.
     pub facts: Vec<StationFacts>,
-    /// The records of the run.
+    /// The handle through which the run writes its records, if any are kept.
     pub sink: Option<RunSink>,
 }
 
@@ -79,13 +80,13 @@ pub struct Outcome {
     pub rtt: Vec<DurationHistogram>,
     /// Congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// The lateness of packet releases; only the lab measures this.
+    /// The time by which packets were delivered too late. Only the lab measures it.
     pub lateness: Option<Lateness>,
-    /// The packets dropped by place; only the simulator counts them.
+    /// The number of dropped packets at each place. Only the simulator counts them.
     pub drops: Option<Drops>,
 }
 
-/// Makes all runs, up to `jobs` at once; the report does not depend on `jobs`.
+/// Makes all runs, up to `jobs` at a time. The report does not depend on `jobs`.
 ///
 /// # Errors
 ///
@@ -123,13 +124,13 @@ struct Session<'a, W: World> {
 struct State<E> {
     /// The next step that no thread has taken.
     next: usize,
-    /// The result of each solo run, Mbit/s.
+    /// The result of each solo run in Mbit/s, once it is known.
     alone: Vec<Option<f64>>,
-    /// The result of each step that is a condition.
+    /// The result of each step that is a run of a condition.
     runs: Vec<Option<Run>>,
     /// The earliest step that failed, and why.
     failed: Option<(usize, E)>,
-    /// Whether a step has failed or panicked; no further step is begun then.
+    /// Whether a step has failed or panicked. No further step is begun then.
     stopped: bool,
 }
 
@@ -205,8 +206,9 @@ impl<'a, W: World> Session<'a, W> {
         Ok(())
     }
 
-    /// Waits for the results of the solo runs; `None` if a run has failed. The wait ends because a
-    /// solo run precedes the conditions that need it, so a thread has begun it.
+    /// Waits for the results of the solo runs `needs`; `None` if a run has failed. The wait ends,
+    /// because solo runs come before the conditions that need them: a thread has already begun
+    /// them.
     fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
         let mut state = self.state();
         loop {
@@ -317,8 +319,8 @@ impl<'a, W: World> Session<'a, W> {
     }
 }
 
-/// Stops the session when its thread panics: otherwise threads that wait for a result of that thread would
-/// wait for ever.
+/// Stops the session when its thread panics. Other threads may wait for a result of that thread,
+/// and would otherwise wait for ever.
 struct StopOnPanic<'a, 'b, W: World>(&'a Session<'b, W>);
 
 impl<W: World> Drop for StopOnPanic<'_, '_, W> {

@@ -11,13 +11,14 @@ pub(crate) enum Step {
     Solo(usize),
     /// A repeat of a condition.
     Condition {
-        /// Its index.
+        /// The index of the condition.
         condition: usize,
         /// The number of the repeat, from 0.
         repeat: u32,
         /// The seed of this repeat.
         seed: u64,
-        /// Indices into [`Steps::solos`], one for each entry of the condition in [`Steps::alone`].
+        /// The solo runs whose results the condition needs: for each of its entries in
+        /// [`Steps::alone`], an index into [`Steps::solos`].
         needs: Vec<usize>,
     },
 }
@@ -35,13 +36,13 @@ pub(crate) struct Steps {
     /// The runs in order; a solo run comes before the first condition that needs it.
     pub(crate) order: Vec<Step>,
     pub(crate) solos: Vec<Solo>,
-    /// By condition: its solo runs, and the stations to which each result applies.
+    /// For each condition its solo runs, with the stations to which each result applies.
     pub(crate) alone: Vec<Vec<SoloRun>>,
 }
 
 impl Steps {
-    /// Orders the runs by condition and then by repeat; the first repeat has the seed `seed`. A solo run of the
-    /// same scenario and seed is made once.
+    /// Orders the runs by condition and then by repeat. The first repeat has the seed `seed`. Solo
+    /// runs with the same scenario and the same seed are made only once.
     pub(crate) fn new(conditions: &[ResolvedCondition], seed: u64, repeats: u32) -> Self {
         let alone: Vec<Vec<SoloRun>> = conditions.iter().map(solo_plan).collect();
         let mut steps = Self { order: Vec::new(), solos: Vec::new(), alone: Vec::new() };
@@ -103,7 +104,7 @@ mod tests {
             Step::Solo(2),
             Step::Solo(3),
             condition(0, 1, [2, 3]),
-            Step::Solo(4), // c at its other rate; a was run already
+            Step::Solo(4), // the solo run of c at its other rate; that of a exists already
             condition(1, 0, [0, 4]),
             Step::Solo(5),
             condition(1, 1, [2, 5]),

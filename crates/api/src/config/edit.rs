@@ -1,4 +1,5 @@
-//! Changes of single keys in a configuration file, which keep everything else as it is: comments, order, blanks.
+//! Changes single keys in a configuration file, and keeps everything else as it is: comments,
+//! order, blanks.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,19 +24,19 @@ pub enum Measured {
 pub struct Changed {
     /// The dotted key.
     pub key: &'static str,
-    /// Its value before, as TOML; `None` where it was not in the file.
+    /// The value before the change, as TOML; `None` where the key was not in the file.
     pub before: Option<String>,
-    /// Its value now.
+    /// The value after the change, as TOML.
     pub after: String,
 }
 
 /// The file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// It cannot be used, before the change or after it.
+    /// The configuration cannot be used, either before or after the change.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It is no TOML that can be edited.
+    /// The file is not TOML.
     #[error("{path}: {source}")]
     Toml {
         /// The file.
@@ -43,7 +44,7 @@ pub enum EditError {
         /// The reason.
         source: toml_edit::TomlError,
     },
-    /// It cannot be replaced.
+    /// The file cannot be replaced.
     #[error("cannot write {path}: {source}")]
     Write {
         /// The file.
@@ -69,11 +70,11 @@ impl Measured {
     }
 }
 
-/// Writes measured values into the configuration at `path`, whose comments stay. The new file takes the old one's place
-/// in one step, with its mode and owner.
+/// Writes measured values into the configuration at `path`, and keeps its comments. The new file
+/// has the old file's mode and owner, and takes its place in one step.
 ///
 /// # Errors
-/// The file is no configuration, or cannot be replaced; then it is as it was.
+/// The file is no configuration, or cannot be replaced. It then stays as it was.
 pub fn write_measured(path: &Path, measured: &[Measured]) -> Result<Vec<Changed>, EditError> {
     let read = |source| ConfigError::Read { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(read)?;
@@ -141,7 +142,7 @@ impl Changed {
 }
 
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = fs::canonicalize(path)?; // a link stays a link
+    let path = fs::canonicalize(path)?; // so a symbolic link stays one
     let metadata = fs::metadata(&path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));

@@ -17,7 +17,7 @@ pub enum ConfigError {
     /// A required key is missing.
     #[error("{}: missing field `{key}`", .file.as_deref().unwrap_or(Path::new("configuration")).display())]
     Missing {
-        /// The file, where there is one.
+        /// The file, if the configuration comes from one.
         file: Option<PathBuf>,
         /// The key.
         key: &'static str,
@@ -28,9 +28,9 @@ pub enum ConfigError {
     /// A value cannot be used.
     #[error("{}:{line}: {}{problem}", .file.as_deref().unwrap_or(Path::new("configuration")).display(), in_key(.key))]
     Invalid {
-        /// The file, where there is one.
+        /// The file, if the configuration comes from one.
         file: Option<PathBuf>,
-        /// Line, counted from 1.
+        /// The line, counted from 1.
         line: usize,
         /// The key with its table, such as `law.ceiling`; empty where the text is not TOML.
         key: String,
@@ -51,7 +51,7 @@ impl ConfigError {
         self
     }
 
-    /// The line to sort by: a key that is missing comes after the last line.
+    /// The line by which problems are sorted. Missing keys come after the last line.
     pub(super) fn line(&self) -> usize {
         match self {
             Self::Read { .. } | Self::Write(_) => 0,
@@ -64,7 +64,7 @@ impl ConfigError {
         Self::at(text, error.span(), error.message().trim().replace('\n', "; "))
     }
 
-    /// `span` is the byte range in `text` that the problem is about.
+    /// The error for a problem in `text`, at the byte range `span`.
     pub(super) fn at(text: &str, span: Option<Range<usize>>, problem: String) -> Self {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let before = text.get(..start).unwrap_or("");
@@ -79,7 +79,8 @@ impl ConfigError {
     }
 }
 
-/// The dotted key that `line` sets, in the last table opened `before` it.
+/// The dotted key that `line` sets. Its table is the last one that opens in the text `before` the
+/// line.
 fn key_at(before: &str, line: &str) -> String {
     let Some((name, _)) = line.split_once('=') else { return String::new() };
     let table = before

@@ -1,4 +1,5 @@
-//! Finds all problems of a configuration: a value that cannot be used is left out, and the rest is read again.
+//! Finds all problems of a configuration. It does so in rounds: it leaves out a value that cannot
+//! be used, and reads the rest again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use super::{Config, ConfigError};
 
 /// The required keys.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
-/// The value that a required key gets where it is missing or cannot be used. Nothing uses this value.
+/// The value of a required key that is missing or cannot be used. It only lets the rest be read.
 const PLACEHOLDER: &str = "none";
 
 /// The usable part of a configuration, and the problems of the rest.
@@ -50,7 +51,7 @@ impl Examined {
         }
     }
 
-    /// Whether the configuration has no unusable value for this dotted key.
+    /// Whether this dotted key was not left out: its value can be used, or is the default.
     pub fn is_good(&self, key: &str) -> bool {
         !self.left_out.iter().any(|left_out| {
             let rest = key.strip_prefix(left_out.as_str());
@@ -77,7 +78,8 @@ struct Reading<'a> {
     left_out: Vec<String>,
 }
 
-/// The table of the law, which is read alone, so that its keys are checked while their places in the text are known.
+/// Reads only the table of the law, so that its keys are checked while their places in the text are
+/// known.
 #[derive(Deserialize)]
 struct LawOnly {
     law: Option<LawSection>,
@@ -93,7 +95,8 @@ impl Reading<'_> {
             let error = match law {
                 Err(error) => error,
                 Ok(Err(wrong)) => {
-                    // A law from which a key was left out is often incomplete. That is no further problem.
+                    // If a key of the law was left out, the law is often incomplete. That is not
+                    // reported as another problem.
                     if !self.left_out.iter().any(|key| key.starts_with("law.")) {
                         let problem = ConfigError::at(self.text, Some(wrong.span), wrong.problem);
                         self.problems.push(problem);
@@ -111,7 +114,7 @@ impl Reading<'_> {
             self.problems.push(ConfigError::from_toml(self.text, &error));
             let Some(key) = take_out(self.table.get_mut(), error.span()) else { break None };
             if key == "law.name" {
-                self.leave_the_law_out(); // without a name it is no law
+                self.leave_the_law_out(); // a law without a name cannot be read
             }
             self.left_out.push(key);
         };
@@ -141,7 +144,7 @@ impl Reading<'_> {
     }
 }
 
-/// Removes the innermost entry at `span` and returns its dotted key.
+/// Removes the innermost entry of the table at `span`, and returns its dotted key.
 fn take_out(table: &mut DeTable<'_>, span: Option<Range<usize>>) -> Option<String> {
     let at = span?.start;
     let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();

@@ -1,4 +1,5 @@
-//! The table `[law]`: the name of the law and its parameters.
+//! Reads and writes the table `[law]`: the name and the parameters of the law, the rule by which an
+//! agent bounds connections.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use wakeai_units::{Duration, Segments};
 
 use super::value;
 
-/// The largest floor or ceiling that a file can have, in segments: about the largest window of
-/// TCP, which is 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
+/// The largest floor or ceiling that a file can have, in segments. It is about TCP's largest
+/// window, 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
 pub const MAX_SEGMENTS: u32 = 1_000_000;
 
 /// The keys of the table, with their places in the text.
@@ -102,7 +103,7 @@ where
 }
 
 impl LawSection {
-    /// The law, if each key fits the name and the other keys.
+    /// The law that the keys describe, if each key fits the name and the other keys.
     pub(super) fn check(self) -> Result<Option<LawConfig>, LawProblem> {
         let name = *self.name.get_ref();
         let of_fixed = span(&self.floor).or(span(&self.ceiling));

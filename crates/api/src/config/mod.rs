@@ -1,8 +1,8 @@
 //! The agent's configuration: a TOML file, which the agent reads once when it starts.
 //!
-//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all problems of a file.
-//! Values that the host decides, such as the interface's index, are not in the file: the agent finds them out while
-//! it runs. `docs/reference/agent.md` lists every key.
+//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all
+//! problems of a file. The agent itself finds out values that the host decides, such as the
+//! interface's index. `docs/reference/agent.md` lists every key.
 
 mod edit;
 mod error;
@@ -26,7 +26,8 @@ pub use value::{Automatic, Bssid, Group};
 
 /// The file that the agent reads unless another one is named.
 pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
-/// The UDP port of presence messages, unassigned at IANA.
+/// The UDP port of presence messages, with which agents announce themselves to each other. IANA has
+/// not assigned it.
 pub const DEFAULT_PORT: u16 = 19719;
 
 /// The settings of a station that its operator decides.
@@ -39,11 +40,11 @@ pub struct Config {
     pub interface: String,
     /// The file with the group key.
     pub key_file: PathBuf,
-    /// This station's number among its peers; by default derived from the machine id and the
+    /// This station's number among its peers. By default it is derived from the machine id and the
     /// interface's hardware address.
     #[serde(default)]
     pub station: Option<u64>,
-    /// The access point's address: stations with another one are not peers.
+    /// The access point's address. Stations at another access point are not peers.
     #[serde(default, deserialize_with = "value::bssid")]
     pub bssid: Automatic<Bssid>,
     /// The PHY rate.
@@ -77,10 +78,10 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Presence {
-    /// Their UDP port, the same on every station.
+    /// The UDP port of presence messages. It must be the same on every station.
     #[serde(deserialize_with = "value::port")]
     pub port: u16,
-    /// The address that they are sent to.
+    /// The address that presence messages are sent to.
     #[serde(deserialize_with = "value::address")]
     pub broadcast: Automatic<Ipv4Addr>,
     /// The largest difference between the clocks of stations. With `None` the clocks are not compared.
@@ -92,7 +93,7 @@ pub struct Presence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessPoint {
-    /// Its buffer, in packets.
+    /// The access point's buffer, in packets.
     #[serde(deserialize_with = "value::packets")]
     pub buffer: u32,
     /// The PHY rate of broadcasts.
@@ -108,10 +109,10 @@ pub struct AccessPoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Api {
-    /// Its socket; by default `/run/wakeai/agent-<namespace inode>.sock`.
+    /// The socket of the API; by default `/run/wakeai/agent-<namespace inode>.sock`.
     #[serde(deserialize_with = "value::socket")]
     pub socket: Option<PathBuf>,
-    /// A group whose members may ask it, besides root and the agent's own user.
+    /// A group whose members may use the API, besides root and the agent's own user.
     pub group: Option<Group>,
 }
 
@@ -181,8 +182,8 @@ impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// The first [`ConfigError`], with the file, the line, the key, what was found and what is allowed;
-    /// [`Examined::load`] has all.
+    /// The first [`ConfigError`], with the file, the line, the key, what was found and what is
+    /// allowed. [`Examined::load`] returns all errors.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Examined::load(path).into_config()
     }

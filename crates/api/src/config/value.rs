@@ -1,4 +1,4 @@
-//! The values of keys. Each error says what was found and what is allowed.
+//! Reads and writes the values of keys. Each error says what was found and what is allowed.
 
 use std::fmt::{self, Display};
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use wakeai_units::{Duration, Rate};
 /// A value that the agent finds out itself unless the configuration states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Automatic<T> {
-    /// The agent asks the kernel periodically.
+    /// The agent finds the value out: it asks the kernel periodically.
     #[default]
     Auto,
     /// The value that the operator states.
@@ -62,7 +62,8 @@ impl FromStr for Bssid {
             let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
             *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
         }
-        // An access point has neither a group address (802-2014, 8.2.2) nor the address zero.
+        // Group addresses (802-2014, 8.2.2) and the address zero are refused, because no access
+        // point has them.
         let usable = parts.next().is_none() && octets[0] & 1 == 0 && octets != [0; 6];
         usable.then_some(Self(octets)).ok_or_else(wrong)
     }
@@ -80,9 +81,9 @@ impl Display for Bssid {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a group's name or number")]
 pub enum Group {
-    /// Its number.
+    /// The number of the group.
     Id(u32),
-    /// Its name.
+    /// The name of the group.
     Name(String),
 }
 
@@ -91,7 +92,7 @@ pub(super) fn text<S: Serializer>(value: &impl Display, to: S) -> Result<S::Ok, 
     to.collect_str(value)
 }
 
-/// Writes a value as a string, and nothing where there is none.
+/// Writes a value as a string; writes nothing for `None`.
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 pub(super) fn optional_text<S, T>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
 where
@@ -109,7 +110,7 @@ where
     parse(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads a string that is parsed or says `auto`.
+/// Reads the string `auto`, or any other string and parses it.
 fn automatic<'de, D, T>(
     from: D,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -168,7 +169,7 @@ where
     automatic(from, positive_rate)
 }
 
-/// A rate from the lowest of 802.11, 1 Mbit/s, to the highest of 802.11a and g.
+/// Reads a rate from 1 Mbit/s, the lowest of 802.11, to 54 Mbit/s, the highest of 802.11a and g.
 pub(super) fn basic_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
     parsed(from, |text| within(text, Rate::from_mbps(1), Rate::from_mbps(54)))
 }
@@ -197,22 +198,22 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Ip
     automatic(from, |text| text.parse().map_err(|_| expected(text)))
 }
 
-/// A UDP port, not 0.
+/// Reads a UDP port, which is not 0.
 pub(super) fn port<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
     integer(from, 1, 65_535)
 }
 
-/// A queue length in packets.
+/// Reads a queue length in packets.
 pub(super) fn packets<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     integer(from, 1, 1_000_000)
 }
 
-/// The part of the air that may be reserved.
+/// Reads the share of the airtime that may be reserved, in percent.
 pub(super) fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     integer(from, 0, 95)
 }
 
-/// The name of an interface, by the rules of the kernel's `dev_valid_name`.
+/// Reads the name of an interface. It follows the rules of the kernel's `dev_valid_name`.
 pub(super) fn interface<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     let fits = (1..=15).contains(&name.len()) && name != "." && name != "..";
@@ -224,7 +225,8 @@ pub(super) fn interface<'de, D: Deserializer<'de>>(from: D) -> Result<String, D:
     )))
 }
 
-/// A path that a Unix socket can have: `sun_path` has 108 bytes with the zero at its end (unix(7)).
+/// Reads the path of a Unix socket. The kernel's `sun_path` has 108 bytes with the zero at its end
+/// (unix(7)).
 pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     let path = PathBuf::deserialize(from)?;
     let length = path.as_os_str().len();

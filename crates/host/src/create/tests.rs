@@ -46,7 +46,8 @@ impl Rig {
         holders.into_iter().flat_map(|holder| holder.changes).collect()
     }
 
-    /// Turns the leases on disk into leases of a dead process, as after `kill -9`, and sweeps.
+    /// Turns the leases on disk into leases of a dead process, as after `kill -9`, and sweeps:
+    /// undoes the changes of dead processes.
     fn kill_and_sweep(&self, lease: Lease) -> (Vec<Removed>, Vec<SweepError>) {
         drop(lease);
         let registry = self.registry();
@@ -58,7 +59,7 @@ impl Rig {
         sweep_in(&registry, &NoKernel)
     }
 
-    /// As [`Self::kill_and_sweep`], for a process that recorded only this change.
+    /// Writes the lease of a dead process that recorded only this change, and sweeps.
     fn sweep_of(&self, change: Change) -> (Vec<Removed>, Vec<SweepError>) {
         let me = ProcessId::current().unwrap();
         let process = ProcessId { start_time: me.start_time - 1, ..me };

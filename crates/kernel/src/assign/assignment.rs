@@ -16,30 +16,34 @@ pub struct Assignment<'a> {
     pub algorithm: &'a str,
     /// The connections.
     pub covered: Covered<'a>,
-    /// The target of `wakeai_av`, in payload bytes per second; 0: none.
+    /// The target of `wakeai_av`, in payload bytes per second; 0 stands for no target.
     pub bytes_per_second: u64,
-    /// Only connections to this destination.
+    /// If given, only connections to this destination are covered.
     pub destination: Option<Destination>,
-    /// The process that moves the connections. Only connections that it moved are moved back in its name.
+    /// The id of the process that moves the connections. Connections that another process has moved
+    /// are not moved back.
     pub owner: u32,
 }
 
 /// The connections that an assignment covers.
 #[derive(Clone, Copy, Debug)]
 pub enum Covered<'a> {
-    /// Connections that get the algorithm by default, by a sysctl or a route, in the calling thread's network
-    /// namespace. They are not moved; they get a target rate, and are moved back.
+    /// Connections that get the algorithm by default, from a sysctl or a route, in the calling
+    /// thread's network namespace. They have the algorithm already, so they only get a target rate.
+    /// At the end they are moved to another algorithm.
     Defaults {
-        /// The algorithm that they would have had; `None`: the default of the namespace.
+        /// The algorithm that these connections would have had; `None` stands for the default of
+        /// the namespace.
         before: Option<&'a str>,
     },
     /// New connections of the processes in a control group, in any network namespace.
     Cgroup(BorrowedFd<'a>),
     /// Existing connections, in the calling thread's network namespace.
     Existing,
-    /// Connections that one process has moved, to be moved back.
+    /// Connections that one process has moved, and that are to be moved back.
     Moved {
-        /// Whether they may be in any network namespace, not only in the calling thread's.
+        /// Whether connections in all network namespaces are covered, or only those in the calling
+        /// thread's.
         everywhere: bool,
     },
 }
@@ -49,9 +53,9 @@ pub enum Covered<'a> {
 pub struct Destination {
     /// The network's address.
     pub address: IpAddr,
-    /// The length of its prefix in bits.
+    /// The length of the prefix in bits.
     pub length: u8,
-    /// The remote port; `None`: any.
+    /// The remote port; `None` stands for any port.
     pub port: Option<u16>,
 }
 
@@ -61,7 +65,7 @@ impl Covered<'_> {
         !matches!(self, Self::Defaults { .. })
     }
 
-    /// Whether they may be in any network namespace.
+    /// Whether connections in all network namespaces are covered.
     pub(super) fn are_everywhere(self) -> bool {
         matches!(self, Self::Cgroup(_) | Self::Moved { everywhere: true })
     }
@@ -82,8 +86,8 @@ impl Assignment<'_> {
             to_port: self.destination.and_then(|destination| destination.port).unwrap_or(0),
             owner: self.owner,
             by_default: u8::from(!self.covered.are_moved()),
-            // Listening sockets matter only under one of our algorithms, which is unloaded while they may still
-            // exist.
+            // Listening sockets have to be moved only off our algorithms, which may be unloaded
+            // while the sockets still exist.
             listeners: u8::from(self.algorithm.starts_with("wakeai_")),
             algorithm,
             ..AssignmentValue::new_zeroed()
@@ -92,7 +96,8 @@ impl Assignment<'_> {
 }
 
 impl Destination {
-    /// The network and the mask of its prefix. IPv4 is mapped into IPv6 (RFC 4291 section 2.5.5.2).
+    /// The network and the mask of its prefix, as IPv6 addresses. An IPv4 address becomes an
+    /// IPv4-mapped one (RFC 4291 section 2.5.5.2).
     fn masked(self) -> ([u8; 16], [u8; 16]) {
         let (address, bits) = match self.address {
             IpAddr::V4(address) => (address.to_ipv6_mapped(), 96 + u32::from(self.length)),

@@ -1,4 +1,4 @@
-//! Loads the programs of an assignment.
+//! Loads the BPF programs of an assignment (an algorithm and the connections that are to use it).
 
 use std::fs::File;
 use std::io;
@@ -20,8 +20,9 @@ use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
 use crate::skeleton::quiet;
 
-/// Loads and attaches the programs in the machine's mount namespace, which has the pins. It holds the lock, so that
-/// no process removes the pins meanwhile.
+/// Loads and attaches the programs. It does so in the machine's mount namespace, which has the pins
+/// (the names of BPF maps in a file system), and holds the lock on them, so that no process removes
+/// the pins meanwhile.
 pub(super) fn load(assignment: &Assignment<'_>, value: AssignmentValue) -> Result<Assigner, Error> {
     quiet();
     place::in_machine_mounts(|| {
@@ -72,7 +73,8 @@ fn load_here(
     })
 }
 
-/// Leaves out the programs that are not needed, because the kernel may not support them.
+/// Selects the programs that are needed. The others are not loaded, because the kernel may not
+/// support them.
 fn choose_programs(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) {
     let covered = &assignment.covered;
     open.progs.take_in_cgroup.set_autoload(matches!(covered, Covered::Cgroup(_)));
@@ -83,8 +85,8 @@ fn is_aimed_by_default(assignment: &Assignment<'_>) -> bool {
     matches!(assignment.covered, Covered::Defaults { .. }) && assignment.algorithm == HOLDS_A_RATE
 }
 
-/// Pins the map of moved connections, so that other processes find it when this one dies, and shares the
-/// algorithm's map of targets.
+/// Pins the map of moved connections, so that other processes find it when this process dies. Also
+/// shares the algorithm's map of targets.
 fn share_maps(open: &mut OpenAssignSkel<'_>, assignment: &Assignment<'_>) -> libbpf_rs::Result<()> {
     if assignment.covered.are_moved() {
         open.maps.moved_sockets.set_pin_path(place::pin(MOVED))?;

@@ -16,8 +16,9 @@ use crate::features::{ITERATE, explain};
 use crate::netns::unreadable;
 use crate::raw::{AssignOutcomeValue, AssignmentValue, name_field};
 
-/// An assignment in the kernel. Until it is dropped, new connections of a cgroup are moved, and connections that have
-/// the algorithm by default get the target rate. Dropping it moves no connection back.
+/// An assignment in the kernel. Until this value is dropped, new connections of a cgroup are moved,
+/// and new connections that have the algorithm by default get the target rate. Dropping it moves no
+/// connection back.
 ///
 /// Order of calls: [`Self::open`]; [`Self::take_existing`] where existing connections are covered;
 /// [`Self::aim`]; [`Self::stop`] and [`Self::give_back`] at the end.
@@ -28,8 +29,8 @@ pub struct Assigner {
     outcome: MapHandle,
     iterators: Iterators,
     hook: Option<Link>,
-    /// The previous algorithm of connections that have the algorithm by default, where it is not the default of their
-    /// namespace.
+    /// The algorithm that connections with the algorithm by default would have had. `None` stands
+    /// for the default of their namespace.
     before: Option<String>,
     everywhere: bool,
 }
@@ -48,8 +49,9 @@ const ASKED: &str = "apply an algorithm";
 impl Assigner {
     /// Loads the programs, and attaches the program for new connections.
     ///
-    /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller holds the
-    /// kernel's parts (`Change::KernelParts`), which contain the shared map of moved connections.
+    /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller has recorded
+    /// `Change::KernelParts` in its lease. Then no other process removes the maps that all
+    /// processes share, such as the map of moved connections.
     ///
     /// # Errors
     ///
@@ -60,8 +62,8 @@ impl Assigner {
         load::load(assignment, value)
     }
 
-    /// Moves the existing connections of the calling thread's network namespace that the assignment covers,
-    /// or those with one of the `cookies`.
+    /// Moves existing connections of the calling thread's network namespace that the assignment
+    /// covers. With `cookies` it moves only the sockets that have one of these cookies.
     ///
     /// # Errors
     ///
@@ -79,8 +81,9 @@ impl Assigner {
         Ok(all)
     }
 
-    /// Sets the target rate of the connections of the assignment, existing and new, in payload bytes per
-    /// second (0: none). Only `wakeai_av` uses it. Returns the number of existing connections.
+    /// Sets the target rate, in payload bytes per second, of all existing and new connections of
+    /// the assignment; 0 stands for no target. Only `wakeai_av` uses it. Returns the number of
+    /// existing connections.
     ///
     /// # Errors
     ///
@@ -105,8 +108,8 @@ impl Assigner {
         self.hook = None;
     }
 
-    /// Moves every connection back to the algorithm that it had before, or would have had. Where the kernel no longer
-    /// has that algorithm, it gets the present default.
+    /// Moves every connection back to the algorithm that it had before, or would have had. Where
+    /// the kernel no longer has that algorithm, the connection gets the present default.
     ///
     /// # Errors
     ///
@@ -124,8 +127,9 @@ impl Assigner {
         })
     }
 
-    /// The algorithm for connections without a previous one: the one that they would have had, or else the default of
-    /// the calling thread's network namespace. Where that cannot be read it is Reno, which every kernel has.
+    /// The algorithm for connections whose previous algorithm is not known or not available. It is
+    /// the one that they would have had, or else the default of the calling thread's network
+    /// namespace. Where the default cannot be read, it is Reno, which every kernel has.
     fn otherwise(&self) -> [i8; 16] {
         let before = self.before.clone().filter(|name| is_available(name));
         let default = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").ok();
@@ -133,8 +137,9 @@ impl Assigner {
         found.unwrap_or_else(|| name_field("reno").expect("a name of 4 bytes fits into 16"))
     }
 
-    /// Runs `work` in every network namespace if the assignment covers them all, or else in the calling thread's.
-    /// Returns the sums, or after the last namespace the first error.
+    /// Runs `work` in every network namespace if the assignment covers all, and otherwise only in
+    /// the calling thread's. Returns the sums of the reports, or the first error; an error does not
+    /// end the loop.
     fn in_namespaces(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<MoveReport, Error> + Send,

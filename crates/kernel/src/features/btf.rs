@@ -1,4 +1,4 @@
-//! Features of the kernel that its type information (BTF) shows.
+//! Finds out features of the kernel from its type information (BTF).
 
 use libbpf_rs::btf::types::{Composite, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
@@ -6,9 +6,9 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
 /// The signature of `cong_control` of `tcp_congestion_ops`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongControl {
-    /// `(sk, rs)`: before 6.10.
+    /// `(sk, rs)`, before Linux 6.10.
     Short,
-    /// `(sk, ack, flag, rs)`: 6.10 and later.
+    /// `(sk, ack, flag, rs)`, from Linux 6.10 on.
     Long,
 }
 

@@ -26,11 +26,11 @@ pub struct Feature {
 /// The consequence of a missing feature, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The function that is not available.
+    /// What does not work without the feature.
     pub consequence: &'static str,
     /// The remedy.
     pub remedy: &'static str,
-    /// Whether a privilege of the process is missing, not a feature of the kernel.
+    /// Whether the process lacks a privilege. Otherwise the kernel lacks a feature.
     pub privilege: bool,
 }
 
@@ -41,9 +41,10 @@ pub struct Features {
     pub kernel_release: String,
     /// All features, the most basic first.
     pub features: Vec<Feature>,
-    /// The signature of `cong_control`, where there is BTF to read it from.
+    /// The signature of the hook `cong_control`; `None` where the kernel has no type information
+    /// (BTF).
     pub cong_control: Option<CongControl>,
-    /// Whether a registration can be held by a link (6.4 and later).
+    /// Whether a BPF link can hold the registration of an algorithm (Linux 6.4 and later).
     pub struct_ops_link: bool,
 }
 
@@ -58,8 +59,8 @@ impl Features {
         self.to_bound().is_ok()
     }
 
-    /// The error where this kernel lacks a feature that an agent needs; with `bounds`, an agent with a law. A missing
-    /// privilege is no such feature.
+    /// The error where this kernel lacks a feature that an agent needs. With `bounds` the agent has
+    /// a law, and needs the features for bounds, too. Missing privileges do not count.
     pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
         let needs = if bounds { &[ITERATE, BOUND][..] } else { &[ITERATE] };
         let of_kernel = Self {
@@ -74,7 +75,7 @@ impl Features {
         [MONITOR, BOUND, ITERATE].iter().any(|needs| needs.contains(&name))
     }
 
-    /// Returns an error where the monitor cannot run.
+    /// Checks that the monitor can run.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl Features {
         self.why_not("watch TCP", MONITOR).map_or(Ok(()), Err)
     }
 
-    /// Returns an error where bounds cannot be enforced in full.
+    /// Checks that bounds can be enforced in full.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl Features {
         missing.or_else(|| self.why_not("bound connections", ITERATE)).map_or(Ok(()), Err)
     }
 
-    /// The error for a failed operation, if a feature that it `needs` is missing.
+    /// The error for the failed operation `asked`, if one of the features `needs` is missing.
     pub(crate) fn why_not<'a>(&'a self, asked: &str, needs: &[&str]) -> Option<Error> {
         let mut needed = self.features.iter().filter(|feature| needs.contains(&feature.name));
         let with_problem = |feature: &'a Feature| Some((feature, feature.problem.as_ref()?));
@@ -125,7 +126,7 @@ pub(crate) const ITERATE: &[&str] = &["BTF", "capabilities", "lockdown", "iter/t
 /// The features that applying an algorithm to a control group needs.
 pub(crate) const CGROUP: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp", "sockops"];
 
-/// Examines the running kernel and this process's privileges; loads and changes nothing.
+/// Examines the running kernel and this process's privileges. It loads and changes nothing.
 pub fn detect() -> Features {
     let types = Types::of_kernel();
     let types = types.as_ref();
@@ -148,8 +149,9 @@ pub fn detect() -> Features {
     Features { kernel_release: release, features, cong_control, struct_ops_link }
 }
 
-/// Converts an error of libbpf for an operation that needs the features `needs`. The result names the first of these
-/// that is missing, or else the error.
+/// Converts an error of libbpf for the operation `asked`, which needs the features `needs`. The
+/// result names the first of these features that is missing. If none is missing, it contains the
+/// error.
 pub(crate) fn explain(asked: &str, needs: &[&str], error: libbpf_rs::Error) -> Error {
     detect().why_not(asked, needs).unwrap_or_else(|| Error::refused(asked, error))
 }
@@ -193,8 +195,8 @@ fn lockdown() -> Feature {
     either("lockdown", is_open, found, ("no BPF program of Wakeai loads", remedy))
 }
 
-/// The consequence where the kernel cannot load our algorithms. `docs/decisions/007-no-bounds-without-struct-ops.md`
-/// gives the reasons why there is no weaker replacement.
+/// The consequence where the kernel cannot load our algorithms.
+/// `docs/decisions/007-no-bounds-without-struct-ops.md` says why there is no weaker replacement.
 const NO_ALGORITHMS: &str = "our algorithms do not load: no bounds, and an agent with a law, `wakeai \
                              use` and a proxy with one of ours end with exit status 77";
 
@@ -262,7 +264,8 @@ fn bpffs() -> Feature {
     feature("bpffs", can && has_place, found, (consequence, "use CONFIG_BPF_SYSCALL=y"))
 }
 
-/// The resolution of the coarse clock, which is one jiffy. `CONFIG_HZ` may not be readable from any file.
+/// The length of a jiffy, which is the resolution of the coarse clock. `CONFIG_HZ`, which sets it,
+/// may not be readable.
 pub(crate) fn tick_us() -> u32 {
     let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
     tick.map_or(4_000, |tick| (tick.tv_nsec() / 1_000) as u32)

@@ -6,8 +6,8 @@ use wakeai_host::Capability::{self, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS
 
 use super::{Feature, Problem};
 
-/// The capabilities that loading needs. `CAP_SYS_ADMIN`, the only one of this kind before Linux 5.8, still implies
-/// two of them.
+/// The capabilities that loading BPF programs needs. `CAP_SYS_ADMIN` implies `CAP_BPF` and
+/// `CAP_PERFMON`, which Linux has split from it in 5.8.
 pub(super) fn capabilities() -> Feature {
     let missing = missing_in(&wakeai_host::effective_privileges().unwrap_or_default());
     let found = if missing.is_empty() {

@@ -12,24 +12,25 @@ pub struct Filter {
     pub address: Option<IpAddr>,
     /// Either end has this port.
     pub port: Option<u16>,
-    /// The namespace is one of these (cookies, see [`crate::netns_cookie`]) or of [`Filter::netns_inodes`]. Where
-    /// both are empty, it may be any.
+    /// The network namespaces that are watched, by their cookies ([`crate::netns_cookie`]). Those
+    /// of [`Filter::netns_inodes`] are watched, too. If both lists are empty, all namespaces are
+    /// watched.
     pub netns_cookies: Vec<u64>,
-    /// The namespace is one of these (inodes of `/proc/PID/ns/net`).
+    /// The network namespaces that are watched, by the inodes of `/proc/PID/ns/net`.
     pub netns_inodes: Vec<u32>,
 }
 
 /// The configuration of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorConfig {
-    /// Whether there is a sample per ACK; otherwise there is at most one per [`MonitorConfig::sample_interval`] and
-    /// socket.
+    /// Whether every ACK gives a sample. Otherwise a socket has at most one sample per
+    /// [`MonitorConfig::sample_interval`].
     pub every_ack: bool,
-    /// The least time between two samples of a socket; 1 ms by default.
+    /// The shortest time between two samples of a socket; 1 ms by default.
     pub sample_interval: Duration,
     /// The connections that are watched.
     pub filter: Filter,
-    /// Bytes of the ring buffer: a power of two and a multiple of the page size.
+    /// The size of the ring buffer in bytes: a power of two and a multiple of the page size.
     pub buffer_bytes: u32,
 }
 
@@ -44,7 +45,7 @@ impl Default for MonitorConfig {
     }
 }
 
-/// `NAMESPACE_BY_INODE` of `intf.h`
+/// `NAMESPACE_BY_INODE` of `intf.h`, which marks a key as an inode.
 const BY_INODE: u64 = 1 << 63;
 
 impl Filter {

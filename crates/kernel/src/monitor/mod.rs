@@ -20,7 +20,7 @@ use crate::raw::RecordValue;
 use crate::skeleton::monitor::MonitorSkelBuilder;
 use crate::skeleton::quiet;
 
-/// The running monitor; it ends when dropped.
+/// The running monitor. It ends when this value is dropped.
 pub struct Monitor {
     ring: RingBuffer<'static>,
     /// The number of records that fit into the kernel's buffer.
@@ -33,9 +33,9 @@ pub struct Monitor {
 const ASKED: &str = "watch TCP";
 
 impl Monitor {
-    /// A timeout for [`Monitor::poll`] that suits an interactive display. The kernel's buffer holds far
-    /// more records than arrive in that time, and a wake-up is cheap (at 10 ms: a quarter of a percent of a
-    /// core, with or without records).
+    /// A timeout for [`Monitor::poll`] that suits an interactive display. The kernel's buffer holds
+    /// far more records than arrive in that time. A shorter timeout would be cheap, too: 10 ms take
+    /// a quarter of a percent of a core, with or without records.
     pub const INTERVAL: Duration = Duration::from_millis(50);
 
     /// Loads and attaches the programs.
@@ -73,9 +73,10 @@ impl Monitor {
         Ok(Self { ring, capacity, received, counters, _programs: programs })
     }
 
-    /// Waits for `timeout`, then passes every record to the callback, per CPU in the order of their creation. It does
-    /// not wake up earlier, because a wake-up per record would cost ten times as much as the record. Records wait in
-    /// the kernel meanwhile: at 1 Gbit/s with a record per ACK, 8 MiB last for a second.
+    /// Waits for `timeout`, and then passes every record to the callback. Records of the same CPU
+    /// come in the order of their creation. It does not wake up earlier, because a wake-up per
+    /// record would cost ten times as much as the record. Meanwhile records wait in the kernel's
+    /// buffer: at 1 Gbit/s with a record per ACK, 8 MiB last for a second.
     ///
     /// # Errors
     ///
@@ -98,9 +99,10 @@ impl Monitor {
         Ok(())
     }
 
-    /// Records lost so far because the buffer was full.
+    /// The number of records that were lost so far because the buffer was full.
     pub fn lost(&self) -> u64 {
-        // Reading an array map through a descriptor that we hold does not fail.
+        // An error is ignored, because reading an array map through an open descriptor does not
+        // fail.
         let value = self.counters.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
         let counter = value.as_deref().and_then(|bytes| bytes.first_chunk());
         counter.copied().map(u64::from_ne_bytes).unwrap_or_default()

@@ -8,15 +8,17 @@ use crate::skeleton::monitor::types::record_kind;
 
 /// A record of the monitor: a sample at an ACK, or an event, which is always reported.
 ///
-/// The kernel's tracepoint (`tcp_probe`) covers established connections. Once this end has closed, only events (and
-/// [`crate::Snapshotter`]) show what the connection still sends.
+/// Samples come from the kernel's tracepoint `tcp_probe`, which covers only established
+/// connections. Once this end has closed, only events and [`crate::Snapshotter`] show what the
+/// connection still sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `CLOCK_MONOTONIC`.
+    /// The time of the record, by `CLOCK_MONOTONIC`.
     pub at: Instant,
     /// The connection.
     pub socket: Socket,
-    /// Its figures at that time; in a sample as the previous ACK left them.
+    /// The connection's figures at that time. A sample has them as they were before its ACK was
+    /// handled.
     pub figures: Figures,
     /// The event; `None` in a sample.
     pub event: Option<EventKind>,
@@ -27,11 +29,12 @@ const OPENED: u32 = record_kind::RECORD_OPENED.0;
 const CLOSED: u32 = record_kind::RECORD_CLOSED.0;
 const STATE: u32 = record_kind::RECORD_STATE.0;
 
-/// `enum state_detail` of `intf.h`
+/// Bits of `enum state_detail` of `intf.h`: the causes of a change to the state CWR.
 const BY_ECN: u32 = 1 << 16;
 const BY_TAIL_LOSS_PROBE: u32 = 1 << 17;
 
-/// Converts a raw record into one record, or a state change into its events.
+/// Converts a raw record. A change of state becomes one record per event; any other raw record
+/// becomes one record.
 pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     let at = Instant::from_nanos(value.at_ns);
     let socket = value.socket.to_socket();
@@ -47,8 +50,9 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     }
 }
 
-/// Reports a change of the congestion state, and a timeout, which in Loss comes without a change. Each is followed by
-/// the error that it stands for, if any.
+/// Reports a change of the congestion state. If the new state is Loss, it also reports a timeout; a
+/// further timeout in Loss comes without a change. After each event it reports the error that the
+/// event stands for, if any.
 fn state_events(detail: u32, event: &mut dyn FnMut(EventKind)) {
     let from = CongestionState::from_number(detail as u8);
     let to = CongestionState::from_number((detail >> 8) as u8);

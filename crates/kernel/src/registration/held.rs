@@ -1,6 +1,7 @@
-//! Sockets and network namespaces that exist only because a file is open. Such TCP sockets are not connected yet, or
-//! were reset by their peer and not closed by their owner; such namespaces have neither a name nor a process. No
-//! iterator and no list of sockets shows them, and each keeps its algorithm loaded.
+//! Moves sockets and network namespaces off our algorithms that exist only because a file is open.
+//! Such TCP sockets are not connected yet, or their peer has reset them and their owner has not
+//! closed them. Such namespaces have neither a name nor a process. No iterator and no list of
+//! sockets shows them, but each keeps its algorithm loaded.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -16,8 +17,8 @@ use super::PREFIX;
 use super::vacate::{available, vacate_here};
 use crate::bounded::Bounded;
 
-/// Moves the sockets and namespaces that open files keep off our algorithms, for all processes that this process may
-/// inspect.
+/// Moves the sockets and namespaces off our algorithms that exist because of an open file. It
+/// covers the open files of all processes that this process may inspect.
 pub(super) fn give_back() {
     let mut seen = Seen {
         namespaces: Namespace::all().iter().map(Namespace::id).collect(),
@@ -32,12 +33,14 @@ pub(super) fn give_back() {
 
 struct Seen {
     namespaces: HashSet<NetnsId>,
-    /// The links of the open files that were handled. They contain the inodes of the sockets.
+    /// The targets of the links in `/proc/PID/fd` that were handled. They contain the sockets'
+    /// inodes.
     sockets: HashSet<PathBuf>,
 }
 
 impl Seen {
-    /// Handles an open file. Ignores it where it was closed meanwhile, or where this process may not open it.
+    /// Handles an open file. A file that was closed meanwhile, or that this process may not open,
+    /// is ignored.
     fn look_at(&mut self, process: RawFd, file: RawFd) {
         let path = format!("/proc/{process}/fd/{file}");
         let Ok(link) = fs::read_link(&path) else { return };
@@ -84,7 +87,7 @@ fn numbered(directory: impl AsRef<Path>) -> Vec<RawFd> {
 
 /// Duplicates an open file of another process into this one (`pidfd_getfd`, Linux 5.6).
 fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: both take integers only.
+    // SAFETY: the two system calls take only integers.
     #[allow(unsafe_code, reason = "no crate at hand wraps pidfd_open and pidfd_getfd")]
     unsafe {
         let process = new_file(libc::syscall(libc::SYS_pidfd_open, process, 0))?;
@@ -92,7 +95,8 @@ fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// `<linux/sockios.h>` and `<linux/if_tun.h>`: the requests for the network namespace of a socket and of a TUN.
+/// The requests for the network namespace of a socket (`<linux/sockios.h>`) and of a TUN
+/// (`<linux/if_tun.h>`).
 const SIOCGSKNS: libc::c_ulong = 0x894C;
 const TUNGETDEVNETNS: libc::c_ulong = 0x54E3;
 
@@ -110,6 +114,6 @@ fn new_file(result: libc::c_long) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     #[allow(unsafe_code, reason = "a number becomes an owned file descriptor")]
-    // SAFETY: the kernel has just made it, for us alone.
+    // SAFETY: the kernel has just made this file descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
 }

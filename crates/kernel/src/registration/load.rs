@@ -23,12 +23,12 @@ pub(super) fn register() -> Result<(), Error> {
     registered.map_err(|error| explain(LOAD, BOUND, error))
 }
 
-/// The features of the kernel on which loading depends.
+/// The features of the running kernel on which loading depends.
 #[derive(Clone, Copy)]
 struct Kernel {
-    /// Whether `cong_control` has two arguments (before 6.10).
+    /// Whether the hook `cong_control` has two arguments (before Linux 6.10).
     short: bool,
-    /// Whether there are links for `struct_ops`.
+    /// Whether BPF links can hold registrations (`struct_ops`).
     links: bool,
     /// The length of a jiffy.
     tick_us: u32,
@@ -75,26 +75,27 @@ algorithm!(rtt, WakeaiRttSkelBuilder, wakeai_rtt, wakeai_rtt_s);
 algorithm!(av, WakeaiAvSkelBuilder, wakeai_av, wakeai_av_s, socket_targets: TARGETS);
 algorithm!(compound, WakeaiCompoundSkelBuilder, wakeai_compound, wakeai_compound_s);
 
-/// Makes the algorithms share one map, which the first of them creates and pins under this name.
+/// Makes the algorithms share one map. The first algorithm creates it and pins it under `name`.
 fn share(map: &mut OpenMapMut<'_>, name: &str) -> libbpf_rs::Result<()> {
     map.set_pin_path(place::pin(name))
 }
 
-/// Creates the map only if it fits the kernel.
+/// Lets the map be created only if it `fits` the kernel.
 fn prepare(map: &mut OpenMapMut<'_>, kernel: Kernel, fits: bool) -> libbpf_rs::Result<()> {
     map.set_autocreate(fits)?;
-    // The section's name sets BPF_F_LINK, which kernels without links refuse.
+    // The section's name makes libbpf set BPF_F_LINK, which kernels without links refuse.
     if kernel.links { Ok(()) } else { map.set_map_flags(0) }
 }
 
-/// Registers the algorithm and pins the registration. The pin is that of the link where the kernel has links for
-/// `struct_ops`, and otherwise that of the `struct_ops` map.
+/// Registers the algorithm and pins the registration. Where the kernel has links for `struct_ops`,
+/// it pins the link, and otherwise the `struct_ops` map.
 fn attach(map: &mut MapMut<'_>, kernel: Kernel, name: &str) -> libbpf_rs::Result<()> {
     let mut link = map.attach_struct_ops()?;
     if kernel.links {
         return link.pin(place::pin(name));
     }
-    // Without links a registration outlives its owner, unless libbpf removes it with the link.
+    // Without links a registration outlives its owner, if libbpf does not remove it when `link` is
+    // dropped. `disconnect` prevents this.
     link.disconnect();
     map.pin(place::pin(name))
 }

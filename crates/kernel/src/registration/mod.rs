@@ -1,5 +1,5 @@
-//! The registration of our algorithms on this machine. The first agent makes it, the other agents find it by its
-//! pins, and the last agent removes it.
+//! The registration of our algorithms in this machine's kernel. The first agent makes it. The other
+//! agents find it by its pins, which are names in the BPF file system. The last agent removes it.
 
 mod held;
 mod load;
@@ -27,10 +27,10 @@ const SOCKETS: &str = "socket_bounds";
 const INTERFACES: &str = "interface_bounds";
 const HEARTBEATS: &str = "heartbeats";
 pub(crate) const TARGETS: &str = "socket_targets";
-/// The pin of the map of moved connections, see `assign`. It exists while a process holds the kernel's parts, even if
-/// no algorithm is registered.
+/// The pin of the map of moved connections (see `assign`). It exists while a process uses the
+/// shared maps, even if no algorithm is registered.
 pub(crate) const MOVED: &str = "moved_sockets";
-/// The pin of the map that makes connections change their algorithm, and its name in the kernel.
+/// The name, as a pin and in the kernel, of the map that makes connections change their algorithm.
 const RETIRED: &str = "wakeai_retired";
 
 /// The prefix of all registered names.
@@ -90,7 +90,8 @@ pub(crate) fn unload() -> Result<bool, Error> {
     })
 }
 
-/// Removes every registration and its pins, and the map of moved connections if no process uses it.
+/// Removes every registration and its pins. Removes the map of moved connections only if no process
+/// uses it.
 fn remove_but_moved() -> Result<(), Error> {
     remove()?;
     let is_needed = place::pin(MOVED).exists();
@@ -123,7 +124,8 @@ fn pinned_map(name: &str, key_bytes: usize, value_bytes: usize) -> Result<MapHan
     Err(Error::refused(LOAD, found))
 }
 
-/// Opens the pin of the interfaces' bounds, which is removed with the registration.
+/// Opens the pin of the interfaces' bounds. It is removed together with the registration, so it
+/// shows whether the registration still exists.
 pub(crate) fn open_pin() -> std::io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH).open(place::pin(INTERFACES))
 }
@@ -133,7 +135,7 @@ pub(crate) fn are_available() -> bool {
     Bounded::ALL.iter().all(|bounded| is_available(bounded.name))
 }
 
-/// The pins of the algorithms that exist; they keep the algorithms registered.
+/// The existing pins of algorithms. A pin keeps its algorithm registered.
 fn pinned_algorithms() -> impl Iterator<Item = PathBuf> {
     Bounded::ALL.into_iter().map(|bounded| place::pin(bounded.name)).filter(|pin| pin.exists())
 }
@@ -144,11 +146,12 @@ fn is_complete() -> bool {
     pinned_algorithms().count() == Bounded::ALL.len()
 }
 
-/// Removes every registration, but not the other pins. The order matters: a namespace whose default is one of our
-/// algorithms gives it to new connections even after it is unregistered, and a connection keeps it loaded. So both
-/// are moved off it first.
+/// Removes every registration, but not the other pins. Defaults and connections are first moved to
+/// other algorithms. Otherwise a namespace whose default is one of our algorithms would still give
+/// it to new connections, and every connection would keep it loaded.
 fn remove() -> Result<bool, Error> {
-    // Finding maps by name needs CAP_SYS_ADMIN, which an agent has given up. It can see the pin.
+    // An agent has given up CAP_SYS_ADMIN, which finding maps by name needs. So it looks for the
+    // pins.
     let is_pinned = pinned_algorithms().next().is_some();
     if !is_pinned && is_registered_elsewhere() {
         tracing::debug!("a registration whose pins are not seen here is left alone");
@@ -159,13 +162,15 @@ fn remove() -> Result<bool, Error> {
         vacate();
         unregister()?;
         retire();
-        // Another process may have unregistered them. Then a shorter time is enough.
+        // Without a pin another process may already have unregistered the algorithms. Then a
+        // shorter time is enough.
         found |= wait_until_gone(if is_pinned { 5000 } else { 1500 });
     }
     Ok(found)
 }
 
-/// The `struct_ops` maps of our algorithms, which are registered or kept alive by connections.
+/// The ids of the `struct_ops` maps of our algorithms. A map exists while its algorithm is
+/// registered or a connection uses it.
 fn registered_maps() -> Vec<u32> {
     MapInfoIter::default()
         .filter(|map| map.ty == MapType::StructOps)
@@ -174,9 +179,10 @@ fn registered_maps() -> Vec<u32> {
         .collect()
 }
 
-/// Whether another container holds a registration whose pins are not visible here. Algorithms are registered for the
-/// whole machine, while pins and leases belong to a container. Without links only the initial PID namespace can tell,
-/// because it sees every process: a registration without a pin has no holder there.
+/// Whether another container holds a registration whose pins are not visible here. Algorithms are
+/// registered for the whole machine, while pins and leases belong to a container. Without links
+/// only the initial PID namespace can find this out. It sees every process, so there a registration
+/// without a pin belongs to no process.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
     if !features::detect().struct_ops_link {
@@ -190,25 +196,27 @@ fn is_registered_elsewhere() -> bool {
 
 fn unregister() -> Result<(), Error> {
     if features::detect().struct_ops_link {
-        // A link that is not pinned died with its owner.
+        // Only pinned links have to be removed, because a link without a pin died with its owner.
         return pinned_algorithms().try_for_each(|pin| unpin_link(&pin));
     }
     let pinned = pinned_algorithms().filter_map(|pin| MapHandle::from_pinned_path(pin).ok());
     let by_name = registered_maps().into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
     for map in pinned.chain(by_name) {
-        // An error means that the algorithm is already unregistered, and that only connections keep it loaded.
+        // An error means that the algorithm is already unregistered. Then only connections keep it
+        // loaded.
         if let Err(error) = map.delete(&0_u32.to_ne_bytes()) {
             tracing::debug!(%error, "struct_ops map not unregistered");
         }
     }
-    // Pins would keep the maps, and `wait_until_gone` waits until they are freed.
+    // The pins are removed, too, because a pin would keep its map, and `wait_until_gone` waits
+    // until all maps are freed.
     pinned_algorithms().try_for_each(|pin| {
         std::fs::remove_file(pin).map_err(|error| Error::from_io(UNLOAD, error))
     })
 }
 
-/// Makes the connections that no iterator shows change their algorithm. It follows the unregistration, because
-/// until then new connections could get the algorithm.
+/// Makes the connections that no iterator shows change their algorithm. This comes after the
+/// algorithms are unregistered, because until then new connections could get them.
 fn retire() {
     let pinned = MapHandle::from_pinned_path(place::pin(RETIRED)).ok();
     let by_name = MapInfoIter::default()
@@ -224,22 +232,23 @@ fn retire() {
 
 fn unpin_link(path: &Path) -> Result<(), Error> {
     let link = Link::open(path).map_err(|error| explain(UNLOAD, BOUND, error))?;
-    // Kernels before 6.11 cannot detach a link. There it ends with its last reference.
+    // Kernels before 6.11 cannot detach a link. There the link ends with its last reference.
     if let Err(error) = link.detach() {
         tracing::debug!(%error, "struct_ops link not detached");
     }
     std::fs::remove_file(path).map_err(|error| Error::from_io(UNLOAD, error))
 }
 
-/// The rounds of [`wait_until_gone`] between two searches for connections that can be moved, and those before the
-/// first search. Usually no search is needed.
+/// The number of rounds of [`wait_until_gone`] between two searches for connections that can be
+/// moved, and the number of rounds before the first search. Usually no search is needed.
 const ROUNDS_PER_LOOK: u32 = 50;
 const SOON: u32 = 10;
 
-/// Waits until the kernel has freed all `struct_ops`, which takes an RCU grace period. Connections that were
-/// accepted while the others were moved are moved in a later round, and so are sockets that exist only as
-/// open files. A connection that is closed with data in flight, in a namespace that cannot be entered, changes its
-/// algorithm with its next retransmission. Returns whether all are freed.
+/// Waits until the kernel has freed the `struct_ops` maps of our algorithms, which takes an RCU
+/// grace period. A connection that was accepted while the others were moved is moved in a later
+/// round, and so is a socket that exists only as an open file. A connection that was closed with
+/// data in flight, in a namespace that cannot be entered, changes its algorithm at its next
+/// retransmission. Returns whether all maps are freed.
 fn wait_until_gone(patience_ms: u64) -> bool {
     let give_up = Instant::now() + Duration::from_millis(patience_ms);
     let mut rounds = 0_u32;

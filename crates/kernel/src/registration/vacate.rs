@@ -6,8 +6,9 @@ use super::PREFIX;
 use crate::bounded::{Bounded, is_available};
 use crate::connections::move_connections;
 
-/// Moves the sysctl and the connections of every network namespace to the kernel's own algorithms. Those of the
-/// calling thread's namespace are moved even without the privilege to enter another one.
+/// Moves the default (a sysctl) and the connections of every network namespace to the kernel's own
+/// algorithms. In the calling thread's namespace this works even without the privilege to enter
+/// another namespace.
 pub(super) fn vacate() {
     vacate_here();
     let here = NetnsId::current().ok();
@@ -16,13 +17,14 @@ pub(super) fn vacate() {
             continue;
         }
         if let Err(error) = namespace.run(vacate_here) {
-            // Connections change a retired algorithm themselves. `wait_until_gone` warns if that takes long.
+            // The connections of this namespace will change their algorithm themselves when it is
+            // unloaded. `wait_until_gone` warns if that takes long.
             tracing::debug!(%error, "the connections of a namespace are not moved; they change their algorithm themselves");
         }
     }
 }
 
-/// As [`vacate`], in the calling thread's namespace alone.
+/// Does what [`vacate`] does, but only in the calling thread's namespace.
 pub(super) fn vacate_here() {
     if let Err(error) = vacate_default() {
         tracing::warn!(%error, "the default congestion control could not be restored");
@@ -41,8 +43,10 @@ pub(super) fn vacate_here() {
     }
 }
 
-/// Moves the namespace's default. The kernel may refuse CUBIC: unless it is the kernel's own default, only
-/// the initial namespace may set it. The default of new namespaces, and Reno, are always allowed.
+/// Moves the namespace's default to the kernel's own algorithm. The kernel may refuse CUBIC: if it
+/// is not the kernel's own default, only the initial namespace may set it. Then
+/// another algorithm becomes the default. There is one, because the default of new namespaces and
+/// Reno are always allowed.
 fn vacate_default() -> std::io::Result<()> {
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     let found = wakeai_host::read_sysctl(DEFAULT)?;
@@ -54,7 +58,7 @@ fn vacate_default() -> std::io::Result<()> {
     others.fold(first, |result, name| result.or_else(|_| write(name)))
 }
 
-/// The algorithm asked for, or Reno, which every kernel has.
+/// The algorithm `asked` if the kernel has it, and otherwise Reno, which every kernel has.
 pub(super) fn available(asked: &'static str) -> &'static str {
     if is_available(asked) { asked } else { "reno" }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use wakeai_guest::{Kernel, Machine};
 
-/// Reads the machine and the program that it is to run from the environment, where the script has put them.
+/// The machine, and the path of the program that it has to run. The script passes both in
+/// environment variables.
 pub(crate) fn machine(kernel: &Kernel) -> (Machine, PathBuf) {
     let told = |name| {
         let value = std::env::var_os(name);
@@ -19,11 +20,11 @@ pub(crate) fn machine(kernel: &Kernel) -> (Machine, PathBuf) {
         modules: None,
         busybox: root.join("bin/busybox"),
         libraries: vec![
-            "/usr/aarch64-linux-gnu/lib".into(), // of the cross compiler
+            "/usr/aarch64-linux-gnu/lib".into(), // the cross compiler's libraries
             root.join("usr/lib/aarch64-linux-gnu"),
             root.join("lib/aarch64-linux-gnu"),
         ],
-        strips: false, // the script has done that
+        strips: false, // the script has stripped the program
         work: root.join("guest"),
         lock: None,
     };

@@ -1,4 +1,4 @@
-//! The checks inside the guest, which has no interface but a loopback.
+//! The checks inside the guest. Its only network interface is the loopback.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use wakeai_kernel::{
     SocketBounds, TcpSnapshot, move_connections, netns_cookie, snapshot,
 };
 
-/// The loopback interface's index in any namespace.
+/// The index of the loopback interface, which is the same in all namespaces.
 const LOOPBACK: u32 = 1;
 
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
@@ -49,8 +49,9 @@ fn version(release: &str) -> (u32, u32) {
     (next(), next())
 }
 
-/// Removes the pins, as when a process dies between registering and pinning. Without links the registration remains,
-/// and the next opener finds it by its name.
+/// Checks that a second process shares the registration. Then removes the pins, as if a process had
+/// died between registering and pinning. Without links the registration remains, and the next
+/// process finds it by its name.
 fn registration_is_shared_and_found_again(first: Control) -> Control {
     drop(first);
     let second = Control::open().unwrap();
@@ -72,7 +73,7 @@ fn a_connection_is_moved_obeys_a_ceiling_and_ends(control: &Control, bounded: Bo
     let moved = move_connections(&["cubic"], bounded.name, Some(LOOPBACK)).unwrap();
     assert!(moved.moved >= 2 && moved.failed == 0, "{moved:?}");
     let port = sender.local_addr().unwrap().port();
-    // The rate in bytes per second, for the algorithm that needs one.
+    // Only wakeai_av uses this target, which is in bytes per second.
     control.set_target(own(port).socket.cookie, 10_000_000).unwrap();
     let mut buffer = vec![0; 16384];
     for _ in 0..400 {
@@ -92,7 +93,7 @@ fn connection() -> (TcpStream, TcpStream) {
     (sender, listener.accept().unwrap().0)
 }
 
-/// The connection from this port.
+/// The connection whose local port is `port`.
 fn own(port: u16) -> TcpSnapshot {
     let connections = snapshot(Some(LOOPBACK)).unwrap();
     connections.into_iter().find(|one| one.socket.local.port() == port).unwrap()
@@ -113,7 +114,8 @@ fn obeyed(monitor: &mut Monitor, port: u16) {
     assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
 }
 
-/// Existing connections, new connections of a cgroup, and connections that have the algorithm by default.
+/// Checks existing connections, new connections of a cgroup, and connections that have the
+/// algorithm by default.
 fn connections_are_moved_and_restored() {
     let before = wakeai_host::read_sysctl(DEFAULT).unwrap();
     let ruled_by = |name: &str| {

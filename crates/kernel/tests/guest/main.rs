@@ -1,6 +1,7 @@
-//! Tests monitor and algorithms on other kernels than this machine's, with and without links for `struct_ops`, and
-//! with both signatures of `cong_control`. The kernels are Debian's, under qemu's software emulation, and this test
-//! program is the only program in them. It runs on x86-64 and, cross-built, on arm64.
+//! Tests the monitor and the algorithms on other kernels than this machine's. They differ in
+//! whether BPF links can hold registrations (`struct_ops`), and in the signature of the hook
+//! `cong_control`. The kernels are Debian's, under qemu's software emulation. The only program in a
+//! guest is this test program. It runs on x86-64 and, cross-built, on arm64.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use wakeai_guest::{KERNELS, Kernel, Machine, Program, Task, Verdict, at_once};
 
-/// This is no test of this machine: the guest's init runs it.
+/// The checks that the guest's init runs. On this machine the function is not run.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_the_guest() {
@@ -67,8 +68,8 @@ fn monitor_and_algorithms_work_on_arm64() {
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
-/// Runs a test of this program inside, and returns the guest's output. Fails where a check failed, or where not all
-/// checks were made.
+/// Runs a test of this program in the guest, and returns the guest's output. Panics if a check
+/// failed or was not made.
 fn check(
     kernel: &Kernel,
     machine: &Machine,

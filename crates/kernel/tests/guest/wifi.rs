@@ -1,7 +1,9 @@
-//! The share of the host's queue over a real 802.11 stack: two radios of `mac80211_hwsim`, one of which is hostapd's
-//! access point. A simulated radio sends at once, so that nothing ever waits. But frames for a station that announces
-//! power saving wait at the access point (802.11-2020 section 11.2.3), in the memory that TCP small queues count. So
-//! the sender is the access point's host, and the station acknowledges what it gets and then enters power saving.
+//! Tests the bound on a connection's share of the host's queue over a real 802.11 stack. There are
+//! two simulated radios of `mac80211_hwsim`, one of which is hostapd's access point. A simulated
+//! radio sends at once, so no packet would ever wait. But frames for a station that announces power
+//! saving wait at the access point (802.11-2020 section 11.2.3), in the memory that TCP small
+//! queues count. So the sender is the access point's host. The station acknowledges what it has
+//! received, and then enters power saving.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,23 +19,25 @@ use nix::sys::socket::{
 use wakeai_host::Namespace;
 use wakeai_kernel::{Control, SocketBounds, netns_cookie, snapshot};
 
-/// The programs that it needs in addition to busybox's.
+/// The programs that this test needs in addition to busybox's.
 pub(crate) const TOOLS: [&str; 5] = ["hostapd", "iw", "ip", "tc", "ss"];
 
 const ACCESS_POINT: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
 const STATION: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
 
-/// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes that fit into it.
+/// The size of the largest aggregate (A-MPDU) of 802.11n in bytes, and the number of packets of
+/// 1500 bytes that fit into it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
-/// The bytes that `bpf/shim.h` counts for a copied packet, and mac80211's shift: 7.8 ms of the pacing rate.
+/// The number of bytes that `bpf/shim.h` counts for a copied packet.
 const TRUESIZE: u64 = 4096 + 256;
+/// mac80211's shift of the pacing rate: data for 7.8 ms (1/128 s) may wait in the host's queue.
 const SHIFT: u32 = 7;
 
 /// The delay that is added to the path of the acknowledgements.
 const RTT: Duration = Duration::from_millis(400);
 
-/// The kernel lets two bursts of two packets wait.
+/// Bounds under which the kernel itself lets only two bursts of two packets wait.
 const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
 const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
 
@@ -56,7 +60,8 @@ pub(crate) fn run() {
     let mut found = [WINDOW, BUDGET].map(|bounds| {
         download.run(&control, bounds, 10 * RTT);
         bss.station_sleeps(true);
-        // Segments in flight are acknowledged after a round trip, and the timer is longer.
+        // After a round trip all segments in flight are acknowledged. The retransmission timeout is
+        // longer.
         download.run(&control, bounds, RTT + RTT / 4);
         let kept = download.kept();
         bss.station_sleeps(false);
@@ -66,8 +71,8 @@ pub(crate) fn run() {
     let [without, with] = &mut found;
     assert_eq!(with.pacing_rate, RAISED);
     assert!(without.pacing_rate < RAISED / 10);
-    // The kernel refuses the next burst once there is more than it allows, and checks after two bursts at the
-    // earliest.
+    // The kernel lets bursts into the queue until the queue has more than is allowed. It first
+    // checks this after two bursts.
     assert!(with.bytes >= PACKETS * TRUESIZE);
     assert!(with.packets >= PACKETS as u32);
     assert!(without.packets <= 4);
@@ -76,7 +81,7 @@ pub(crate) fn run() {
     println!("guest: all checks made");
 }
 
-/// The rate in bytes per second.
+/// The pacing rate, in bytes per second, to which the budget raises the connection.
 const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 
 fn load_modules() {
@@ -92,7 +97,8 @@ fn run_tool(command: &str) {
     assert!(done.status.success(), "{command}: {done:?}");
 }
 
-/// The access point in this namespace, with interface `wlan0`, and the station in its own, with `wlan1`.
+/// The access point has the interface `wlan0` in this namespace. The station has `wlan1` in a
+/// namespace of its own.
 struct Bss {
     station: Namespace,
     phy: String,
@@ -129,7 +135,7 @@ impl Bss {
         String::from_utf8_lossy(&self.station.run(link).unwrap().stdout).contains("Connected to")
     }
 
-    /// From now on every frame of the station announces that it saves power, or that it does not.
+    /// Makes every further frame of the station announce whether the station saves power.
     fn station_sleeps(&self, sleeps: bool) {
         let debug = Path::new("/sys/kernel/debug");
         if !debug.join("ieee80211").exists() {
@@ -140,7 +146,7 @@ impl Bss {
     }
 }
 
-/// An endless upload from the access point's host.
+/// An endless transfer from the access point's host to the station.
 struct Transfer {
     output: TcpStream,
     _reader: std::thread::JoinHandle<()>,
@@ -181,7 +187,7 @@ impl Transfer {
         }
     }
 
-    /// The connection's share of the queue while nothing else is in flight.
+    /// The connection's share of the queue, measured while nothing else is in flight.
     fn kept(&self) -> Kept {
         let port = self.output.local_addr().unwrap().port();
         let all = snapshot(None).unwrap();
@@ -197,7 +203,7 @@ impl Transfer {
 /// A connection's share of the host's queue.
 #[derive(Debug)]
 struct Kept {
-    /// Bytes per second.
+    /// The pacing rate in bytes per second.
     pacing_rate: u64,
     packets: u32,
     /// The bytes in the queue, as the kernel counts them.

@@ -1,4 +1,4 @@
-//! The behaviour of each algorithm that distinguishes it from the others.
+//! Tests the behaviour that distinguishes each algorithm from the others.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::path::PathConfig;
 use crate::rig::{Registration, Rig};
 use crate::watch::{monitor, poll, watch, watch_each};
 
-/// Repeats the check until it holds, because a slow machine takes longer.
+/// Repeats the check until it holds, at most for a minute.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_mins(1);
     while !holds() {
@@ -23,7 +23,8 @@ fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
     let _flow = rig.flow(77, "wakeai_reno");
     let samples = watch(&rig, None, Duration::from_secs(6));
     let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
-    // A sample shows the window that its ACK found. Disorder before Recovery does not change the window.
+    // A sample has the window from before its ACK. The state Disorder, which comes before Recovery,
+    // does not change the window.
     let mut reductions = 0;
     for pair in samples.windows(2).filter(|pair| pair[0].cwnd >= pair[0].ssthresh) {
         let [before, after] = pair else { unreachable!("windows of two") };
@@ -41,16 +42,16 @@ fn wakeai_reno_halves_its_window_and_grows_by_a_segment_per_rtt() {
     assert!(reductions > 0);
 }
 
-/// A stage of congestion avoidance at its first ACK.
+/// A stage of congestion avoidance, as it is at its first ACK.
 struct Stage {
-    /// The windows before and after the loss, segments.
+    /// The windows before and after the loss, in segments.
     window: (f64, f64),
     k_s: f64,
     smoothed_rtt_s: f64,
 }
 
 impl Stage {
-    /// The first stage after a loss, which is the first that grows back to an earlier window.
+    /// The first stage after a loss. It is the first stage that grows back to an earlier window.
     fn after_a_loss(samples: &[Figures]) -> Option<Self> {
         let is_reduced = |figures: &Figures| figures.congestion_state == CongestionState::Recovery;
         let lost = samples.iter().position(is_reduced)?;
@@ -63,7 +64,7 @@ impl Stage {
         })
     }
 
-    /// RFC 9438 equation 2, with its C.
+    /// K of CUBIC, the time in which the window grows back, by equation 2 of RFC 9438. C is 0.4.
     fn cubics_k_s(&self) -> f64 {
         let (found, left) = self.window;
         ((found - left) / 0.4).cbrt()
@@ -75,7 +76,7 @@ fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
     let Some(_registration) = Registration::share() else { return };
     for one_way_ms in [10, 100, 200] {
         for (name, reference_s) in [("wakeai_cubic", None), ("wakeai_rtt", Some(0.2))] {
-            // There is one loss, and the path is too fast for a queue.
+            // The path loses one packet, and is so fast that no queue builds up.
             let rig = Rig::with_path(PathConfig {
                 one_way_delay: Duration::from_millis(one_way_ms),
                 bits_per_second: 1_000_000_000,
@@ -93,7 +94,7 @@ fn k_is_cubics_and_k_prime_of_wakeai_rtt_goes_by_the_rtt() {
                 stage.is_some()
             });
             let stage = stage.unwrap();
-            // Kozu et al., equation 3
+            // The factor of K' to K is equation 3 of Kozu et al.
             let factor =
                 reference_s.map_or(1.0, |seconds: f64| (seconds / stage.smoothed_rtt_s).cbrt());
             let ratio = stage.k_s / (stage.cubics_k_s() * factor);
@@ -118,7 +119,8 @@ fn only_our_algorithms_with_a_curve_have_a_k() {
 #[test]
 fn wakeai_av_follows_a_target_that_is_set_changed_and_removed_while_it_runs() {
     let Some(registration) = Registration::share() else { return };
-    // A loss in a thousand leaves Reno 40 segments per RTT, 0.55 MB/s; the path has 5 MB/s.
+    // With a loss in a thousand Reno sends 40 segments per RTT, which is 0.55 MB/s. The path
+    // carries 5 MB/s.
     let one_way_delay = Duration::from_millis(50);
     let rig = Rig::with_path(PathConfig { one_way_delay, queue_packets: 400, ..PathConfig::LOSSY });
     let flow = rig.flow(77, "wakeai_av");
@@ -148,7 +150,7 @@ fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
         let mut times = 0;
         for pair in gave_way {
             times += 1;
-            // Compound shrinks the delay window from 30 queued segments on.
+            // Compound reduces the delay window when 30 or more segments are queued.
             let latest = pair[1].latest_rtt.unwrap().as_secs_f64();
             let waited = latest - pair[1].min_rtt.unwrap().as_secs_f64();
             let queued = f64::from(pair[0].cwnd.get()) * waited / latest;

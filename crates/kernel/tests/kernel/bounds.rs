@@ -1,4 +1,4 @@
-//! The connections that obey bounds, and for how long.
+//! Tests which connections obey bounds, and for how long.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,13 +49,13 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
         let _flow = rig.flow(77, bounded.name);
         bind(&rig, &registration.0, bounds(30, 40));
         let samples = watch(&rig, Some(&registration.0), Duration::from_secs(4));
-        // The first sample shows the window that the ACK found, before the bounds applied.
+        // The first sample has the window from before its ACK, at which the bounds applied first.
         let bound = &samples[1..];
         assert!(bound.iter().any(|figures| figures.congestion_state == CongestionState::Recovery));
         let mut after_loss = false;
         for figures in bound {
             assert!(figures.cwnd.get() <= 40);
-            // The ACK that ends Loss is the first at which the floor can apply.
+            // After the state Loss, the floor first applies at the ACK that ends the state.
             let in_loss = figures.congestion_state == CongestionState::Loss;
             assert!(figures.cwnd.get() >= 30 || in_loss || after_loss, "{figures:?}");
             after_loss = in_loss;
@@ -67,7 +67,7 @@ fn a_floor_and_a_ceiling_hold_in_every_state_but_loss() {
 fn a_ceiling_that_is_lowered_and_lifted_is_followed() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    // The path holds 170 segments, which is five times the highest ceiling, and loses nothing.
+    // The path loses nothing, and holds 170 segments. That is five times the highest ceiling.
     bind(&rig, &registration.0, bounds(0, 20));
     let _flows = one_of_each(&rig);
     let watched = |seconds| watch_each(&rig, Some(&registration.0), Duration::from_secs(seconds));
@@ -111,8 +111,9 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     }
 }
 
-/// A departure is scheduled at most one segment's time ahead, here 72 ms. A segment that was sent before that time,
-/// once the bound was lifted, had its time stamp, and its RTT seemed shorter than the path.
+/// Pacing schedules a departure at most one segment's time ahead, here 72 ms, and the segment's
+/// time stamp is that time. If the segment leaves earlier once the bound is lifted, its RTT seems
+/// shorter than the path.
 #[test]
 fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
     let Some(registration) = Registration::share() else { return };
@@ -151,7 +152,8 @@ fn bounds_expire_without_a_heartbeat() {
     }
 }
 
-/// Only root can write such a heartbeat, or one by another clock.
+/// Such a heartbeat would be an error of a program that runs as root, for example one that uses
+/// another clock.
 #[test]
 fn a_heartbeat_from_the_future_keeps_no_bounds() {
     let Some(_kernel) = kernel() else { return };

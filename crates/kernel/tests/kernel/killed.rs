@@ -1,4 +1,5 @@
-//! The next process removes everything that a process leaves when it is killed while it registers or unregisters.
+//! Tests what a process leaves that is killed while it registers or unregisters the algorithms. The
+//! next process has to remove all of it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use wakeai_kernel::Control;
 
 use crate::rig::{kernel, struct_ops};
 
-/// This is no test by itself: the next one runs it and kills it.
+/// The process that the next test starts and kills. It is no test by itself.
 #[test]
 #[ignore = "runs until it is killed"]
 fn opens_and_unloads_for_ever() {
@@ -30,7 +31,7 @@ fn after_a_kill_at_any_point_the_next_unload_leaves_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Each round ends at another point of the second or third loop.
+        // Each round kills the process at another point of its second or third loop.
         std::thread::sleep(Duration::from_millis(250 + 37 * round));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -41,7 +42,7 @@ fn after_a_kill_at_any_point_the_next_unload_leaves_nothing() {
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
         assert_eq!(mounts.contains("/sys/fs/bpf "), had_bpffs);
     }
-    // A registration is still possible.
+    // The algorithms can still be registered.
     Control::open().unwrap();
     assert!(Control::unload().unwrap());
 }

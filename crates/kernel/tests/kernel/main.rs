@@ -1,4 +1,5 @@
-//! The BPF programs on the running kernel, in namespaces of the test's own. The tests need root.
+//! Tests of the BPF programs on the running kernel, in namespaces that the tests make. They need
+//! root.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 

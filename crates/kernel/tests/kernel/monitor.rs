@@ -1,4 +1,4 @@
-//! The records of the monitor, and those that its filters leave out.
+//! Tests the records of the monitor and its filters.
 
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -104,7 +104,8 @@ fn a_full_queue_on_this_host_is_seen_as_code_2() {
     let tc = || std::process::Command::new("tc").args(full.split(' ')).status().unwrap();
     assert!(rig.sender.run(tc).unwrap().success());
     let mut monitor = monitor(&rig);
-    // TCP small queues keep what one flow may have in the queue, at times below its limit.
+    // TCP small queues limit what one flow may have in the queue, at times to less than the queue
+    // holds. So there are four flows.
     let _flows: Vec<_> = (0..4).map(|_| rig.flow(77, "cubic")).collect();
     wait_for_event(&mut monitor, EventKind::Error(ErrorCode::LocalOverflow));
 }
@@ -146,7 +147,8 @@ fn a_sample_interval_is_kept_per_socket() {
             samples.iter().filter(|sample| sample.socket.cookie == cookie).collect();
         assert!(of_one.len() > 5);
         for pair in of_one.windows(2) {
-            // The time stamp is taken a moment after the decision to sample, so the interval may be a moment shorter.
+            // The time stamp is taken a moment after the decision to sample, and this moment
+            // varies. So the interval may be slightly shorter than 20 ms.
             assert!(pair[1].at.saturating_since(pair[0].at).as_micros() > 19_000);
         }
     }
@@ -160,7 +162,7 @@ fn a_filter_leaves_the_other_connections_out() {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     let wire = connections.iter().find(|c| c.figures.interface == rig.interface("wire").1);
     let wanted = wire.unwrap().socket;
-    // Collects for 200 ms, and until there are samples of this number of connections.
+    // Collects samples for at least 200 ms, until there are some of `count` connections.
     let seen_with = |filter: Filter, count: usize| {
         let config = MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() };
         let mut monitor = Monitor::open(&config).unwrap();
@@ -224,8 +226,8 @@ fn a_connection_over_ipv6_is_seen_with_its_addresses() {
     assert_eq!(events[0].socket.local.ip(), "fd77::1".parse::<IpAddr>().unwrap());
 }
 
-/// Opens and closes connections between two addresses of the rig in all ways. Returns how each was closed, and its
-/// local address as its owner saw it.
+/// Opens connections between two addresses of the rig, and closes each in another way. Returns the
+/// way, and the connection's local address as its owner saw it.
 fn closed_connections(rig: &Rig, ends: [IpAddr; 2]) -> Vec<(&'static str, SocketAddr)> {
     let [near, far] = ends;
     let mut closed = Vec::new();
@@ -251,7 +253,7 @@ fn closed_connections(rig: &Rig, ends: [IpAddr; 2]) -> Vec<(&'static str, Socket
     closed
 }
 
-/// A socket with this address and a port of its own.
+/// A socket that is bound to this address and to a free port.
 fn bound(address: IpAddr) -> (OwnedFd, SocketAddr) {
     let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_CLOEXEC;
@@ -304,7 +306,7 @@ fn a_filter_by_the_local_port_passes_the_close() {
     assert_eq!(wait_for_closes(&mut monitor, local.ip(), 1)[0].socket.local, local);
 }
 
-/// Waits for this number of closes of connections from this address.
+/// Waits until the monitor has reported `count` closes of connections from the address `local`.
 fn wait_for_closes(monitor: &mut Monitor, local: IpAddr, count: usize) -> Vec<Record> {
     let give_up = Instant::now() + Duration::from_secs(10);
     let mut closes = Vec::new();

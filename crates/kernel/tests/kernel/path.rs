@@ -1,5 +1,6 @@
-//! An emulated path between two namespaces. Each has a TUN, and a thread carries packets between them, with delay,
-//! rate, queue and loss. Veth alone has no delay, and this kernel may lack netem.
+//! An emulated path between two namespaces. Each has a TUN, and a thread carries packets between
+//! the two, with delay, rate, queue and loss. A veth link alone has no delay, and this kernel may
+//! lack netem.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,17 +14,19 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use wakeai_host::Namespace;
 
-/// The treatment of packets from the first namespace to the second. Packets back have the delay only.
+/// The treatment of packets from the first namespace to the second. Packets in the other direction
+/// are only delayed.
 #[derive(Clone, Copy)]
 pub(crate) struct PathConfig {
     pub(crate) one_way_delay: Duration,
     pub(crate) bits_per_second: u64,
     pub(crate) queue_packets: usize,
-    /// Random losses, per million packets.
+    /// The number of random losses per million packets.
     pub(crate) loss_ppm: u64,
-    /// The number of the packet that is lost; 0: none.
+    /// The number of the one packet that is lost; 0 for none.
     pub(crate) lose_nth: u64,
-    /// Each packet whose number is a multiple of this changes places with the next; 0: none.
+    /// Each packet whose number is a multiple of this changes places with the next packet; 0 for
+    /// none.
     pub(crate) swap_every: u64,
 }
 
@@ -38,7 +41,7 @@ impl PathConfig {
         swap_every: 0,
     };
 
-    /// A path with losses, so that Recovery is entered every second or so.
+    /// A path with so many losses that a connection enters the state Recovery about every second.
     pub(crate) const LOSSY: Self = Self { loss_ppm: 1000, ..Self::CALM };
 }
 
@@ -49,7 +52,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Makes the TUN `name` in both namespaces and starts to carry.
+    /// Makes the TUN `name` in both namespaces, and starts to carry packets.
     pub(crate) fn start(name: &str, a: &Namespace, b: &Namespace, config: PathConfig) -> Self {
         let open = |namespace: &Namespace| namespace.run(|| open_tun(name)).unwrap().unwrap();
         let ends = [open(a), open(b)];
@@ -60,7 +63,7 @@ impl Path {
         Self { stop, cut, carrier: Some(carrier) }
     }
 
-    /// Nothing arrives from now on.
+    /// Cuts the path: no packet arrives from now on.
     pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
     }
@@ -91,7 +94,7 @@ pub(crate) fn open_tun(name: &str) -> io::Result<File> {
     Ok(tun)
 }
 
-/// One direction: packets that are due at a time, in that order.
+/// One direction of the path: its packets in the order in which they are due.
 struct Lane {
     due: VecDeque<(Instant, Vec<u8>)>,
     free_at: Instant,
@@ -154,7 +157,7 @@ fn carry(mut ends: [File; 2], config: PathConfig, stop: &AtomicBool, cut: &Atomi
             }
             while lanes[side].due.front().is_some_and(|(due, _)| *due <= now) {
                 if let Some((_, packet)) = lanes[side].due.pop_front() {
-                    let _ = ends[1 - side].write(&packet); // the interface may be down still
+                    let _ = ends[1 - side].write(&packet); // the interface may still be down
                 }
             }
         }

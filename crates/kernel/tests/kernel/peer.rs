@@ -1,5 +1,6 @@
-//! The peer of a connection of this kernel. It reads the kernel's segments from a TUN, and answers with the segments
-//! that the test names. Data is counted in segments of [`MSS`].
+//! A peer that the test itself plays for a connection of this kernel. It reads the kernel's
+//! segments from a TUN, and answers with the segments that the test names. Data is counted in
+//! segments of [`MSS`] bytes.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -28,7 +29,7 @@ const PORT: u16 = 8080;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// A connection from a namespace of its own to the test.
+/// A connection from a namespace of its own to the test, which is its peer.
 pub(crate) struct Peer {
     namespace: Namespace,
     tun: File,
@@ -55,7 +56,7 @@ impl Peer {
         assert_eq!(syn.flags, SYN);
         peer.begin = syn.seq.wrapping_add(1);
         std::thread::sleep(rtt);
-        // MSS, SACK permitted, window scale 7
+        // The options are MSS, SACK permitted and window scale 7.
         let options = [2, 4, (MSS >> 8) as u8, MSS as u8, 1, 1, 4, 2, 1, 3, 3, 7];
         peer.send(0, SYN | ACK, 0, &options);
         let ack = peer.receive(Duration::from_secs(5)).expect("the handshake's last ACK");
@@ -85,7 +86,7 @@ impl Peer {
         arrived
     }
 
-    /// Acknowledges all segments before `segment`, and `blocks` selectively.
+    /// Acknowledges all segments before `segment`, and selectively those in `blocks`.
     pub(crate) fn ack(&mut self, segment: u32, blocks: &[Range<u32>]) {
         let mut options = Vec::new();
         if !blocks.is_empty() {
@@ -97,8 +98,8 @@ impl Peer {
         self.send(1, ACK, segment, &options);
     }
 
-    /// The window in segments, and the number of the congestion state. A snapshot would take longer than some of the
-    /// scripts may wait.
+    /// The window in segments, and the number of the congestion state. They come from `TCP_INFO`,
+    /// because a snapshot would take longer than some tests may wait.
     pub(crate) fn window(&self) -> (u32, u8) {
         #[allow(unsafe_code, reason = "no crate at hand wraps TCP_INFO")]
         // SAFETY: the kernel writes at most `length` bytes of plain integers.
@@ -162,7 +163,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The kernel does not wait for queued data.
+        // Closing resets the connection, so that the kernel does not keep it for queued data.
         let reset = libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.stream, sockopt::Linger, &reset).unwrap();
         let removed = Namespace::remove(self.namespace.name());
@@ -181,7 +182,7 @@ fn begin_to_connect(algorithm: &str) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// The fields of a segment of the kernel that a test needs.
+/// The fields that a test needs of one of the kernel's segments.
 struct Received {
     seq: u32,
     flags: u8,
@@ -189,7 +190,7 @@ struct Received {
 }
 
 impl Received {
-    /// `None` for packets of other kinds, such as IPv6's solicitations.
+    /// Reads a segment; `None` for packets of other kinds, such as IPv6's solicitations.
     fn parse(packet: &[u8], port: u16) -> Option<Self> {
         if packet.first() != Some(&0x45) || packet.get(9) != Some(&6) {
             return None;
@@ -201,7 +202,7 @@ impl Received {
         }
         let seq = u32::from(word(4)?) << 16 | u32::from(word(6)?);
         let header = usize::from(tcp[12] >> 4) * 4;
-        // The PSH flag does not matter here.
+        // The PSH flag is left out, because no test needs it.
         Some(Self { seq, flags: tcp[13] & !0x08, data: (tcp.len() - header) as u32 })
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of a process without privileges.
+//! Tests processes that have only few capabilities, or none.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use wakeai_kernel::{Control, Error, Monitor, MonitorConfig, features, snapshot};
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig, kernel, struct_ops};
 
-/// This is no test by itself: the next one runs it without capabilities.
+/// The process that a test below runs without capabilities. It is no test by itself.
 #[test]
 #[ignore = "runs without capabilities"]
 fn everything_is_refused() {
@@ -25,7 +25,8 @@ fn everything_is_refused() {
     }
 }
 
-/// This is no test by itself. It does what the last agent does at its end, with the capabilities that it has kept.
+/// Does what the last agent does at its end. A test below runs it with the capabilities that an
+/// agent has kept. It is no test by itself.
 #[test]
 #[ignore = "runs with three capabilities"]
 fn the_last_agent_unloads() {
@@ -34,7 +35,8 @@ fn the_last_agent_unloads() {
     }
 }
 
-/// Runs one of the tests above in this thread's network namespace, with these capabilities alone.
+/// Runs one of the functions above as a process, in this thread's network namespace, with only
+/// these capabilities.
 fn run_with(capabilities: &str, inner: &str) {
     let output = Command::new("setpriv")
         .arg(format!("--bounding-set=-all{capabilities}"))

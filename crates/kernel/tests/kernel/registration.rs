@@ -1,4 +1,5 @@
-//! All users share one registration, and nothing of it is left after the last one.
+//! Tests that all processes share one registration of the algorithms, and that the last process
+//! leaves nothing of it.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -100,7 +101,8 @@ fn a_second_opener_finds_the_firsts_registration_and_bounds() {
     let listed = struct_ops();
     let second = Control::open().unwrap();
     assert_eq!(struct_ops(), listed);
-    // The second handle writes a bound, and the first one removes it, because they share the map.
+    // The first handle can remove a bound that the second has written, because both use the same
+    // map.
     second.set_socket(u64::MAX, SocketBounds::NONE).unwrap();
     first.0.clear_socket(u64::MAX).unwrap();
     drop(second);
@@ -162,7 +164,7 @@ fn an_orphan_that_a_connection_keeps_alive_is_replaced() {
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
     let _flow = rig.flow(77, "wakeai_cubic");
-    // The state after a process died between registering and pinning.
+    // This is the state after a process died between registering and pinning.
     std::fs::remove_file("/sys/fs/bpf/wakeai/wakeai_cubic").unwrap();
     let again = Control::open().unwrap();
     assert_eq!(algorithms(&rig), ["cubic"]);
@@ -190,7 +192,7 @@ fn a_connection_without_a_namespace_changes_its_algorithm_itself() {
     drop(registration);
 }
 
-/// A socket of this process that selects the algorithm.
+/// A socket of this process that has chosen one of our algorithms itself.
 fn asking_socket(rig: &Rig) -> OwnedFd {
     let open = || {
         let flags = SockFlag::SOCK_CLOEXEC;
@@ -209,7 +211,7 @@ fn sockets_in_no_table_of_the_kernel_are_moved_too() {
     let rig = Rig::with_veth();
     // The socket is neither connected nor listening, so no list of connections has it.
     let fresh = asking_socket(&rig);
-    // This socket was reset by its peer, and not closed yet.
+    // The peer has reset this socket, and its owner has not closed it.
     let listener = rig.receiver.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
     let reset = asking_socket(&rig);
     let SocketAddr::V4(to) = listener.local_addr().unwrap() else { unreachable!("it is IPv4") };

@@ -1,4 +1,4 @@
-//! Two namespaces with a path or veth pairs between them, and TCP connections over these.
+//! Two namespaces that emulated paths or veth links connect, and TCP connections between them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,15 +17,16 @@ use wakeai_kernel::Control;
 
 use crate::path::{Path, PathConfig};
 
-/// The registration and its pins are the machine's: a test that makes, removes or counts them runs alone. Tests
-/// that only bound connections in namespaces of their own share them and run side by side.
+/// The machine has one registration of the algorithms and one set of pins. A test that makes,
+/// removes or counts them runs alone. Tests that only bound connections in namespaces of their own
+/// run at the same time.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// How many tests share the registration.
+/// The number of tests that share the registration now.
 static SHARING: Mutex<u32> = Mutex::new(0);
 
-/// The right to use the kernel alone, or `None` (with a line that says why) where the kernel cannot be used
-/// and `WAKEAI_REQUIRE_KERNEL` is not set.
+/// The right to use the kernel alone. Where the kernel cannot be used, it prints the reason and
+/// returns `None`; with `WAKEAI_REQUIRE_KERNEL` it fails.
 pub(crate) fn kernel() -> Option<RwLockWriteGuard<'static, ()>> {
     is_usable().then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner))
 }
@@ -42,16 +43,18 @@ fn is_usable() -> bool {
     false
 }
 
-/// The registration, removed at the end of the test, or of the last test that shares it, also where it fails.
+/// The registration. It is removed at the end of the last test that shares it, also if the test
+/// fails.
 pub(crate) struct Registration(pub(crate) Control, Option<RwLockReadGuard<'static, ()>>);
 
 impl Registration {
-    /// Opens it for a test that holds [`kernel`].
+    /// Opens the registration for a test that holds the result of [`kernel`].
     pub(crate) fn open() -> Self {
         Self(Control::open().unwrap(), None)
     }
 
-    /// Shared with other tests; `None` as for [`kernel`].
+    /// Opens the registration for a test that shares it with other tests; `None` where [`kernel`]
+    /// returns `None`.
     pub(crate) fn share() -> Option<Self> {
         let machine =
             is_usable().then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner))?;
@@ -85,7 +88,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A path for `wire`, veth for `side`.
+    /// A rig with an emulated path for `wire` and a veth link for `side`.
     pub(crate) fn with_path(config: PathConfig) -> Self {
         let mut rig = Self::namespaces();
         rig.path = Some(Path::start("wire", &rig.sender, &rig.receiver, config));
@@ -94,7 +97,7 @@ impl Rig {
         rig
     }
 
-    /// Veth for both.
+    /// A rig with veth links for `wire` and `side`.
     pub(crate) fn with_veth() -> Self {
         let rig = Self::namespaces();
         rig.veth("wire");
@@ -131,7 +134,8 @@ impl Rig {
         }
     }
 
-    /// The interface as an agent in the sender's namespace identifies it: cookie and index.
+    /// The namespace's cookie and the interface's index, by which an agent in the sender's
+    /// namespace identifies the interface.
     pub(crate) fn interface(&self, name: &str) -> (u64, u32) {
         let index = || nix::net::if_::if_nametoindex(name).unwrap();
         self.sender.run(|| (wakeai_kernel::netns_cookie().unwrap(), index())).unwrap()
@@ -142,13 +146,14 @@ impl Rig {
         set(&self.sender, "tcp_congestion_control", algorithm);
     }
 
-    /// Sends as fast as TCP allows, over the interface with network 10.`network`.0.0.
+    /// Starts a flow that sends as fast as TCP allows, over the interface with the network
+    /// 10.`network`.0.0.
     pub(crate) fn flow(&self, network: u8, algorithm: &str) -> Flow {
         self.paced_flow(network, algorithm, u64::MAX)
     }
 
-    /// As [`Self::flow`], but at most at `rate` bytes per second. Two segments are written at a time, because over
-    /// veth the ACKs of all segments of one call become one ACK.
+    /// Starts a flow that sends at most `rate` bytes per second. It writes two segments at a time,
+    /// because over veth all segments of one call get only one ACK.
     pub(crate) fn paced_flow(&self, network: u8, algorithm: &str, rate: u64) -> Flow {
         Flow::start(&self.sender, &self.receiver, network, algorithm, rate)
     }
@@ -161,7 +166,7 @@ impl Drop for Rig {
     }
 }
 
-/// The `struct_ops` that `bpftool` lists, orphans included.
+/// The `struct_ops` that `bpftool` lists, including those without an owner.
 pub(crate) fn struct_ops() -> String {
     let listed = Command::new("bpftool").args(["struct_ops", "list"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()
@@ -177,8 +182,8 @@ pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) {
     namespace.run(write).unwrap().unwrap();
 }
 
-/// Connects with this algorithm from the first segment on. The algorithm is not set by sysctl, because the kernel may
-/// refuse CUBIC as a namespace's default.
+/// Connects with this algorithm from the first segment on. It sets the algorithm on the socket,
+/// because as a namespace's default the kernel may refuse CUBIC.
 pub(crate) fn connect(address: SocketAddr, algorithm: &str) -> TcpStream {
     let SocketAddr::V4(address) = address else { panic!("the rig has IPv4 only") };
     let flags = SockFlag::SOCK_CLOEXEC;
@@ -230,7 +235,8 @@ impl Flow {
             let data = vec![0; if rate == u64::MAX { 1 << 16 } else { 2 * 1448 }];
             let (began, mut written) = (Instant::now(), 0);
             while !stopped.load(Ordering::Relaxed) {
-                // After a timeout nothing was written, and the flow may have to stop.
+                // A timeout counts as nothing written, so that the loop checks whether the flow has
+                // to stop.
                 written += output.write(&data).unwrap_or(0) as u64;
                 let due = Duration::from_secs_f64(written as f64 / rate as f64);
                 let ahead = due.saturating_sub(began.elapsed());
@@ -238,7 +244,8 @@ impl Flow {
                     std::thread::sleep(ahead);
                 }
             }
-            // The kernel does not wait for queued data.
+            // Unless the flow is abandoned, closing resets the connection, so that the kernel does
+            // not keep it for queued data.
             let l_onoff = i32::from(!abandoned.load(Ordering::Relaxed));
             let reset = libc::linger { l_onoff, l_linger: 0 };
             setsockopt(&output, sockopt::Linger, &reset).unwrap();
@@ -246,7 +253,7 @@ impl Flow {
         Self { stop, abandon, received, end, threads: vec![reader, writer] }
     }
 
-    /// Ends the processes of the flow, and leaves the kernel to deliver what they wrote.
+    /// Closes both ends of the flow, and leaves the kernel to deliver the data that was written.
     pub(crate) fn abandon(self) {
         self.abandon.store(true, Ordering::Relaxed);
     }
@@ -277,7 +284,7 @@ impl Flow {
 impl Drop for Flow {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Without this, the reader of a path that is cut would wait for ever.
+        // On a path that is cut, the reader would otherwise wait for ever.
         let _ = self.end.shutdown(std::net::Shutdown::Both);
         for thread in self.threads.drain(..) {
             let _ = thread.join();

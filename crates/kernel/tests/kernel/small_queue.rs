@@ -1,5 +1,6 @@
-//! The share of the host's queue. A TUN takes packets at once. The token bucket before it keeps them as long as a
-//! busy radio would, and with them the memory that TCP small queues count.
+//! Tests the bound on a connection's share of the host's queue. A TUN takes packets at once. So a
+//! token bucket before it keeps the packets as long as a busy radio would, and with them the memory
+//! that TCP small queues count.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,16 +12,18 @@ use wakeai_kernel::{
 use crate::path::PathConfig;
 use crate::rig::{Registration, Rig};
 
-/// The largest A-MPDU of 802.11n, and the number of packets of 1500 bytes that fit into it.
+/// The size of the largest aggregate (A-MPDU) of 802.11n in bytes, and the number of packets of
+/// 1500 bytes that fit into it.
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
-/// The least bytes that `bpf/shim.h` counts for a packet, and the shift of a driver that sets none.
+/// The smallest number of bytes that `bpf/shim.h` counts for a packet, and the kernel's default
+/// shift of the pacing rate, which limits the data in the host's queue to that of 1/1024 s.
 const TRUESIZE: u64 = 1448 + 832;
 const SHIFT: u32 = 10;
-/// The rate in bytes per second.
+/// The pacing rate, in bytes per second, to which the budget raises the connection.
 const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 
-/// A window of 60 segments, over an RTT of 20 ms plus the time that its packets wait.
+/// A window of 60 segments. The RTT is 20 ms plus the time that packets wait in the queue.
 const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
 const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
 
@@ -46,8 +49,9 @@ fn queued(rig: &Rig) -> u64 {
     figure.unwrap().parse().unwrap()
 }
 
-/// A snapshot, and the median of the connection's share of the queue in the second half of a time under these bounds.
-/// On a machine that does other work at the same time, single samples were ten times as high.
+/// Applies the bounds for a while. Returns a snapshot, and the median of the connection's share of
+/// the queue in the second half of that time. It is a median because on a busy machine single
+/// samples were ten times as high.
 fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnapshot, u64) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
@@ -120,7 +124,7 @@ fn a_raised_rate_ends_with_the_heartbeat_and_with_the_algorithm() {
     let _flow = rig.flow(77, "wakeai_cubic");
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);
     std::thread::sleep(STALE_AFTER.into());
-    // At the next ACK the rate is that of the window again.
+    // At the next ACK the pacing rate follows from the window again.
     let began = Instant::now();
     while rate(&own(&rig)) >= RAISED / 10 {
         assert!(began.elapsed() < Duration::from_secs(20), "the rate stays raised");

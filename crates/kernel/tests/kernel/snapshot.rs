@@ -1,4 +1,4 @@
-//! The connections that the iterator reads.
+//! Tests which connections the iterator reads.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -7,7 +7,7 @@ use wakeai_units::Duration;
 
 use crate::rig::{Registration, Rig, connect};
 
-/// Five connections without data under `algorithm`, and their other ends.
+/// Both ends of five connections without data that use `algorithm`.
 fn idle(rig: &Rig, algorithm: &str) -> Vec<TcpStream> {
     let listen = || TcpListener::bind((Ipv4Addr::new(10, 77, 0, 2), 0)).unwrap();
     let listener = rig.receiver.run(listen).unwrap();
@@ -43,7 +43,8 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
     assert_eq!(read(wire, 100, 9), ([1, 5, 5], 0));
     assert_eq!(read(wire, 60_000, 0), ([1, 5, 5], 0), "they have not been idle for a minute");
     assert_eq!(read(side, 100, 9), ([0, 0, 0], 0));
-    // The second call marks what it reads; the three after it read only that, and the sixth visits all again.
+    // The second call marks the connections that it reads. The next three calls read only those.
+    // The sixth call visits all connections again.
     for call in 1..=8 {
         if call == 3 {
             other.extend(idle(&rig, "reno"));

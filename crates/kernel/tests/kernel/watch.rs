@@ -1,4 +1,4 @@
-//! The samples of the sender's connections.
+//! Collects the monitor's samples of the sender's connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ pub(crate) fn monitor(rig: &Rig) -> Monitor {
     Monitor::open(&MonitorConfig { every_ack: true, filter, ..MonitorConfig::default() }).unwrap()
 }
 
-/// Appends the samples of the next moment.
+/// Polls the monitor once, and appends its samples to `samples`.
 pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Record>) {
     let mut keep = |record: Record| {
         if record.event.is_none() {
@@ -25,15 +25,16 @@ pub(crate) fn poll(monitor: &mut Monitor, samples: &mut Vec<Record>) {
     assert_eq!(monitor.lost(), 0);
 }
 
-/// Every sample of the sender's connections over `span`, with heartbeats of `heartbeat` if there is one.
+/// Every sample of the sender's connections over `span`. If `heartbeat` is given, bounds stay valid
+/// meanwhile.
 fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Record> {
     let (cookie, interface) = rig.interface("wire");
     let mut samples = Vec::new();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if let Some(control) = heartbeat {
-            // The heartbeats have a thread of their own, because loading the monitor may take longer than bounds stay
-            // valid.
+            // The heartbeats have a thread of their own, because loading the monitor may take
+            // longer than bounds stay valid.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     control.heartbeat(cookie, interface).unwrap();
@@ -44,7 +45,8 @@ fn samples(rig: &Rig, heartbeat: Option<&Control>, span: Duration) -> Vec<Record
         let _over = Over(&is_over);
         let mut monitor = monitor(rig);
         let until = Instant::now() + span;
-        // A connection that is paced at a few segments per second may be silent for longer.
+        // A connection that sends only a few segments per second may be silent for longer than
+        // `span`.
         while Instant::now() < until || samples.is_empty() {
             assert!(Instant::now() < until + Duration::from_secs(30), "nothing was acknowledged");
             poll(&mut monitor, &mut samples);

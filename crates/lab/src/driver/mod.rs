@@ -1,4 +1,5 @@
-//! The medium on the wall clock: one thread between the hosts' TUN devices.
+//! The driver: a thread that runs the medium (the emulated radio and wire) on the wall clock. It
+//! reads the hosts' packets from their TUN devices and writes each to its receiver when it is due.
 //!
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
@@ -28,7 +29,7 @@ use crate::error::LabError;
 use crate::host::{Port, Steering};
 use crate::packet::Frame;
 
-/// The distribution of the delays against the due times.
+/// The distribution of delays: how long after its due time each event happened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     times: DurationHistogram,
@@ -47,7 +48,7 @@ impl Lateness {
         self.times.len()
     }
 
-    /// The largest delay, exact.
+    /// The largest delay, which is not rounded.
     pub(crate) fn max(&self) -> Duration {
         self.max
     }
@@ -61,14 +62,14 @@ impl Lateness {
 /// The driver's measurements.
 #[derive(Debug)]
 pub(crate) struct DriverReport {
-    /// The lateness of each release during the run: the wall time minus the virtual time.
+    /// The lateness of each packet that was handed to its receiver during the run: the wall time
+    /// minus the time at which the medium delivered it.
     pub(crate) lateness: Lateness,
     /// The medium's counters.
     pub(crate) counters: Counters,
     /// Packets that were lost outside of the medium.
     pub(crate) misrouted: Misrouted,
-    /// The protections that could not be set up (such as real-time scheduling), so that the
-    /// lateness may be high.
+    /// The protections against lateness that could not be set up, such as real-time scheduling.
     pub(crate) missing: Vec<String>,
 }
 
@@ -80,12 +81,13 @@ pub(crate) struct Misrouted {
     pub(crate) malformed: u64,
     /// Packets to an address that no host of the lab has.
     pub(crate) unroutable: u64,
-    /// Packets of stations that the medium refused although it had room. (The drops of the wire are in
-    /// [`DriverReport::counters`].)
+    /// Packets of stations that the medium refused although it had room. Drops in the wire's queue
+    /// are in [`DriverReport::counters`].
     pub(crate) refused: u64,
     /// Packets that the receiving host refused.
     pub(crate) undelivered: u64,
-    /// Packets of the server that found the queue of its network interface full; this queue must never overflow.
+    /// Packets of the server that found the queue of its network interface full. In a faithful run
+    /// this queue never overflows.
     pub(crate) overflowed: u64,
 }
 
@@ -101,9 +103,9 @@ impl fmt::Display for Misrouted {
 }
 
 pub(super) enum Command {
-    /// Schedules the changes, whose times are those of the medium.
+    /// Schedules changes of the medium, whose times count on the medium's clock.
     Schedule(Changes),
-    /// Records the lateness from this time of the medium on; `None`: no longer.
+    /// Records the lateness from this time on (on the medium's clock); `None` ends the recording.
     Measure(Option<Instant>),
     Stop,
 }
@@ -132,8 +134,8 @@ impl Driver {
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
         tracing::debug!(stations = config.stations(), "the medium starts");
-        // The medium is built here to report its errors, and again in the thread, because packets
-        // cannot move between threads.
+        // The medium is built here only to report errors of its configuration. The thread builds
+        // its own, because packets cannot move between threads.
         Medium::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
         let epoch = clock::now();
         let setup = thread::Setup {
@@ -158,13 +160,14 @@ impl Driver {
         self.send(Command::Schedule(Changes::new(experiment, self.in_medium(origin))));
     }
 
-    /// Records the lateness of releases from `from` on; `None`: no longer. The time in which the
-    /// testbed is built and removed does not count, because the machine is busy then.
+    /// Records the lateness of delivered packets from `from` on; `None` ends the recording. The
+    /// recording leaves out the time in which the testbed is built and removed, because the machine
+    /// is busy then.
     pub(crate) fn measure(&self, from: Option<Instant>) {
         self.send(Command::Measure(from.map(|from| self.in_medium(from))));
     }
 
-    /// Whether the thread still runs; it ends by itself only on an error.
+    /// Whether the thread still runs. It ends by itself only after an error.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -185,7 +188,7 @@ impl Driver {
     }
 
     fn send(&self, command: Command) {
-        // If the thread has ended with an error, nobody receives this; `stop` returns that error.
+        // If the thread has ended with an error, sending fails; `stop` returns the thread's error.
         let _ = self.commands.send(command);
         let _ = self.bell.write(1);
     }

@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use wakeai_units::Duration;
 
-/// The most events that one call returns.
+/// The largest number of events that one call returns.
 const EVENTS: usize = 64;
 
 /// Waits for packets of TUN devices and for commands.
@@ -24,13 +24,13 @@ impl Poller {
         Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
-    /// Adds `fd`: from now on [`Self::wait`] returns each time that new data can be read from it.
+    /// Adds `fd`: from now on [`Self::wait`] returns each time that `fd` has received new data.
     pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::ET)?)
     }
 
-    /// Waits for at most `timeout` (`None`: without limit), and calls `ready` with the token of each descriptor
-    /// that became readable.
+    /// Waits for at most `timeout` (`None`: without limit), and calls `ready` with the token of
+    /// each descriptor that has received new data.
     pub(crate) fn wait(
         &self,
         timeout: Option<Duration>,

@@ -5,17 +5,17 @@ use std::io;
 use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// The thread's priority, of the real-time priorities 1 to 99.
+/// The thread's real-time priority, from the range 1 to 99.
 const PRIORITY: i32 = 50;
 
-/// The CPU time, in microseconds, that a real-time thread may use without blocking before the
-/// kernel kills the process (`RLIMIT_RTTIME`). The driver blocks many times per millisecond, so
-/// only an endless loop reaches this limit. Without it such a loop would occupy a processor for
-/// ever.
+/// The CPU time, in microseconds, that a real-time thread may use without blocking
+/// (`RLIMIT_RTTIME`). A thread that exceeds it runs away, and the kernel kills the process: an
+/// endless loop would otherwise occupy a processor for ever. The driver blocks many times per
+/// millisecond, so it stays far below the limit.
 const RUNAWAY_MICROS: u64 = 2_000_000;
 
-/// Real-time settings of the process: the memory is locked and the limit on runaway threads is set.
-/// Dropping this restores both.
+/// Real-time settings of the process: its memory is locked, and runaway threads are limited.
+/// Dropping this value restores the settings from before.
 #[derive(Debug)]
 pub(crate) struct Realtime {
     limit_before: Option<(u64, u64)>,
@@ -41,7 +41,7 @@ impl Realtime {
         Self { limit_before, locked, missing }
     }
 
-    /// Whether the limit on runaway threads is set. Without it no thread becomes a real-time one.
+    /// Whether runaway threads are limited. Only then may a thread become a real-time thread.
     pub(crate) fn guarded(&self) -> bool {
         self.limit_before.is_some()
     }
@@ -59,11 +59,11 @@ impl Drop for Realtime {
 }
 
 /// Makes the calling thread a real-time thread until it ends, with `SCHED_FIFO` and without timer
-/// slack. Threads and processes that it starts are ordinary ones.
+/// slack. Threads and processes that it starts have ordinary scheduling.
 #[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
 pub(crate) fn enter() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: plain calls on the calling thread; the parameters outlive them.
+    // SAFETY: both calls change only the calling thread, and `parameters` outlives them.
     let results = unsafe {
         [
             libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0),

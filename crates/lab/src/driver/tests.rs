@@ -1,4 +1,4 @@
-//! The driver between real namespaces. Root only.
+//! Tests of the driver between real namespaces. They need root.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -26,7 +26,7 @@ struct Lab {
     lease: Lease,
     hosts: Vec<Host>,
     driver: Driver,
-    /// A process has one lease.
+    /// Keeps other tests waiting, because a process has only one lease.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -66,8 +66,8 @@ impl Lab {
     }
 }
 
-/// The lease of this process. On a machine that cannot run the test it prints a line and returns
-/// `None`.
+/// The lease of this process (the record of its changes on the host). Without root or TUN it prints
+/// a line and returns `None`.
 fn lease() -> Option<(MutexGuard<'static, ()>, Lease)> {
     static ALONE: Mutex<()> = Mutex::new(());
     let able = nix::unistd::geteuid().is_root() && std::path::Path::new("/dev/net/tun").exists();
@@ -120,7 +120,7 @@ fn a_broadcast_reaches_every_other_station_and_not_the_server() {
     drop((server, stations));
     let report = lab.end();
     assert_eq!(report.counters.access_point.broadcasts, 2);
-    assert_eq!(report.lateness.count(), 4, "two receivers each, no server");
+    assert_eq!(report.lateness.count(), 4, "each broadcast has two receivers, without the server");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn packets_for_nobody_are_counted_and_dropped() {
     socket.send_to(b"lost", (Ipv4Addr::new(192, 0, 2, 1), PORT)).unwrap();
     let server = lab.socket(0, SERVER_ADDRESS);
     socket.send_to(b"found", (SERVER_ADDRESS, PORT)).unwrap();
-    assert_eq!(server.recv(&mut [0; 10]).unwrap(), 5, "the one before did no harm");
+    assert_eq!(server.recv(&mut [0; 10]).unwrap(), 5, "the datagram for nobody did no harm");
     drop((socket, server));
     let misrouted = lab.end().misrouted;
     assert_eq!(misrouted.unroutable, 1);
@@ -141,7 +141,7 @@ fn packets_for_nobody_are_counted_and_dropped() {
 fn malformed_packets_are_counted_and_dropped() {
     let Some(lab) = Lab::new(1) else { return };
     let server = lab.socket(0, SERVER_ADDRESS);
-    // A packet socket sends any bytes through the device: here packets that are not IPv4.
+    // A packet socket sends any bytes through the device. None of these are a correct IPv4 packet.
     let send = || send_raw(&[&[0x60; 40], &[0x45], &[0x45; 19], &[0x4f; 21], &[0; 60]]);
     lab.hosts[1].namespace().run(send).unwrap();
     let socket = lab.socket(1, station(0));
@@ -165,7 +165,7 @@ fn a_change_of_delay_takes_effect_in_mid_run() {
     clock::sleep(Duration::from_millis(1));
     // The driver's thread reads its inbox before it reads the next packet.
     let after = fastest();
-    assert!(after >= Duration::from_millis(300), "{after}: twice the delay at least");
+    assert!(after >= Duration::from_millis(300), "{after} is less than twice the delay");
     assert!(before < Duration::from_millis(300), "{before}");
     drop((socket, server));
     lab.end();

@@ -1,4 +1,5 @@
-//! The driver's event loop.
+//! The event loop of the driver, which moves packets between the hosts' TUN devices and the medium
+//! (the emulated radio and wire).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,24 +19,26 @@ use crate::clock;
 use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
 
-/// The poller's token of the eventfd that announces commands; all other tokens are indices of ports.
+/// The poller's token of the eventfd that announces commands. All other tokens are indices of
+/// ports, each of which is a host's TUN device.
 const BELL: u64 = u64::MAX;
 
-/// The most packets that are read from one host before the next host and the clock are handled.
+/// The largest number of packets that are read from a host before the loop handles the next host.
 const READ_BURST: usize = 32;
 
-/// The time without a pause after which the thread pauses in any case. If the machine is too slow
-/// for the scenario, a real-time thread would otherwise leave no processor time to other processes.
+/// The time after which a thread that never had to wait pauses for [`BUSY_PAUSE`]. If the machine
+/// is too slow for the scenario, a real-time thread would otherwise take all of a processor's time.
 const BUSY_LIMIT: Duration = Duration::from_millis(100);
 const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
-/// RFC 919 section 7: a broadcast to the stations' network, and the limited broadcast.
+/// The broadcast address of the stations' network, and the limited broadcast address (RFC 919
+/// section 7).
 const BROADCASTS: [Ipv4Addr; 2] = [STATION_BROADCAST, Ipv4Addr::BROADCAST];
 
 pub(super) struct Setup {
     pub(super) config: MediumConfig,
     pub(super) rng: Pcg64Mcg,
-    /// The medium's time zero.
+    /// The time at which the medium's clock is zero.
     pub(super) epoch: Instant,
     pub(super) ports: Vec<Port>,
     pub(super) bell: Arc<EventFd>,
@@ -70,7 +73,8 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
 struct Loop {
     medium: Medium<Frame>,
     ports: Vec<Port>,
-    /// By port: whether packets may be left to read. Edge-triggered epoll reports new packets once.
+    /// For each port, whether it may have unread packets. The loop has to remember this, because
+    /// edge-triggered epoll reports new packets only once.
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
@@ -79,7 +83,7 @@ struct Loop {
     inbox: Receiver<Command>,
     changes: Changes,
     epoch: Instant,
-    /// The lateness is recorded from this time of the medium on.
+    /// The lateness is recorded from this time on (on the medium's clock).
     measured_from: Option<Instant>,
     lateness: Lateness,
     misrouted: Misrouted,
@@ -152,7 +156,7 @@ impl Loop {
         poller.wait(wait, |token| match usize::try_from(token) {
             Ok(port) if port < readable.len() => readable[port] = true,
             _ => {
-                let _ = bell.read(); // it only wakes the thread, which reads the inbox in every round
+                let _ = bell.read(); // the bell only wakes the thread; each round reads the inbox
             }
         })
     }
@@ -174,7 +178,7 @@ impl Loop {
         Some(due.saturating_since(now))
     }
 
-    /// Hands every due packet to its host, and records the lateness.
+    /// Hands every due packet to its receiver, and records the lateness.
     fn release(&mut self) {
         while let Some(delivery) = self.medium.poll_delivery() {
             if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
@@ -199,10 +203,10 @@ impl Loop {
         Ok(())
     }
 
-    /// The number of packets that a host may send now. While a station's queue in the medium is
-    /// full, none of its packets are read, so that the host's own queue overflows. The server's
-    /// host queue has no limit: its packets are always read, and dropped if the wire's queue is
-    /// full.
+    /// The number of packets that may be read from a host now. While a station's queue in the
+    /// medium is full, none of its packets are read, so that the host's own queue fills and
+    /// overflows, as it would in front of a real radio. The server's packets are always read, and
+    /// dropped if the wire's queue is full.
     fn allowance(&self, node: Node) -> usize {
         match node {
             Node::Server => READ_BURST,
@@ -231,7 +235,7 @@ impl Loop {
                 }
             };
             let Some(frame) = self.pool.frame(packet) else {
-                self.misrouted.malformed += 1; // longer than the device's MTU
+                self.misrouted.malformed += 1; // the packet is longer than the device's MTU
                 continue;
             };
             let refused = self.medium.enqueue(self.now(), node, to, frame).is_err();

@@ -1,4 +1,4 @@
-//! Child processes in a host's namespace, which never outlive the lab.
+//! Child processes in a host's namespace. None of them outlives the lab.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,22 +19,24 @@ use crate::error::LabError;
 /// The time between two checks of a child that is ending.
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// A process in a host's namespace. Dropping it kills it.
+/// A process in a host's namespace. Dropping this value kills the process.
 ///
-/// The kernel also kills it when the thread that started it ends (`PR_SET_PDEATHSIG`), so it does
-/// not outlive a lab that was killed. If both fail, `wakeai sweep` finds it in the lease. Its program
-/// begins only after the lease lists it ([`held_back`]).
+/// The kernel also kills the process when the thread that started it ends (`PR_SET_PDEATHSIG`), so
+/// it does not outlive a lab that was killed. If both fail, `wakeai sweep` finds the process in the
+/// lease, the record of the lab's changes. The program begins only after the lease lists the
+/// process ([`held_back`]).
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
-    /// The name of its host.
+    /// The name of the process's host.
     pub(crate) station: String,
     registered: Option<Change>,
 }
 
 impl Child {
-    /// Starts `command` (of [`held_back`]) inside `host`, without standard input and in a process group of its own: a
-    /// Ctrl-C at the terminal goes to the lab only. The calling thread must outlive the child.
+    /// Starts `command`, which [`held_back`] has made, inside `host`. The child has a process group
+    /// of its own, so that Ctrl-C at the terminal reaches only the lab. The calling thread must
+    /// outlive the child.
     pub(crate) fn spawn(
         command: &mut Command,
         host: &Host,
@@ -57,32 +59,32 @@ impl Child {
             })?;
         let gate = process.stdin.take();
         let mut child = Self { process, station: host.name.clone(), registered: None };
-        // On an error the child is dropped, and so killed.
+        // After an error the child is dropped, which kills it.
         let id = ProcessId::of(child.id())
             .map_err(LabError::system(format!("identify the process of {name}")))?;
         lease.record(Change::Process(id))?;
         child.registered = Some(Change::Process(id));
-        // Where the process has ended already, this fails, and the caller notices the end.
+        // If the process has already ended, writing fails; the caller notices the end.
         let _ = gate.map(|mut gate| gate.write_all(b"\n"));
         Ok(child)
     }
 
-    /// Its process id.
+    /// The child's process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Its exit status, if it has ended.
+    /// The child's exit status, if it has ended.
     pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Its standard output, if that is a pipe; `None` from the second call on.
+    /// The child's standard output, if it is a pipe; `None` from the second call on.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.process.stdout.take()
     }
 
-    /// Waits at most `patience` for its end, and returns its exit status.
+    /// Waits at most `patience` for the child's end, and returns its exit status.
     pub(crate) fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = clock::now() + patience;
         loop {
@@ -94,15 +96,15 @@ impl Child {
         }
     }
 
-    /// Sends it SIGTERM.
+    /// Sends SIGTERM to the child.
     pub(crate) fn terminate(&self) {
-        // The child was not waited for yet, so the pid is still its own.
+        // No other process has the child's pid before the child was waited for.
         if let Ok(pid) = i32::try_from(self.process.id()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
     }
 
-    /// Kills it if it still runs, and removes it from the lease.
+    /// Kills the child if it still runs, and removes it from the lease.
     pub(crate) fn end(mut self, lease: &Lease) -> Result<(), LabError> {
         self.reap();
         if let Some(change) = self.registered.take() {
@@ -123,9 +125,11 @@ impl Drop for Child {
     }
 }
 
-/// A command for [`Child::spawn`]: it dies with the calling thread, and its program begins only after a line on its
-/// standard input. If the lab is killed before it has recorded the process, the input ends without a line, and the
-/// process ends. `PR_SET_PDEATHSIG` alone has no effect if the parent is killed before setpriv(1) has set it.
+/// A command for [`Child::spawn`]. Its process dies with the calling thread, and begins the program
+/// only after it has read a line from its standard input. The lab writes this line once it has
+/// recorded the process. If the lab is killed before, the input ends without a line, and the
+/// process ends. `PR_SET_PDEATHSIG` alone would not suffice, because the lab may be killed before
+/// setpriv(1) has set it.
 pub(crate) fn held_back(program: impl AsRef<OsStr>) -> Command {
     let mut command = dying_with_us("sh");
     command.args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"]).arg(program);
@@ -134,17 +138,17 @@ pub(crate) fn held_back(program: impl AsRef<OsStr>) -> Command {
 
 /// A command that dies with the calling thread: setpriv(1) sets `PR_SET_PDEATHSIG`.
 ///
-/// Code between fork and exec could do the same, but the standard library would then copy the page
-/// tables of the whole process for each child, which would delay the driver. Without such code it
-/// uses `vfork`.
+/// A closure between fork and exec could set it, too. But with such a closure the standard library
+/// uses `fork`, which copies the page tables of the whole process and would delay the driver.
+/// Without a closure it uses `vfork`.
 pub(crate) fn dying_with_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
 }
 
-/// Runs `work` in a namespace, and returns to the thread's own afterwards. A child starts in the
-/// namespace of the thread.
+/// Runs `work` in a namespace, and returns to the thread's own namespace afterwards. A child that
+/// `work` starts begins in the namespace.
 fn in_namespace<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
     let home = File::open("/proc/thread-self/ns/net")?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;

@@ -1,5 +1,6 @@
-//! The hosts: each is a network namespace with one TUN device as its network interface, or, behind a station, with
-//! a veth link to that station.
+//! The hosts: the server, the stations, and senders behind stations. Each is a network namespace.
+//! The server and the stations have a TUN device as their network interface; a sender behind a
+//! station has a veth link to that station.
 
 mod child;
 mod steering;
@@ -21,20 +22,21 @@ pub(crate) use steering::Steering;
 use crate::error::LabError;
 use tun::Tun;
 
-/// The network interface of every station; it is in the agents' configurations.
+/// The name of every station's network interface.
 pub(crate) const STATION_INTERFACE: &str = "wlan0";
 /// The network interface of the server, and of a sender behind a station.
 const WIRED_INTERFACE: &str = "eth0";
 /// The station's end of the veth link to a sender behind it.
 pub(crate) const CABLE_INTERFACE: &str = "lan0";
-/// The length of the longest IP packet of the emulated network.
+/// The largest length of an IP packet in the emulated network.
 pub(crate) const MTU_BYTES: u32 = 1500;
 
-/// The prefix length of the stations' network: one broadcast domain, the BSS.
+/// The prefix length of the stations' network, which is one broadcast domain.
 const STATION_PREFIX_BITS: u8 = 16;
 /// The prefix length of a veth link's network.
 const CABLE_PREFIX_BITS: u8 = 16;
-/// The station's address on its veth link: the same for all, because these links are not connected.
+/// A station's address on its veth link. All stations use the same one, because the links are not
+/// connected.
 const CABLE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 75, 255, 254);
 
 /// The address of the sender behind station `id`: 10.75.0.1 behind the first.
@@ -43,7 +45,7 @@ fn sender_address(id: StationId) -> Ipv4Addr {
     Ipv4Addr::new(ten, CABLE_ADDRESS.octets()[1], high, low)
 }
 
-/// A host's port of the medium.
+/// The connection of a host to the medium, the emulated network.
 #[derive(Debug)]
 pub(crate) struct Port {
     /// The host's node.
@@ -69,11 +71,11 @@ impl Port {
 pub(crate) struct Host {
     /// The station's name, or `server`.
     pub(crate) name: String,
-    /// Its node in the emulated network.
+    /// The host's node in the emulated network.
     pub(crate) node: Node,
-    /// Its address on the air, the wire or the veth link.
+    /// The host's address on the air, the wire or the veth link.
     pub(crate) address: Ipv4Addr,
-    /// Whether `cubic` is the default of its connections.
+    /// Whether the host's connections use `cubic` by default.
     pub(crate) cubic_by_default: bool,
     namespace: Namespace,
     registered: Change,
@@ -92,7 +94,8 @@ impl Host {
         let settings = LinkSettings {
             mtu_bytes: MTU_BYTES,
             queue_packets,
-            // One packet per buffer: with larger buffers TCP would not notice an overflow.
+            // Each buffer holds one packet, because TCP does not notice the overflow of larger
+            // ones.
             gso_max_segments: Some(1),
         };
         let network = (address, STATION_PREFIX_BITS, Some(STATION_BROADCAST));
@@ -101,8 +104,8 @@ impl Host {
         })
     }
 
-    /// Makes the server. Its host queue has no limit of its own: the driver reads it at once into
-    /// the wire's queue, so it only holds bursts. [`Host::overflowed`] counts the packets of bursts
+    /// Makes the server. Its host queue only holds bursts, because the driver reads every packet at
+    /// once and puts it into the wire's queue. [`Host::overflowed`] counts the packets of bursts
     /// that were too long.
     pub(crate) fn server(
         lease: &Lease,
@@ -123,7 +126,7 @@ impl Host {
     pub(crate) fn sender_behind(&self, lease: &Lease) -> Result<Self, LabError> {
         let Node::Station(id) = self.node else { unreachable!("nobody is behind the server") };
         let address = sender_address(id);
-        // No station's name has a dot in it.
+        // The name is unique, because no station's name has a dot in it.
         let name = format!("{}.sender", self.name);
         let (host, ()) = Self::make(lease, &name, self.node, address, None, || Ok(()))?;
         let failed = || LabError::system::<io::Error>(format!("lay a cable to {name}"));
@@ -167,7 +170,7 @@ impl Host {
                 let built = build()?;
                 let card = if node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
                 if let Some(Err(error)) = steering.map(|steering| steering.apply(card)) {
-                    // A failure affects only the lateness, which is recorded.
+                    // Without steering, packets may only be delivered later, and that is measured.
                     tracing::warn!(%error, card, "received packets are not steered");
                 }
                 Ok((cubic_by_default, built))
@@ -187,7 +190,7 @@ impl Host {
         Ok(dropped_in(&table, WIRED_INTERFACE).unwrap_or(0))
     }
 
-    /// The namespace's identity, as agents and the monitor know it.
+    /// The identity of the host's namespace.
     pub(crate) fn netns(&self) -> NetnsId {
         self.namespace.id()
     }
@@ -202,7 +205,7 @@ impl Host {
         File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
     }
 
-    /// The host's port of the network, for itself and for the sender behind it.
+    /// The port through which the host and the sender `behind` it reach the medium.
     pub(crate) fn port(&self, tun: Tun, behind: Option<&Self>) -> Port {
         Port {
             node: self.node,
@@ -238,9 +241,9 @@ fn interface(
     Ok(tun)
 }
 
-/// The packets that `interface` could not send, from `/proc/net/dev` (`proc_net_dev(5)`): the name
-/// is followed by eight counts of received data, and then by the bytes, packets, errors and drops
-/// of sent data.
+/// The number of packets that `interface` could not send, from the text of `/proc/net/dev`
+/// (`proc_net_dev(5)`). In a line the interface's name is followed by eight counts of received
+/// data, and then by the bytes, packets, errors and drops of sent data.
 fn dropped_in(table: &str, interface: &str) -> Option<u64> {
     let mut lines = table.lines().filter_map(|line| line.trim().split_once(':'));
     let (_, counts) = lines.find(|(name, _)| *name == interface)?;

@@ -1,4 +1,5 @@
-//! The processors of the driver and of the hosts: receive packet steering (RPS).
+//! Keeps the hosts' work off the processor of the driver (the thread that emulates the radio), with
+//! receive packet steering (RPS).
 
 use std::fs;
 use std::io;
@@ -11,10 +12,10 @@ use nix::unistd::Pid;
 /// The processors of the machine, divided between the driver's thread and the hosts.
 ///
 /// Without steering, the kernel handles a received packet (TCP, its ACK, the wake-up of an
-/// application) inside the driver's write call. That takes some 8 us for each of the 64 packets of
-/// an A-MPDU, which are all due at the same instant, so the last packet would be late by 64 times
-/// that. On a kernel without preemption, a system call of an application would also keep the driver
-/// from its processor.
+/// application) inside the driver's write call, which takes some 8 us. The up to 64 packets of an
+/// aggregate of frames (A-MPDU) are all due at the same instant, so the last one would be late by
+/// some 500 us. On a kernel without preemption, a system call of an application would also keep the
+/// driver from its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steering {
     /// The processor of the driver's thread.
@@ -25,7 +26,7 @@ pub(crate) struct Steering {
 
 impl Steering {
     /// Gives the last processor that this process may use to the driver, and the others to the
-    /// hosts; `None` if there is only one.
+    /// hosts; `None` if there is only one processor.
     pub(crate) fn plan() -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let usable = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
@@ -63,8 +64,8 @@ impl Steering {
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
-        // /sys becomes a slave mount, so that the new mount does not propagate. The root does not,
-        // because in a chroot it is no mount point.
+        // /sys becomes a slave mount, so that the new mount does not propagate to other namespaces.
+        // It is not the root that becomes one, because in a chroot the root is no mount point.
         mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
@@ -80,7 +81,7 @@ impl Steering {
     }
 }
 
-/// A thread that keeps off the driver's processor; dropped in the same thread.
+/// A thread that keeps off the driver's processor until it drops this value.
 #[derive(Debug)]
 pub(crate) struct Away {
     before: CpuSet,

@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// The settings of every namespace.
 const SETTINGS: [(&str, &str); 5] = [
-    // Router solicitations and neighbour discovery would use the emulated air.
+    // IPv6 is off, because its router solicitations and neighbour discovery would use the emulated
+    // air.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
     // Windows for 64 MB in flight: 500 Mbit/s at an RTT of 1 s.
@@ -19,12 +20,13 @@ const SETTINGS: [(&str, &str); 5] = [
 /// The default congestion control. A new namespace inherits the machine's, which need not be cubic.
 const DEFAULT_ALGORITHM: &str = "net/ipv4/tcp_congestion_control";
 
-/// Writes the settings in the calling thread's namespace. Returns whether `cubic` is now its default.
+/// Writes the settings in the calling thread's namespace. Returns whether `cubic` is now the
+/// namespace's default congestion control.
 ///
 /// Outside the initial namespace the kernel accepts only algorithms in
-/// `tcp_allowed_congestion_control`. If `cubic` is not among them, the lab does not change that
-/// list, because it applies to the whole machine. Every sender then sets its algorithm itself; the
-/// default is `reno`, which is always allowed.
+/// `tcp_allowed_congestion_control`. If `cubic` is not in that list, the default becomes `reno`,
+/// which is always allowed, and every sender sets its algorithm itself. The lab does not change the
+/// list, because it applies to the whole machine.
 pub(super) fn apply() -> io::Result<bool> {
     for (name, value) in SETTINGS {
         match write(name, value) {
@@ -40,9 +42,9 @@ pub(super) fn apply() -> io::Result<bool> {
 }
 
 /// Makes connections without a process give up at their next timeout, in the calling thread's
-/// namespace; their peers have ended with the run. With the kernel's default of eight
-/// retransmissions they would keep their queues, and on a small machine the connections of the next
-/// run would lack memory (`tcp_mem`).
+/// namespace. Their peers have ended with the run, so nothing acknowledges their data. With the
+/// kernel's default of eight retransmissions they would keep their queues for long, and on a small
+/// machine the connections of the next run would lack memory (`tcp_mem`).
 pub(super) fn give_up_orphans() -> io::Result<()> {
     write("net/ipv4/tcp_orphan_retries", "1")
 }

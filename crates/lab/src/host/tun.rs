@@ -5,14 +5,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The longest queue of a device of the lab, in packets. Newer kernels, and updates of older ones
-/// (Debian's 6.1.192 and 6.12.117), refuse a longer queue with ERANGE.
+/// The largest length of a device's queue, in packets. Newer kernels refuse a longer queue with
+/// ERANGE, and so do updates of older kernels (Debian's 6.1.192 and 6.12.117).
 pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 
 /// A TUN device, with non-blocking reads and writes of whole IP packets.
 ///
-/// The device lives as long as this value. Without `IFF_VNET_HDR` the kernel segments and
-/// checksums everything before it arrives here.
+/// The device lives as long as this value. It has no `IFF_VNET_HDR`, so the kernel splits buffers
+/// into segments and computes checksums before packets arrive here.
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
@@ -20,8 +20,7 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace, to which an open file of
-    /// `/dev/net/tun` belongs.
+    /// Makes the device `name` in the calling thread's network namespace.
     pub(crate) fn create(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -61,7 +60,7 @@ impl AsFd for Tun {
 
 #[allow(unsafe_code, reason = "TUNSETIFF has no safe wrapper")]
 fn attach(file: &File, name: &str) -> io::Result<()> {
-    // The kernel's ifreq: a name of 16 bytes, then a union of which TUNSETIFF reads the flags.
+    // The kernel's ifreq is a name of 16 bytes and a union, in which TUNSETIFF reads the flags.
     let mut request = [0_u8; size_of::<libc::ifreq>()];
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a name of 1 to 15 bytes"));

@@ -11,7 +11,7 @@ use wakeai_world::{ReceiverMeter, SenderMeter, Span};
 use crate::traffic::FlowPlan;
 
 /// The figures of the flows of a run that ended at `end`, in the order of the scenario.
-/// `reservations` has the stations that run an agent.
+/// `reservations` has the reservations by the station whose agent made them.
 pub(super) fn measured(
     expanded: &Expanded,
     plans: &[FlowPlan],
@@ -29,11 +29,11 @@ pub(super) fn measured(
     .collect()
 }
 
-/// A note names the flows whose first data arrived later than this and two round trips after their
+/// A flow starts late if its first data arrives later than this time plus two round trips after its
 /// start.
 const LATE_START: Duration = Duration::from_secs(1);
 
-/// The flows whose first data arrived late, and the time from their start to its arrival.
+/// The flows that started late, each with the time from its start to the arrival of its first data.
 pub(super) fn late_starts(
     span: Span,
     plans: &[FlowPlan],

@@ -21,16 +21,18 @@ use crate::watch::Watch;
 use testbed::Testbed;
 use traffic::Traffic;
 
-/// The result of a run, and the measurements that decide whether it was faithful.
+/// The result of a run, and the measurements that decide whether it was faithful, which means that
+/// the machine was fast enough.
 #[derive(Debug)]
 pub(crate) struct LabRun {
     pub(crate) outcome: Outcome,
     pub(crate) driver: DriverReport,
-    /// The lateness of an ordinary thread's wake-ups from its sleeps.
+    /// The times by which an ordinary thread woke up later than it had asked for.
     pub(crate) waits: Lateness,
     /// Whether agents or proxies, which are ordinary processes, took part.
     pub(crate) has_helpers: bool,
-    /// The flows whose first data arrived late, and the time from their start to its arrival.
+    /// The flows that started late, each with the time from its start to the arrival of its first
+    /// data.
     pub(crate) late_starts: Vec<(usize, Duration)>,
     /// The number of records that the monitor lost.
     pub(crate) lost: u64,
@@ -45,8 +47,8 @@ pub(crate) fn run(
 ) -> Result<LabRun, LabError> {
     let experiment = &*task.condition.scenario;
     let expanded = experiment.expand(task.seed);
-    // On an error they are dropped in reverse order: traffic, proxies, agents, monitor, then the
-    // testbed.
+    // After an error the following values are dropped in reverse order: traffic, proxies, agents,
+    // monitor, testbed.
     let testbed = Testbed::build(bench, experiment, &expanded, generator(task.seed))?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
     let watch = Watch::start(&testbed.hosts, &plans)?;
@@ -66,7 +68,7 @@ pub(crate) fn run(
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);
     let meters = traffic.stop(end)?;
-    // If all flows have completed, the run ended with the last byte.
+    // If all flows have completed, the run ended when the last byte arrived.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
     let (meter, lost) = watch.stop()?;
@@ -90,7 +92,7 @@ pub(crate) fn run(
     Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 
-/// The settings of the hosts: the server, then the stations.
+/// The settings of the hosts: first of the server, then of the stations.
 fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts> {
     let bounded = std::iter::once(false).chain(agent::bounded(condition));
     let hosts = testbed.hosts.iter().zip(bounded).enumerate();
@@ -103,9 +105,10 @@ fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts>
         .collect()
 }
 
-/// Waits for the end of the run: its duration, or the time at which all flows have completed.
-/// `check` fails if an agent or a proxy has failed. Returns the end, and the lateness of this
-/// thread's wake-ups; like agents and proxies it is an ordinary thread.
+/// Waits for the end of the run, which comes after its duration or once all flows have completed.
+/// `check` fails if an agent or a proxy has failed. Returns the end, and the times by which this
+/// thread woke up too late. Agents and proxies wait for a processor as long as this thread does,
+/// because all of them are scheduled as ordinary threads.
 fn wait(
     bench: &Bench<'_>,
     task: &Task<'_>,

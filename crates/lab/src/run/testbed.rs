@@ -14,15 +14,16 @@ use crate::host::Host;
 use crate::queues::{medium_config, split_queue};
 use crate::traffic::FlowPlan;
 
-/// The most stations that one thread can serve in time.
+/// The largest number of stations that the driver's thread can serve in time.
 const MAX_STATIONS: usize = 500;
 
-/// The running hosts and driver of a run. Dropping it removes them, too, but ignores errors.
+/// The hosts of a run, and the driver, whose thread emulates the medium. Dropping this value
+/// removes them, as [`Self::remove`] does, but ignores errors.
 pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
-    /// The senders behind stations with a proxy, by the index of the station among the hosts.
+    /// The senders behind stations that have a proxy, by the station's index among the hosts.
     behind: BTreeMap<usize, Host>,
 }
 
@@ -83,7 +84,8 @@ impl Testbed {
     /// Ends the medium and removes the namespaces.
     pub(super) fn remove(mut self, lease: &Lease) -> Result<DriverReport, LabError> {
         let driver = self.driver.take().expect("only `remove` takes it");
-        let overflowed = self.hosts[0].overflowed()?; // its device ends with the driver
+        // This is read first, because the server's device ends with the driver.
+        let overflowed = self.hosts[0].overflowed()?;
         let mut report = driver.stop()?;
         report.misrouted.overflowed = overflowed;
         let behind = std::mem::take(&mut self.behind).into_values();

@@ -15,10 +15,10 @@ use crate::traffic::{FlowPlan, Kind};
 
 /// The longest wait until all senders listen.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The time that the launcher takes for one process.
+/// The time that the lab takes to start one process.
 const SPAWN_TIME: Duration = Duration::from_millis(2);
-/// The time from the end of the run to the signal that ends the clients, so that the last interval
-/// covers the end.
+/// The time from the end of the run to the signal that ends the iperf3 clients. Because of it the
+/// last interval for which they count bytes covers the end of the run.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// All flows of a run.
@@ -29,8 +29,8 @@ pub(super) struct Traffic<'a> {
     flows: &'a [Flow],
     /// Known once the traffic has started.
     span: Option<Span>,
-    /// The clients that are still to be started, the latest first: the start in nanoseconds from
-    /// the run's time zero (negative before it), and the flow.
+    /// The clients that are still to be started, the latest first. Each has its start, in
+    /// nanoseconds after the run's time zero (negative before it), and the index of its flow.
     launches: Vec<(i128, usize)>,
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
@@ -80,7 +80,7 @@ impl<'a> Traffic<'a> {
         Ok(traffic)
     }
 
-    /// The time before the run's time zero at which the first client has to start.
+    /// How long before the run's time zero the first client has to start.
     pub(super) fn lead(&self) -> Duration {
         let first = self.launches.last().map_or(0, |(at, _)| (-*at).max(0));
         Duration::from_nanos(u64::try_from(first).unwrap_or(0)) + Duration::from_millis(10)

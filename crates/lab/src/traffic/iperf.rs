@@ -2,8 +2,8 @@
 //!
 //! The client runs at the data's *receiver* (`-R`), because a receiving client counts the bytes
 //! that its application received, in short intervals. At the end of the run the clients get
-//! SIGTERM, upon which iperf3 prints its counts without a handshake over the loaded air. The last
-//! interval ends at the time of the signal, which aligns iperf3's clock with the run's.
+//! SIGTERM. iperf3 then prints its counts without a handshake over the loaded air. Its last
+//! interval ends at the time of the signal, which tells when each interval was on the lab's clock.
 
 use std::fs;
 use std::io::Read;
@@ -22,13 +22,14 @@ use crate::host::{Child, Host, held_back};
 
 /// The UDP payload of an IP packet of 1500 bytes.
 const DATAGRAM_BYTES: &str = "1472";
-/// The most intervals of one client; each takes some 300 bytes of its memory and of its JSON.
+/// The largest number of intervals of a client. Each takes some 300 bytes of the client's memory
+/// and of its JSON.
 const MAX_INTERVALS: u64 = 1_000;
-/// Round trips between the start of a client and its data connection's first packet, which is a
-/// flow's start: the control connection's handshake, the request for parameters, the parameters
-/// and the request for streams.
+/// Round trips from the start of a client to the first packet of its data connection, at which the
+/// flow starts. They are the control connection's handshake, the request for parameters, and the
+/// parameters with the request for streams.
 const SETUP_ROUND_TRIPS: u64 = 3;
-/// The time that the processes take in addition to the round trips.
+/// The time that the iperf3 processes take in addition to the round trips.
 const SETUP_TIME: Duration = Duration::from_millis(30);
 
 /// The time from the start of a client to the start of its data connection, with a round trip of `rtt`.
@@ -49,8 +50,9 @@ pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Resul
 
 /// Whether the sender is listening.
 pub(crate) fn listens(child: &Child, port: u16) -> bool {
-    // proc_net_tcp(5): the local address and port in hexadecimal, the remote ones, and the state,
-    // where 0A is LISTEN. The path leads through the process, and therefore into its namespace.
+    // A line of these files has the local address and port in hexadecimal, the remote address and
+    // port, and the state, of which 0A is LISTEN (proc_net_tcp(5)). The files below the process's
+    // directory are those of its namespace.
     let suffix = format!(":{port:04X}");
     let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", child.id()));
     tables.iter().filter_map(|path| fs::read_to_string(path).ok()).any(|table| {
@@ -70,7 +72,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts the client: its data connection starts after [`lead`].
+    /// Starts the client. Its data connection starts [`lead`] later.
     pub(crate) fn spawn(
         plan: &FlowPlan,
         run_length: Duration,
@@ -144,14 +146,14 @@ impl Receiver {
             let reason = format!("its JSON cannot be read ({error}): {text:.300}");
             LabError::child("iperf3", &station, reason)
         })?;
-        // There are no intervals if the station was so starved that its connections were not set
-        // up.
+        // The report has no intervals if the station got so little air that its connections were
+        // not set up.
         report.count(stopped, meter);
         Ok(())
     }
 }
 
-/// The length of an interval: iperf3's shortest, or a longer one in long runs.
+/// The length of an interval: the shortest that iperf3 has (100 ms), or more in long runs.
 fn interval(run_length: Duration) -> Duration {
     let tenths = (run_length.as_millis() / MAX_INTERVALS).div_ceil(100).max(1);
     Duration::from_millis(tenths * 100)
@@ -220,9 +222,9 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// For a run that begins at second 100, and a last interval that ends at second `stopped`: the
-    /// bytes of the report's 1300 that count after `warmup` seconds, and the arrival of the first
-    /// bytes.
+    /// Counts a report of 1300 bytes whose last interval ends at second `stopped`, in a run that
+    /// begins at second 100. Returns the bytes that count after `warmup` seconds, and the arrival
+    /// of the first bytes.
     fn counted(stopped: u64, warmup: u64) -> (u64, Option<Instant>) {
         let text = format!(
             "name = \"x\"\nduration = \"60s\"\nwarmup = \"{warmup}s\"\n\
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn only_the_part_of_an_interval_inside_the_run_counts() {
         assert_eq!(counted(102, 1).0, 500 + 300, "half of the second interval is warmup");
-        assert_eq!(counted(101, 0).0, 500 + 300, "half of it was before the run");
+        assert_eq!(counted(101, 0).0, 500 + 300, "half of the first interval was before the run");
     }
 
     #[test]

@@ -18,7 +18,8 @@ const FIRST_PORT: u16 = 5201;
 /// The data connection's port at the receiver of the first flow. It distinguishes the data connection from
 /// iperf3's control connection.
 const FIRST_DATA_PORT: u16 = 20_001;
-/// The largest number of iperf3 clients of a run: that many can connect before the first fills the air.
+/// The largest number of iperf3 clients of a run. With more, the first flows would fill the air
+/// before the last clients have connected.
 const MAX_IPERF: usize = 16;
 /// The size of an endless flow: more than any run carries.
 pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
@@ -32,19 +33,23 @@ pub(crate) enum Kind {
     Tcp,
     /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections of the lab's own, one after another, with the bytes of each. They carry
-    /// flows with a size, flows that start after time zero, and runs of more than [`MAX_IPERF`] flows:
-    /// iperf3 opens a data connection three round trips after its start, and these take an unknown
-    /// time on loaded air. If a flow of a run has a target, a limit or a proxy, they carry all TCP
-    /// flows of the run: with iperf3 the receiver opens the connection, the lab has no access to
-    /// its socket, and writes are not paced.
+    /// TCP connections of the lab's own, one after another, with the number of bytes of each. The
+    /// following flows need them:
+    ///
+    /// - Flows with a size, which iperf3 does not end exactly.
+    /// - Flows that start after time zero, and runs of more than [`MAX_IPERF`] flows. iperf3 opens
+    ///   a data connection three round trips after its start, and their time on loaded air is not
+    ///   known.
+    /// - All TCP flows of a run in which a flow has a target, a limit or a proxy. With iperf3 the
+    ///   receiver would open the connection, the lab could not set the socket's target, and nothing
+    ///   would limit the writes.
     Own(Vec<Bytes>),
 }
 
 /// The plan of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowPlan {
-    /// Its index in the order of the scenario.
+    /// The flow's index in the order of the scenario.
     pub(crate) index: usize,
     /// The group of the station to which it belongs.
     pub(crate) group: usize,
@@ -56,37 +61,39 @@ pub(crate) struct FlowPlan {
     pub(crate) from: Ipv4Addr,
     /// The receiver's address.
     pub(crate) to: Ipv4Addr,
-    /// The listening port: iperf3's at the sender, or that of the receiver of the lab's own connections.
+    /// The listening port: at the sender for iperf3, at the receiver for connections of the lab's
+    /// own.
     pub(crate) port: u16,
     /// iperf3's data port at the receiver.
     pub(crate) data_port: u16,
-    /// Its start: the time from the run's time zero.
+    /// The flow's start, counted from the run's time zero.
     pub(crate) start: Duration,
     /// The round-trip time over the wire.
     pub(crate) round_trip: Duration,
-    /// The connections or the program that carry it.
+    /// The connections or the program that carry the flow.
     pub(crate) kind: Kind,
-    /// The congestion control that its sender runs; `None` for UDP.
+    /// The congestion control that the sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
-    /// The congestion control that the sending application sets on its socket; `None`: it keeps the
+    /// The congestion control that the sending application sets on its socket; `None` leaves the
     /// default.
     pub(crate) requested: Option<String>,
-    /// The target rate of its connections, if the algorithm holds one.
+    /// The target rate of the flow's connections, if the algorithm holds one.
     pub(crate) target: Option<Rate>,
-    /// The rate at which its application writes.
+    /// The rate at which the sending application writes, if it has a limit.
     pub(crate) limit: Option<Rate>,
-    /// Whether a proxy on the station carries it over the air.
+    /// Whether a proxy on the station carries the flow over the air.
     pub(crate) proxied: bool,
 }
 
 /// The settings of a host that decide how its flows are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SenderFacts {
-    /// Whether `cubic` is the default of its namespace.
+    /// Whether `cubic` is the default of the host's namespace.
     pub(crate) cubic_by_default: bool,
-    /// Whether an agent bounds its connections. The agent replaces a default of cubic by `wakeai_cubic`.
+    /// Whether an agent bounds the host's connections. Such an agent replaces the default `cubic`
+    /// by `wakeai_cubic`.
     pub(crate) bounded: bool,
-    /// The address of the sender behind it, if the station has a proxy.
+    /// The address of the sender behind the host, if the host is a station with a proxy.
     pub(crate) behind: Option<Ipv4Addr>,
 }
 
@@ -163,8 +170,8 @@ fn target(flow: &Flow) -> Option<Rate> {
     flow.rate.filter(|_| flow.algorithm.as_deref() == Some(HOLDS_A_RATE))
 }
 
-/// Whether iperf3 can carry the flow. If it cannot carry one TCP flow of a run, it carries none of
-/// them, so that competing flows start alike.
+/// Whether iperf3 can carry the flow. If there is a TCP flow that it cannot carry, it carries no
+/// TCP flow of the run, so that all competing flows start in the same way.
 fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
     sender.behind.is_none() && target(flow).is_none() && flow.limit.is_none()
 }
@@ -182,7 +189,7 @@ fn unchanged(sender: SenderFacts) -> Option<String> {
     (!sender.cubic_by_default).then(|| "cubic".to_owned())
 }
 
-/// The index among the lab's hosts.
+/// The index of `node` among the lab's hosts.
 pub(crate) fn host_index(node: Node) -> usize {
     match node {
         Node::Server => 0,

@@ -1,10 +1,11 @@
 //! TCP flows over connections of the lab's own.
 //!
-//! iperf3 cannot carry a flow with a size. With `-R -n` its sender continues past the size until
-//! the receiver stops it a round trip later, and the additional packets in its host's queue take
-//! air from other stations. With the sender as the client, the receiver closes before it has read
-//! everything. The lab's sender writes the size and closes, and its receiver reads to the end. A
-//! flow with a `limit` is written at the same times as in the simulator.
+//! The lab's sender writes as many bytes as the flow has and closes the connection, and its
+//! receiver reads to the end. iperf3 does not do this. With `-R -n` its sender continues past the
+//! size until the receiver stops it a round trip later, and the additional packets in the host's
+//! queue take air from other stations. With the sender as the client, iperf3's receiver closes
+//! before it has read everything. A flow with a `limit` is written at the same times as in the
+//! simulator.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -30,12 +31,13 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
 
-/// The time after which a blocked call returns to check whether the run is over.
+/// The time after which a blocked system call returns, so that its thread can check whether the run
+/// is over.
 const PATIENCE_MILLIS: i64 = 100;
 /// Bytes per system call.
 const BLOCK_BYTES: usize = 128 * 1024;
-/// Payload of a full segment: an MTU of 1500 bytes less the headers of IPv4 and TCP, timestamps
-/// included.
+/// The payload of a full segment: 1500 bytes (the MTU) less the headers of IPv4 and TCP, with TCP's
+/// timestamps.
 const SEGMENT: Bytes = Bytes::new(1_448);
 
 /// One flow, with a thread at each end.
@@ -48,7 +50,8 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Prepares both ends. The first connection is opened at the flow's start; `meter` counts what is received.
+    /// Prepares both ends. The first connection is opened at the flow's start. `meter` counts the
+    /// received bytes.
     pub(crate) fn start(
         plan: &FlowPlan,
         mut meter: ReceiverMeter,
@@ -120,7 +123,7 @@ impl Transfer {
     }
 }
 
-/// A thread with a small stack, because all memory is locked.
+/// A thread with a small stack: the lab locks its memory, so all of a stack takes real memory.
 fn small_thread() -> std::thread::Builder {
     std::thread::Builder::new().name("flow".to_owned()).stack_size(256 * 1024)
 }
@@ -180,14 +183,14 @@ struct Way {
     algorithm: Option<String>,
     /// The target rate, and the handle that sets it.
     target: Option<(Arc<Control>, Rate)>,
-    /// The times at which the application writes, and the start of its flow; `None`: it writes
-    /// everything at once.
+    /// The times at which the application writes, and the start of its flow. `None` means that it
+    /// writes everything at once.
     writing: Option<(Writing, Instant)>,
 }
 
 impl Way {
-    /// Waits until the application has produced more than `written` bytes for a connection, and
-    /// returns the number of bytes produced so far; `None` if the run is over.
+    /// Waits until the application has produced more than `written` bytes for a connection. Returns
+    /// the number of bytes produced so far, or `None` if the run is over.
     fn wait_for_more(&self, share: Share, written: Bytes, stop: &AtomicBool) -> Option<Bytes> {
         let Some((writing, start)) = &self.writing else {
             return Some(share.size.unwrap_or(ENDLESS));
@@ -239,7 +242,7 @@ fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
     }
     stream.shutdown(Shutdown::Write)?;
     match until(stop, || stream.read(&mut [0; 1]))? {
-        Some(_) => Ok(()), // the receiver closed: it has everything
+        Some(_) => Ok(()), // the receiver has closed, because it has everything
         None => abort(&stream),
     }
 }
@@ -266,15 +269,15 @@ fn abort(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that times out until it succeeds; `None` if the run is over. The end of the run
-/// is checked before every call, because the calls of an endless flow may never time out.
+/// Repeats a call that times out until it succeeds; returns `None` if the run is over. It checks
+/// this before every call, because the calls of an endless flow may never time out.
 fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while !stop.load(Ordering::Relaxed) {
         match call() {
             Ok(value) => return Ok(Some(value)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // After the end of the run the other end may have aborted the connection.
+            // The run may have ended during the call, and the other end aborted the connection.
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return Err(error),
         }

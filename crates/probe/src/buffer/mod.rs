@@ -1,7 +1,8 @@
-//! The buffer of an access point (the study of TCP-AV over a wireless LAN, section 2.3).
+//! Measures the buffer of an access point (the study of TCP-AV over a wireless LAN, section 2.3).
 //!
-//! Numbered datagrams go from the wired side through the access point to a station, in bursts that are faster than the
-//! air. What arrives, and when, tells how many packets the access point keeps.
+//! A sender on the wired side sends numbered datagrams through the access point to a station, in
+//! bursts that are faster than the air. From the numbers and times of the datagrams that arrive
+//! follows how many packets the access point keeps.
 
 mod burst;
 mod plan;
@@ -15,7 +16,7 @@ pub use reading::{FirstLoss, Reading, read};
 pub use report::{Counts, Drops, FirstDrop, Isolation, Report, Sizes, Spread};
 pub use schedule::{Beside, Due, Schedule, Shot};
 
-/// The value below which this share of the values lies; `None` without values.
+/// The value below which the given share of `values` lies; `None` without values.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

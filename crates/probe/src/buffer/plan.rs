@@ -1,4 +1,4 @@
-//! Which bursts the sender sends, one after another, and what they say together.
+//! Decides which bursts the sender sends, one after another, and joins their results.
 
 use wakeai_units::{Bytes, Duration, Rate};
 
@@ -9,27 +9,30 @@ use super::schedule::{Beside, Shot};
 
 /// The rate of the first burst.
 const FIRST_RATE: Rate = Rate::from_mbps(10);
-/// How many times faster than the air a burst should be, so that a full queue is full again soon after a transmission.
+/// How many times faster than the air a burst should be. It then fills the places that a
+/// transmission has left in a full queue soon.
 const FACTOR: u64 = 4;
-/// A burst that is less faster than the air than this does not keep a queue full.
+/// How many times faster than the air a burst must at least be to keep a queue full.
 const LEAST_FACTOR: f64 = 1.3;
-/// A burst has so many packets that its median is of this many runs.
+/// A burst is made long enough to have this many runs (the accepted packets between two losses, see
+/// [`super::read`]), whose median is its result.
 const WANTED_RUNS: usize = 20;
-/// The packets of the longest burst.
+/// The number of packets of the longest burst.
 const LONGEST: u32 = 100_000;
-/// The bursts of small packets.
+/// The number of bursts of small packets.
 const SMALL_BURSTS: u32 = 3;
-/// The packets of a burst that is too slow to make a queue.
+/// The number of packets of the reference burst, which is too slow to make a queue.
 const REFERENCE: u32 = 200;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The bursts whose spread is reported.
+    /// The number of bursts whose median and range are reported.
     pub runs: u32,
-    /// The fastest burst, in IP packets: below the rate of the wire.
+    /// The rate of the fastest burst, counted in IP packets. It must be below the rate of the wire.
     pub limit: Rate,
-    /// The length of the IP packets: large ones, and small ones to tell packets from bytes.
+    /// The lengths of the large and the small IP packets. Two lengths are needed to find out
+    /// whether the buffer's limit counts packets or bytes.
     pub packets: Sizes,
     /// Whether there is a second station.
     pub second: bool,
@@ -38,40 +41,40 @@ pub struct Options {
 /// Why the buffer was not measured.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unmeasured {
-    /// The air takes what the wire gives.
+    /// The air carries all that the sender offers, so no queue builds up.
     #[error(
         "the air takes {drain:#}, and the sender offers {offered:#} at most: a queue at the access point does not \
          fill; raise --rate if the wire is faster than that"
     )]
     TooSlow {
-        /// What the sender can offer.
+        /// The rate that the sender can offer.
         offered: Rate,
-        /// What arrived.
+        /// The rate that arrived.
         drain: Rate,
     },
-    /// Nothing was lost.
+    /// The longest burst did not fill the queue.
     #[error(
         "{packets} packets at {rate:#} were sent while the air took {drain:#}, and the queue was never seen full; the \
          most that it held were {most:.0} packets"
     )]
     NeverFull {
-        /// Packets of the longest burst.
+        /// The number of packets of the longest burst.
         packets: u32,
-        /// Their rate.
+        /// The rate of that burst.
         rate: Rate,
         /// The rate of the air.
         drain: Rate,
-        /// The most packets that waited.
+        /// The largest number of packets that waited.
         most: f64,
     },
-    /// Too little arrived.
+    /// Too few datagrams arrived.
     #[error(
         "only {arrived} of {sent} datagrams arrived; is the station in range, and does a firewall drop UDP?"
     )]
     Silent {
-        /// Datagrams that arrived.
+        /// The number of datagrams that arrived.
         arrived: usize,
-        /// Datagrams of the burst.
+        /// The number of datagrams of the burst.
         sent: usize,
     },
 }
@@ -79,28 +82,29 @@ pub enum Unmeasured {
 /// What is being measured at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// How much the air takes.
+    /// The rate that the air carries.
     Pilot,
-    /// What the air loses without a queue.
+    /// The share of packets that the air loses when there is no queue.
     Reference,
     /// How long a burst has to be.
     Length,
-    /// The buffer.
+    /// The buffer, with large packets.
     Buffer,
-    /// The same with small packets.
+    /// The buffer, with small packets.
     Small,
     /// Whether another flow waits in the same queue.
     Flow,
     /// Whether another station's packets wait in the same queue.
     Station,
-    /// Nothing any more.
+    /// Everything has been measured.
     Done,
 }
 
 /// The sender's decisions.
 ///
-/// Order of calls: [`Plan::poll_shot`]; send it, wait until the queue is empty, and give what arrived to
-/// [`Plan::handle_burst`]; again until `poll_shot` returns `None`; then [`Plan::report`].
+/// Order of calls: [`Plan::poll_shot`] describes a burst. The caller sends it, waits until the
+/// queue is empty, and passes what arrived to [`Plan::handle_burst`]. Both are repeated until
+/// `poll_shot` returns `None`; then [`Plan::report`] has the result.
 #[derive(Clone, Debug)]
 pub struct Plan {
     options: Options,
@@ -115,7 +119,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan that begins with a pilot.
+    /// A plan that begins with [`Stage::Pilot`].
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -135,7 +139,7 @@ impl Plan {
         self.stage
     }
 
-    /// The next burst; `None` when all is measured.
+    /// The next burst; `None` when everything has been measured.
     pub fn poll_shot(&self) -> Option<Shot> {
         let Sizes { large, small } = self.options.packets;
         let shot = Shot { packet: large, rate: self.rate, count: self.count, beside: None };
@@ -149,14 +153,14 @@ impl Plan {
         })
     }
 
-    /// The rate at which the air takes large packets.
+    /// The rate at which the air carries large packets.
     fn drain(&self) -> Rate {
         let per_s: Vec<f64> = self.large.iter().map(|reading| reading.drain_per_s).collect();
         rate_of(super::quantile(&per_s, 0.5).unwrap_or(1.0), self.options.packets.large)
     }
 
-    /// A burst at twice the rate of the air, long enough to fill the queue and to keep it full for as long as it takes to
-    /// empty it, with a sparse flow beside it.
+    /// A burst at twice the rate of the air, with a sparse flow beside it. The burst fills the
+    /// queue, and then keeps it full for the time that a full queue takes to empty.
     fn beside(&self, to_second: bool) -> Shot {
         let packet = self.options.packets.large;
         let drain = self.drain();
@@ -164,7 +168,7 @@ impl Plan {
         let full = super::quantile(&self.large.iter().map(|one| one.most).collect::<Vec<_>>(), 0.5);
         let (full, per_s) =
             (full.unwrap_or(0.0), drain.bits_per_second() as f64 / packet.bits() as f64);
-        // The queue fills at the difference of the two rates.
+        // The queue grows at the burst's rate minus the rate of the air.
         let fill_s = full / (rate.bits_per_second() as f64 / packet.bits() as f64 - per_s).max(1.0);
         let hold_s = (full / per_s).max(0.3);
         let offered_per_s = rate.bits_per_second() as f64 / packet.bits() as f64;
@@ -174,8 +178,8 @@ impl Plan {
         Shot { packet, rate, count: count.min(LONGEST), beside }
     }
 
-    /// Takes what arrived of the last shot, and of its sparse flow. `held_back` says that the sender's own interface was
-    /// slower than the shot.
+    /// Takes what arrived of the last burst and of its sparse flow. `held_back` means that the
+    /// sender's own interface was slower than the burst.
     ///
     /// # Errors
     /// [`Unmeasured`]; the plan has ended.
@@ -223,13 +227,14 @@ impl Plan {
         (self.stage, self.count) = (stage, count);
     }
 
-    /// Finds a rate that the air does not take.
+    /// Looks for a rate that the air does not carry: raises the rate until the air is saturated.
     fn handle_pilot(&mut self, reading: Reading, held_back: bool) -> Result<(), Unmeasured> {
         let drain = rate_of(reading.drain_per_s, self.options.packets.large);
         let offered = rate_of(reading.offered_per_s, self.options.packets.large);
         let is_saturated = reading.drain_per_s < reading.offered_per_s / LEAST_FACTOR;
         if held_back {
-            // The wire's own queue must not fill.
+            // The bursts stay below the interface's rate, because the queue in front of the wire
+            // must not fill.
             self.options.limit = self.options.limit.min(offered.mul_div(9, 10).unwrap_or(offered));
         }
         if is_saturated {
@@ -240,12 +245,12 @@ impl Plan {
             return Err(Unmeasured::TooSlow { offered, drain });
         } else {
             self.rate = (self.rate * 3).min(self.options.limit);
-            self.count += self.count / 2; // a faster burst is to last, too
+            self.count += self.count / 2; // a faster burst needs more packets to last as long
         }
         Ok(())
     }
 
-    /// Makes bursts longer until they show enough runs.
+    /// Makes bursts longer until they have enough runs.
     fn handle_length(&mut self, reading: &Reading) -> Result<(), Unmeasured> {
         let drain = rate_of(reading.drain_per_s, self.options.packets.large);
         if reading.runs >= WANTED_RUNS || self.shows_aqm(reading) {
@@ -257,12 +262,14 @@ impl Plan {
         } else {
             self.count = (self.count * 2).min(LONGEST);
         }
-        // The first short bursts did not show how much the air takes in long aggregates.
+        // The rate of the air may be higher than the first, short bursts have shown, because a long
+        // burst is sent in longer aggregates of frames.
         self.rate = self.rate.max((drain * FACTOR).min(self.options.limit));
         Ok(())
     }
 
-    /// Whether packets were dropped while the queue kept growing, for so long that it is no coincidence.
+    /// Whether the burst shows active queue management (AQM): single packets were dropped while the
+    /// queue kept growing, for so long that it is no coincidence.
     fn shows_aqm(&self, reading: &Reading) -> bool {
         let Some(first) = reading.first_loss else { return false };
         let is_long = self.count as usize >= 3 * first.number && reading.runs >= FEWEST_RUNS;
@@ -280,7 +287,7 @@ impl Plan {
         }
     }
 
-    /// What all bursts say together.
+    /// The result of all bursts.
     pub fn report(&self) -> Report {
         Report::new(&Verdict {
             packets: self.options.packets,
@@ -293,7 +300,7 @@ impl Plan {
     }
 }
 
-/// The rate of this many packets per second.
+/// The rate of `per_s` packets per second.
 fn rate_of(per_s: f64, packet: Bytes) -> Rate {
     Rate::from_bps((per_s * packet.bits() as f64) as u64)
 }

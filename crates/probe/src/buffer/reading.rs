@@ -1,43 +1,47 @@
-//! The buffer from one burst, in packets.
+//! Computes the buffer, in packets, from one burst.
 //!
-//! A sender fills a queue faster than the air empties it. In a full queue a packet is accepted when another has left.
-//! So the accepted packets come in *runs* with losses between them: a run begins when a transmission has ended and its
-//! packets (one, or an aggregate's) have left the queue, and ends when their places are taken. At the beginning of a run
-//! nothing is between the queue and the receiver, so what has left the queue is what has arrived. At its end the queue
-//! is full. Hence
+//! The sender fills a queue faster than the air empties it. A full queue accepts a packet only when
+//! another has left. So the accepted packets come in *runs* with losses between them. A run begins
+//! when a transmission has ended and its packets (one, or those of an aggregate) have left the
+//! queue. It ends when their places are taken. At the beginning of a run no packet is between the
+//! queue and the receiver, so all packets that have left the queue have arrived. At the end of the
+//! run the queue is full. Hence
 //!
 //! > buffer = packets accepted until the end of the run - packets arrived at its beginning
 //!
-//! for every run but the first, which begins with an empty queue. A burst has many runs, and their median is its
-//! reading. A loss on the air only splits a run, and gives one value that is too small.
+//! This holds for every run but the first, which begins with an empty queue. A burst has many runs,
+//! and the result is their median. A packet that the air loses splits a run, which gives one value
+//! that is too small; the median hardly changes.
 //!
-//! The second estimate needs no counting: the delay of the packets that were accepted last before a loss, times the
-//! rate at which the queue is emptied (Little's law).
+//! A second estimate counts no packets. It multiplies the delay of the packets that were accepted
+//! last before a loss by the rate at which the queue is emptied (Little's law).
 
 use super::burst::{Accepted, Burst, PRELUDE};
 use super::quantile;
 
-/// Fewer runs give a median that a single one can move.
+/// The least number of runs. The median of fewer runs could depend on a single one.
 pub(crate) const FEWEST_RUNS: usize = 8;
 
-/// What one burst says about the queue.
+/// The result of one burst.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// The packets in a full queue: the median over the runs. `None` where too few runs were seen.
+    /// The number of packets in a full queue: the median over the runs. `None` where there were too
+    /// few runs.
     pub packets: Option<f64>,
-    /// The same from the delay of a full queue and the drain rate; `None` where nothing was lost.
+    /// The number of packets in a full queue, from its delay and the rate at which it is emptied.
+    /// `None` where nothing was lost.
     pub packets_by_delay: Option<f64>,
-    /// The runs that the median is of.
+    /// The number of runs.
     pub runs: usize,
-    /// Packets per second that the air took.
+    /// The number of packets per second that the air carried.
     pub drain_per_s: f64,
-    /// Packets per second that were offered.
+    /// The number of packets per second that were offered.
     pub offered_per_s: f64,
-    /// The packets of the burst that were lost.
+    /// The number of packets of the burst that were lost.
     pub lost: usize,
     /// The first loss.
     pub first_loss: Option<FirstLoss>,
-    /// The most packets that were accepted and had not arrived.
+    /// The largest number of packets that were accepted and had not yet arrived.
     pub most: f64,
     /// The smallest delay plus the difference of the clocks, in nanoseconds.
     pub base_ns: i64,
@@ -46,17 +50,17 @@ pub struct Reading {
 /// The moment of the first loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FirstLoss {
-    /// Its number in the burst.
+    /// The number of the lost packet in the burst.
     pub number: usize,
-    /// Packets that were accepted and had not arrived.
+    /// The number of packets that were accepted and had not yet arrived.
     pub waiting: f64,
-    /// The queueing delay of the packet before it, in milliseconds.
+    /// The queueing delay of the last accepted packet before the loss, in milliseconds.
     pub delay_ms: f64,
-    /// The share that was lost of the packets that followed, as many as were waiting.
+    /// The share of lost packets among the next packets of the burst, as many as were waiting.
     pub then_lost: f64,
 }
 
-/// Reads a burst; `None` where too little of it arrived.
+/// Computes the result of a burst; `None` where too few of its packets arrived.
 pub fn read(burst: &Burst) -> Option<Reading> {
     let accepted = burst.accepted();
     let base_ns = accepted.iter().map(Accepted::delay_ns).min()?;
@@ -70,9 +74,10 @@ pub fn read(burst: &Burst) -> Option<Reading> {
         return None;
     }
     let per_packet_ns = busy_ns as f64 / (packets - 1) as f64;
-    // A packet that meets an idle channel takes `base`: the wire and one transmission. So does the packet that follows
-    // the beginning of a run, at least; a little earlier is before its arrival, and after that of what was on the air
-    // before.
+    // A packet that meets an idle channel takes `base_ns`: the time of the wire and of one
+    // transmission. The first packet of a run takes at least as long. The packets that were on the
+    // air before it arrived earlier. So the arrivals at the beginning of a run are counted up to
+    // `base_ns` after its first packet was sent, less a margin that leaves out this packet itself.
     let margin = (per_packet_ns / 8.0) as i64;
     let arrived_by =
         |sent_ns: i64| came.partition_point(|came| *came <= sent_ns + base_ns - margin);

@@ -1,4 +1,4 @@
-//! What is reported of an access point's buffer.
+//! The report on an access point's buffer, from all bursts.
 
 use serde::Serialize;
 use wakeai_units::Bytes;
@@ -7,28 +7,29 @@ use super::burst::{Accepted, Burst};
 use super::quantile;
 use super::reading::Reading;
 
-/// The share of the packets that the air may lose by itself while losses still say something about the queue.
+/// The largest share of packets that the air itself may lose. With more, losses say nothing about
+/// the queue.
 const AIR_LOSS: f64 = 0.01;
 
 /// The lengths of IP packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Of most bursts.
+    /// The length in most bursts.
     pub large: Bytes,
-    /// Of those that tell a limit in packets from one in bytes.
+    /// The length in the bursts that find out whether the buffer's limit counts packets or bytes.
     pub small: Bytes,
 }
 
-/// Median, least and largest value of several runs.
+/// Median, smallest and largest value of several bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// The least value.
+    /// The smallest value.
     pub min: f64,
     /// The largest value.
     pub max: f64,
-    /// The number of runs.
+    /// The number of bursts.
     pub runs: usize,
 }
 
@@ -45,9 +46,9 @@ impl Spread {
 pub enum Counts {
     /// Packets of any length.
     Packets,
-    /// Their bytes.
+    /// The bytes of the packets.
     Bytes,
-    /// The two sizes of packets fit neither.
+    /// The results with large and small packets fit neither kind of limit.
     Unclear,
 }
 
@@ -55,21 +56,21 @@ pub enum Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drops {
-    /// A full queue drops what arrives.
+    /// A full queue drops the packets that arrive.
     Tail,
     /// Active queue management (RFC 7567): single packets are dropped before the queue is full.
     Aqm,
-    /// The air loses too many packets by itself.
+    /// The air itself loses so many packets that the queue's drops cannot be told apart.
     Unclear,
 }
 
-/// Whether a sparse flow waits behind a burst.
+/// Whether the packets of a sparse flow wait behind those of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// One FIFO.
+    /// They do: both flows share one queue.
     Shared,
-    /// Queues of their own.
+    /// They do not: each flow has a queue of its own.
     Separate,
     /// The queue was too short to tell.
     Unclear,
@@ -78,20 +79,21 @@ pub enum Isolation {
 /// The first drops of active queue management.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FirstDrop {
-    /// Packets in the queue.
+    /// The number of packets in the queue.
     pub packets: f64,
-    /// Their queueing delay.
+    /// The queueing delay.
     pub delay_ms: f64,
 }
 
 /// The result of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The buffer in packets of `packet_bytes`. Behind active queue management the most packets that were seen in it.
+    /// The buffer in packets of `packet_bytes`. With active queue management it is the largest
+    /// number of packets that were seen in the queue.
     pub packets: Option<Spread>,
-    /// The same in bytes of IP packets.
+    /// The buffer in bytes of IP packets.
     pub bytes: Option<Spread>,
-    /// The same in packets from delay and rate, an independent estimate.
+    /// An independent estimate of the buffer in packets, from the queueing delay and the rate.
     pub packets_by_delay: Option<Spread>,
     /// The length of the large IP packets.
     pub packet_bytes: u64,
@@ -99,25 +101,25 @@ pub struct Report {
     pub small_packets: Option<Spread>,
     /// The length of the small IP packets.
     pub small_packet_bytes: u64,
-    /// What the limit counts.
+    /// What the buffer's limit counts.
     pub counts: Counts,
     /// How packets are dropped.
     pub drops: Drops,
-    /// Where `drops` is `aqm`: the queue at its first drop.
+    /// The queue at its first drop, if `drops` is `aqm`.
     pub first_drop: Option<FirstDrop>,
-    /// Whether two flows to one station share a queue.
+    /// Whether two flows to the same station share a queue.
     pub flows: Option<Isolation>,
     /// Whether two stations share a queue; `None` without a second station.
     pub stations: Option<Isolation>,
-    /// What the air took, in IP packets.
+    /// The rate that the air carried, counted in IP packets.
     pub drain_mbps: f64,
-    /// What was offered meanwhile.
+    /// The rate that the sender offered meanwhile.
     pub offered_mbps: f64,
-    /// The share of packets that were lost where no queue was.
+    /// The share of packets that were lost while there was no queue.
     pub air_loss: f64,
 }
 
-/// What the bursts have shown.
+/// The results of the bursts, from which the report is made.
 pub(crate) struct Verdict<'a> {
     pub(crate) packets: Sizes,
     pub(crate) large: &'a [Reading],
@@ -174,8 +176,8 @@ impl Report {
     }
 }
 
-/// Whether the losses after the first are fewer than a full queue's: a full queue loses at once what the air does not
-/// take.
+/// Whether active queue management drops the packets. A full queue would lose all packets that the
+/// air does not carry, from the first loss on; active queue management loses fewer at first.
 pub(crate) fn is_gradual(reading: &Reading) -> bool {
     let excess = 1.0 - reading.drain_per_s / reading.offered_per_s;
     reading.first_loss.is_some_and(|first| first.then_lost < excess / 2.0)
@@ -188,8 +190,9 @@ fn first_drop(readings: &[Reading]) -> Option<FirstDrop> {
     Some(FirstDrop { packets: quantile(&packets, 0.5)?, delay_ms: quantile(&delays, 0.5)? })
 }
 
-/// The ratio of the two counts is 1 where packets count, and that of the lengths where bytes count. The border is in the
-/// middle, with a third of the distance left to "unclear".
+/// Compares the buffer in small packets with that in large ones. Their ratio is 1 if the limit
+/// counts packets. It is the ratio of the packets' lengths if the limit counts bytes. On a
+/// logarithmic scale the middle third between these two values is unclear.
 fn counts(
     large: Option<Spread>,
     small: Option<Spread>,
@@ -208,10 +211,11 @@ fn counts(
     }
 }
 
-/// A queueing delay below this may be that of a single transmission.
+/// A queueing delay below this value may come from a single transmission.
 const TELLING_MS: f64 = 5.0;
 
-/// Compares the delay of a sparse flow with that of the burst beside it, while the queue is full.
+/// Compares the delay of a sparse flow with the delay of the burst beside it, while the queue is
+/// full.
 pub(crate) fn isolation(reading: &Reading, burst: &Burst, sparse: &Burst) -> Isolation {
     let Some(first_loss) = reading.first_loss else { return Isolation::Unclear };
     let (Some(from), Some(until)) = (burst.sent.get(first_loss.number), burst.sent.last()) else {
@@ -228,7 +232,9 @@ pub(crate) fn isolation(reading: &Reading, burst: &Burst, sparse: &Burst) -> Iso
         return Isolation::Unclear;
     };
     let arrived = sparse.accepted();
-    // A second station's clock is its own; its first datagrams met an empty queue, as the prelude did.
+    // The smallest delay of the sparse flow is its delay without queueing: its first datagrams met
+    // an empty queue. The burst's smallest delay does not serve, because a second station has
+    // another clock.
     let base = arrived.iter().map(Accepted::delay_ns).min().unwrap_or(0);
     let (delay, came) = median(&arrived, base);
     let sent =

@@ -1,22 +1,22 @@
-//! When the datagrams of a burst are due.
+//! The times at which the datagrams of a burst are due.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 
 use super::burst::PRELUDE;
 
-/// The pause between two datagrams of the prelude.
+/// The pause between two datagrams of the prelude, which precedes the burst itself.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A burst to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shot {
-    /// The length of its IP packets.
+    /// The length of the burst's IP packets.
     pub packet: Bytes,
-    /// The rate of these.
+    /// The rate of the IP packets.
     pub rate: Rate,
-    /// Their number, after the prelude.
+    /// The number of packets after the prelude.
     pub count: u32,
-    /// A second, sparse flow beside it: a small datagram at each interval.
+    /// A second, sparse flow beside the burst: one small datagram per interval.
     pub beside: Option<Beside>,
 }
 
@@ -25,24 +25,25 @@ pub struct Shot {
 pub struct Beside {
     /// The time between two of its datagrams.
     pub every: Duration,
-    /// Whether it goes to the second station instead of the first.
+    /// Whether the flow goes to the second station instead of the first.
     pub to_second: bool,
 }
 
 /// A datagram that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When.
+    /// The time at which it is due.
     pub at: Instant,
     /// 0 for the burst, 1 for the sparse flow.
     pub flow: u8,
-    /// Its number in that flow.
+    /// The number of the datagram in that flow.
     pub number: u32,
 }
 
 /// The datagrams of a shot in the order in which they are due.
 ///
-/// Each has its time from the start of the burst on, so a late datagram delays no other.
+/// The time of each counts from the start of the burst, so a datagram that is sent late delays no
+/// other.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     shot: Shot,
@@ -51,7 +52,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a shot that starts at `start`. Its rate is above zero.
+    /// The schedule of a shot that starts at `start`. The rate of the shot must be above zero.
     pub fn new(shot: Shot, start: Instant) -> Self {
         let due = |flow| Some(Due { at: start, flow, number: 0 });
         let line = Serializer::new(shot.rate);

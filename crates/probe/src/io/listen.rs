@@ -1,4 +1,4 @@
-//! The listening end on a socket.
+//! Runs the listener, which records the datagrams of a sender, on a socket.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,20 +12,20 @@ use super::receive::{Received, prepare, receive};
 use crate::listener::{Ending, Limits, Listener, Tally};
 use crate::token::Token;
 
-/// Asked now and then whether to end at once.
+/// A function that is called now and then. It returns whether the caller has to end at once.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// How often a [`Stop`] is asked.
+/// The time between two calls of a [`Stop`].
 pub(crate) const STOP_MS: u16 = 100;
 
-/// The end of a listener.
+/// The result of a listener that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// Why it ended; `None` where it was stopped.
+    /// Why the listener ended; `None` where it was stopped.
     pub ending: Option<Ending>,
-    /// The sender.
+    /// The sender's address, if there was a sender.
     pub peer: Option<SocketAddr>,
-    /// What it has counted.
+    /// What the listener has counted.
     pub tally: Tally,
 }
 
@@ -52,7 +52,8 @@ pub fn listen(
     listen_to(socket, token, limits, stop, &|_, _| {})
 }
 
-/// As [`listen`]; `greeted` gets the address and the number of the session when it begins.
+/// Does what [`listen`] does. When the session begins, it calls `greeted` with the sender's address
+/// and the number of the session.
 pub(super) fn listen_to(
     socket: &UdpSocket,
     token: &Token,
@@ -71,7 +72,7 @@ pub(super) fn listen_to(
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // A flood must not keep it from looking at the clock.
+        // The number is limited, so that a flood does not keep the listener from its timeouts.
         for _ in 0..1_000 {
             let Some(found) = receive(socket, &mut buffer)? else { break };
             let Received { from, length, at, overflowed } = found;
@@ -84,7 +85,7 @@ pub(super) fn listen_to(
                 is_greeted = true;
                 greeted(peer, session);
             }
-            // A lost answer is asked for again.
+            // An error is only logged, because the sender repeats a request without an answer.
             if let Err(error) = socket.send_to(&answer, from) {
                 tracing::debug!(%error, %from, "an answer was not sent");
             }

@@ -1,4 +1,4 @@
-//! A UDP socket whose datagrams have the kernel's time stamps.
+//! Receives UDP datagrams with the kernel's time stamps.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -14,16 +14,18 @@ use wakeai_units::Instant;
 
 use super::clock;
 
-/// Room for the datagrams that arrive while this process does not run.
+/// The size of the socket's queue, which holds the datagrams that arrive while this process waits
+/// for a processor.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// A datagram.
+/// A received datagram, whose bytes are in the caller's buffer.
 pub(crate) struct Received {
     pub(crate) from: SocketAddr,
     pub(crate) length: usize,
-    /// When the kernel got it, by `CLOCK_REALTIME`.
+    /// When the kernel received the datagram, by `CLOCK_REALTIME`.
     pub(crate) at: Instant,
-    /// The datagrams that this socket had no room for until then, where there were any.
+    /// The number of datagrams that this socket had no room for until then; `None` if there were
+    /// none.
     pub(crate) overflowed: Option<u32>,
 }
 
@@ -31,7 +33,7 @@ pub(crate) struct Received {
 pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
     setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
     setsockopt(socket, sockopt::RxqOvfl, &1)?;
-    // Without root the sysctl net.core.rmem_max limits it.
+    // Without root the sysctl net.core.rmem_max limits the length of the queue.
     if setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
         setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
     }
@@ -46,7 +48,8 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Optio
     let message =
         match recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Ok(message) => message,
-            // An ICMP error about an answer says nothing about the next datagram.
+            // ECONNREFUSED is an ICMP error about an earlier answer, and does not concern this
+            // call.
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -63,8 +66,8 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Optio
     Ok(Some(Received { from, length: message.bytes, at, overflowed }))
 }
 
-/// The address as Rust knows it. An IPv4 address in IPv6 (RFC 4291, 2.5.5.2) stays one, because answers go to it by the
-/// same socket.
+/// The address in Rust's type. An IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) stays as it is,
+/// because the answer goes out on the same IPv6 socket.
 fn address(found: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = found.as_sockaddr_in() {
         return Some(SocketAddr::from((v4.ip(), v4.port())));

@@ -1,4 +1,5 @@
-//! The measurement of a buffer from end to end.
+//! Measures the buffer of an access point: sends the bursts that the plan asks for, and gets from
+//! the listener what arrived.
 
 use std::net::SocketAddr;
 
@@ -11,19 +12,19 @@ use crate::buffer::{Burst, Options, Plan, Report, Schedule, Shot, Sizes, Stage, 
 use crate::datagram::HEADER_BYTES;
 use crate::token::Token;
 
-/// The longest IP packet of a burst.
+/// The length of large IP packets.
 const LARGE: Bytes = Bytes::new(1_500);
-/// Half of it, to tell packets from bytes.
+/// The length of small IP packets, which show whether the buffer's limit counts packets or bytes.
 const SMALL: Bytes = Bytes::new(750);
-/// A shot was held back if more than one of this many of its datagrams was.
+/// A burst was held back if more than one in this many of its datagrams was held back.
 const HELD_BACK: u32 = 50;
 
 /// A station on which a listener runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its address.
+    /// The address of the listener.
     pub address: SocketAddr,
-    /// What the listener has printed.
+    /// The token that the listener has printed.
     pub token: Token,
 }
 
@@ -34,20 +35,20 @@ pub struct BufferProbe {
     pub station: Peer,
     /// Another station on the same access point.
     pub second: Option<Peer>,
-    /// The bursts whose spread is reported.
+    /// The number of bursts whose median and range are reported.
     pub runs: u32,
     /// The fastest rate to send at.
     pub limit: Rate,
 }
 
-/// A burst has been sent and has arrived.
+/// A burst that has been sent and whose arrivals are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What it was for.
+    /// What the burst was for.
     pub stage: Stage,
-    /// Datagrams that were sent.
+    /// The number of datagrams that were sent.
     pub sent: usize,
-    /// Datagrams that arrived.
+    /// The number of datagrams that arrived.
     pub arrived: usize,
     /// The rate that was asked for.
     pub rate: Rate,
@@ -59,7 +60,7 @@ pub enum ProbeError {
     /// The listener could not be reached.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The bursts do not tell.
+    /// The bursts did not show the buffer.
     #[error(transparent)]
     Unmeasured(#[from] Unmeasured),
     /// Packets were lost before they reached the wire.
@@ -68,11 +69,11 @@ pub enum ProbeError {
          lower --rate below the rate of this machine's interface"
     )]
     DroppedHere {
-        /// Packets.
+        /// The number of packets that were dropped.
         dropped: u32,
-        /// Of so many.
+        /// The number of packets of the burst.
         sent: usize,
-        /// At this rate.
+        /// The rate of the burst.
         rate: Rate,
     },
     /// Packets were lost after they had crossed the air.
@@ -81,7 +82,7 @@ pub enum ProbeError {
          access point; run its `--listen` as root, or on a machine that is less busy"
     )]
     DroppedThere {
-        /// Datagrams.
+        /// The number of datagrams.
         dropped: u32,
     },
 }
@@ -95,7 +96,8 @@ pub fn probe_buffer(
     stop: Stop<'_>,
     mut progress: impl FnMut(&Progress),
 ) -> Result<Report, ProbeError> {
-    // Wake-ups that the kernel delays by 50 us would make lumps of a burst. Without this it still works.
+    // By default the kernel may delay a wake-up by 50 us, so that several datagrams of a burst
+    // would be due at once. An error is ignored, because the measurement works nevertheless.
     let _ = nix::sys::prctl::set_timerslack(1_000);
     let mut first = Sender::connect(probe.station.address, &probe.station.token, stop)?;
     let connect = |peer: &Peer| Sender::connect(peer.address, &peer.token, stop);
@@ -170,7 +172,7 @@ fn fire(
             }
             _ => first.data(Some(&aside), 1, burst, due.number, HEADER_BYTES)?,
         };
-        // A datagram that was held back has left now.
+        // The kernel took a datagram that was held back only now.
         let sent = if fate == Fate::HeldBack { clock::now() } else { before };
         let list = if due.flow == 0 { &mut fired.burst } else { &mut fired.sparse };
         list.push(sent);

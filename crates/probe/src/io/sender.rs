@@ -1,4 +1,4 @@
-//! The sending end on a socket: a session with one listener.
+//! The sending end: a session with one listener, on a UDP socket.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,26 +16,28 @@ use crate::arrivals::{Arrival, Part, entries_in};
 use crate::datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
 use crate::token::Token;
 
-/// The queue of the sender's own socket: some 30 packets. It is far shorter than the queue of a network interface, so
-/// the socket holds datagrams back before that queue drops any.
+/// The size of the queue of the sender's own socket, which has room for some 30 packets. The queue
+/// of a network interface is far longer, so the socket holds datagrams back before the interface
+/// drops any.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The time after which a request is repeated.
 const AGAIN: Duration = Duration::from_millis(300);
-/// The listener is gone after this time without an answer. A full queue of a slow access point takes seconds to empty.
+/// The time without an answer after which the listener counts as gone. It is long because the full
+/// queue of a slow access point takes seconds to empty.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// The same for the first answer, for which no queue has to empty.
+/// The longest wait for the first answer, before which there is no queue.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 /// A round trip that takes longer counts as lost.
 const LOST: Duration = Duration::from_secs(5);
-/// A burst has arrived when no more of it came for this long.
+/// A burst has arrived when no further datagram of it came for this long.
 const QUIET: Duration = Duration::from_millis(150);
-/// Requests for parts of a list at a time.
+/// The number of requests for parts of a list that are sent at a time.
 const PARTS: usize = 16;
 
 /// Why a sender had to give up.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// No first answer.
+    /// The listener has never answered.
     #[error(
         "{to} does not answer: does `--listen` still run there, was the token copied whole, and does a firewall let UDP \
          pass? A listener serves one sender and then ends"
@@ -44,13 +46,13 @@ pub enum SendError {
         /// The listener.
         to: SocketAddr,
     },
-    /// No further answer.
+    /// The listener has stopped answering.
     #[error("the listener at {to} has not answered for {} s: it has ended, or left the network", PATIENCE.as_secs_f64())]
     Gone {
         /// The listener.
         to: SocketAddr,
     },
-    /// A signal.
+    /// A signal has ended the command.
     #[error("interrupted")]
     Stopped,
     /// The socket fails.
@@ -63,7 +65,7 @@ pub enum SendError {
     },
 }
 
-/// A session with a listener. The listener is told of its end when this is dropped.
+/// A session with a listener. Dropping this value tells the listener that the session has ended.
 pub(crate) struct Sender<'a> {
     socket: UdpSocket,
     seal: Seal,
@@ -74,14 +76,14 @@ pub(crate) struct Sender<'a> {
     buffer: [u8; LONGEST_BYTES],
 }
 
-/// What became of a datagram.
+/// What happened to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The kernel took it at once.
     Sent,
-    /// The socket's queue was full for a while.
+    /// The kernel took it later, because the socket's queue was full.
     HeldBack,
-    /// The queue of the network interface has dropped it.
+    /// The queue of the network interface dropped it.
     DroppedHere,
 }
 
@@ -123,7 +125,7 @@ impl<'a> Sender<'a> {
         self.session
     }
 
-    /// A round trip of a small datagram; `None` where it was lost. A packet may wait behind a full queue for seconds.
+    /// The round-trip time of a small datagram; `None` where no answer came within [`LOST`].
     pub(crate) fn ping(&mut self) -> Result<Option<Duration>, SendError> {
         self.requests = self.requests.wrapping_add(1);
         let request = self.header(Kind::Ping, 0, 0);
@@ -141,8 +143,8 @@ impl<'a> Sender<'a> {
         Header { kind, session: self.session, burst, number, tag: self.requests }
     }
 
-    /// Sends a datagram of `length` bytes of a burst, on the session's socket or `by` another one. Waits where the
-    /// socket's queue is full.
+    /// Sends a datagram of a burst, `length` bytes long, on the session's socket or on the socket
+    /// `by`. Waits while the socket's queue is full.
     pub(crate) fn data(
         &mut self,
         by: Option<&UdpSocket>,
@@ -169,7 +171,8 @@ impl<'a> Sender<'a> {
                     }
                 }
                 Err(Errno::ENOBUFS) => return Ok(Fate::DroppedHere),
-                // An ICMP error about an earlier datagram; whether the listener lives is asked after the burst.
+                // ECONNREFUSED is an ICMP error about an earlier datagram. The next request, after
+                // the burst, shows whether the listener still runs.
                 Err(Errno::ECONNREFUSED | Errno::EINTR) => {}
                 Err(error) => return Err(self.failed("send a datagram", error.into())),
             }
@@ -209,7 +212,7 @@ impl<'a> Sender<'a> {
         let datagram = self.seal.write(request, &[], length, &mut self.buffer);
         let datagram = datagram.expect("a request fits into a packet");
         match send(self.socket.as_raw_fd(), datagram, MsgFlags::MSG_DONTWAIT) {
-            // What was not sent is asked for again.
+            // These errors are ignored, because a request without an answer is repeated.
             Ok(_) | Err(Errno::EAGAIN | Errno::ECONNREFUSED | Errno::ENOBUFS | Errno::EINTR) => {
                 Ok(())
             }
@@ -217,7 +220,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// The next datagram of the listener until `until`; `None` if there is none.
+    /// The next datagram that the listener sends before `until`; `None` if there is none.
     fn answer(&mut self, until: Instant) -> Result<Option<(Header, Vec<u8>)>, SendError> {
         let mut buffer = [0; 2048];
         loop {
@@ -232,7 +235,7 @@ impl<'a> Sender<'a> {
             let set = self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(1)).into()));
             set.map_err(|error| self.failed("wait for an answer", error))?;
             let Ok(length) = self.socket.recv(&mut buffer) else {
-                // With an ICMP error it returns at once.
+                // An ICMP error makes the call return at once, so the loop pauses here.
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 continue;
             };
@@ -244,7 +247,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Waits until nothing more of the burst comes, and gets what has arrived.
+    /// Waits until no further datagram of the burst arrives, and gets the list of its arrivals.
     pub(crate) fn fetch(&mut self, burst: u32) -> Result<(Vec<Arrival>, u32), SendError> {
         let mut last = None;
         let total = loop {
@@ -300,12 +303,13 @@ impl Drop for Sender<'_> {
     fn drop(&mut self) {
         let bye = self.header(Kind::Bye, 0, 0);
         for _ in 0..3 {
-            let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends after a while
+            let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends later
         }
     }
 }
 
-/// A socket that is connected to the listener. Its queue is short, and it is told of drops on this machine.
+/// A socket that is connected to the listener. Its queue is short, and it reports the datagrams
+/// that this machine drops.
 fn socket(to: SocketAddr) -> Result<UdpSocket, SendError> {
     let failed = |source| SendError::Socket { what: format!("reach {to}"), source };
     let any: SocketAddr = match to {

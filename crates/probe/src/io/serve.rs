@@ -1,4 +1,5 @@
-//! The TCP side of a listener for `probe solo`: it receives and sends as fast as one connection can.
+//! The TCP side of a listener for `probe solo`, which measures what a station reaches alone. It
+//! receives and sends as fast as one connection can.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -15,9 +16,9 @@ use crate::token::Token;
 
 /// The longest wait for the first bytes, and for any progress.
 const STALLED: std::time::Duration = std::time::Duration::from_secs(10);
-/// What a connection may last beyond the time that it measures.
+/// The time that a connection may last beyond the time that it measures.
 const BEYOND: Duration = Duration::from_secs(20);
-/// The bytes of a read or a write.
+/// The number of bytes of a read or a write.
 const CHUNK: usize = 1 << 17;
 
 /// Binds the sockets of a listener for `probe solo`, both to the same port.
@@ -31,7 +32,7 @@ pub fn bind_solo(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
     Ok((udp, tcp))
 }
 
-/// The sender of the UDP side, and the connections that it has opened.
+/// The sender of the UDP side, and the state of its TCP connections.
 #[derive(Default)]
 struct Guest {
     session: Mutex<Option<(SocketAddr, u64)>>,
@@ -62,14 +63,14 @@ pub fn listen_solo(
         scope.spawn(|| {
             while !over() {
                 match tcp.accept() {
-                    // One at a time, so that nobody can make threads without end.
+                    // One connection is served at a time, so that nobody can start many threads.
                     Ok((connection, from)) if guest.expects(from) => {
                         if !guest.busy.swap(true, Ordering::Relaxed) {
                             let serve = &serve;
                             scope.spawn(move || serve(connection));
                         }
                     }
-                    Ok(_) => {} // it is closed at once
+                    Ok(_) => {} // any other connection is closed at once
                     Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
                 }
             }
@@ -123,7 +124,7 @@ fn serve(
                 match connection.write(&chunk) {
                     Ok(_) => {}
                     Err(error) if is_timeout(&error) => {}
-                    Err(error) => return Err(error), // the client has what it wants
+                    Err(error) => return Err(error), // the client has measured, and has closed
                 }
             }
             Ok(())
@@ -131,7 +132,7 @@ fn serve(
     }
 }
 
-/// Reads until the time has been measured.
+/// Reads from the connection until its goodput has been measured for the time that `stream` names.
 pub(super) fn receive(
     connection: &mut TcpStream,
     stream: &Stream,

@@ -1,4 +1,4 @@
-//! The measurement of what a station reaches alone, from the station.
+//! Measures, from a station, the goodput and round-trip times that it reaches alone.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -15,7 +15,7 @@ use super::sender::{SendError, Sender};
 use super::serve::{is_timeout, receive};
 use crate::solo::{Direction, Goodput, Leg, RoundTrips, SoloReport, Stream, StreamKey};
 
-/// The round trips without load.
+/// The number of round trips that are measured without load.
 const IDLE_PINGS: usize = 40;
 /// The time between two round trips.
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ pub fn probe_solo(
     Ok(SoloReport { up, down, idle })
 }
 
-/// One round trip after another, until `done` of their number says so.
+/// Measures one round trip after another, until `done` returns `true` for their number.
 fn pings(
     sender: &mut Sender<'_>,
     done: &dyn Fn(usize) -> bool,
@@ -60,7 +60,7 @@ fn pings(
     Ok(times)
 }
 
-/// Transfers in one direction, with round trips meanwhile.
+/// Transfers data in one direction, and measures round trips meanwhile.
 fn leg(
     sender: &mut Sender<'_>,
     listener: &Peer,
@@ -77,7 +77,8 @@ fn leg(
             done.store(true, Ordering::Relaxed);
         });
         let pings = pings(sender, &|_| done.load(Ordering::Relaxed));
-        // The transfer asks `stop`, too, and ends without its listener.
+        // After an error the transfer ends by itself: it calls `stop`, too, and without the
+        // listener its connection ends.
         pings
     })?;
     let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -111,10 +112,10 @@ fn transfer(listener: &Peer, stream: &Stream, stop: Stop<'_>) -> io::Result<Good
                 match connection.write(&chunk) {
                     Ok(_) => {}
                     Err(error) if is_timeout(&error) => {}
-                    Err(_) => break, // the listener has its result
+                    Err(_) => break, // the listener has measured, and has closed
                 }
             }
-            // What is still in the queue would delay what is measured next.
+            // The connection ends now, so that its data does not delay the next measurement.
             let _ = connection.shutdown(Shutdown::Write);
         });
         let result = result(&mut reader, &over);
@@ -125,7 +126,7 @@ fn transfer(listener: &Peer, stream: &Stream, stop: Stop<'_>) -> io::Result<Good
     })
 }
 
-/// Reads the result, which comes when the listener has measured.
+/// Reads the result, which the listener sends when it has measured.
 fn result(
     reader: &mut TcpStream,
     over: &dyn Fn() -> bool,

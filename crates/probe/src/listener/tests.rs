@@ -28,7 +28,7 @@ fn request(kind: Kind, burst: u32, number: u32, length: usize) -> Vec<u8> {
     written(&TOKEN, &header(kind, SESSION, burst, number), length)
 }
 
-/// A listener that has welcomed port 1.
+/// A listener that has begun a session with port 1.
 fn greeted() -> Listener {
     let mut listener = Listener::new(at(0), &TOKEN, Limits::default());
     let hello = request(Kind::Hello, 0, 0, HEADER_BYTES);
@@ -96,7 +96,7 @@ fn another_session_and_another_address_are_refused() {
         let replayed = request(kind, 0, 0, 500);
         assert_eq!(listener.handle_datagram(at(1), at(1), elsewhere, &replayed), None, "{kind:?}");
     }
-    assert_eq!(listener.ended(), None, "a recorded Bye of elsewhere ends nothing");
+    assert_eq!(listener.ended(), None, "a Bye of another session ends nothing");
     assert_eq!(listener.tally().answers, 1);
 }
 

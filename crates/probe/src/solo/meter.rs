@@ -1,4 +1,4 @@
-//! The goodput of a connection, as its receiver counts it.
+//! Measures the goodput of a connection at its receiver.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -6,16 +6,16 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 const WARMUP: Duration = Duration::from_secs(3);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A goodput.
+/// The goodput of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goodput {
-    /// Over the whole time.
+    /// The goodput over the whole time.
     pub rate: Rate,
-    /// In the slowest whole second.
+    /// The goodput in the slowest whole second.
     pub slowest_second: Rate,
 }
 
-/// Counts bytes from three seconds after the first byte on, for a given time.
+/// Counts bytes for a given time, which begins three seconds after the first byte.
 ///
 /// Order of calls: [`Meter::on_bytes`] for each read until [`Meter::goodput`] gives the result.
 #[derive(Clone, Debug)]
@@ -23,13 +23,13 @@ pub struct Meter {
     time: Duration,
     /// When the first byte came.
     first: Option<Instant>,
-    /// The bytes of each second from the end of the warm-up on.
+    /// The number of bytes of each second after the warm-up.
     seconds: Vec<u64>,
     done: bool,
 }
 
 impl Meter {
-    /// A meter for a time of whole seconds.
+    /// A meter that counts for `time`, which is a number of whole seconds.
     pub fn new(time: Duration) -> Self {
         Self { time, first: None, seconds: Vec::new(), done: false }
     }
@@ -46,7 +46,7 @@ impl Meter {
         }
     }
 
-    /// The goodput, once a byte came after the time.
+    /// The goodput; `None` until a byte has come after the end of the time.
     pub fn goodput(&self) -> Option<Goodput> {
         if !self.done {
             return None;
@@ -64,7 +64,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// The goodput of reads of 1000 bytes each millisecond, and of none in the pause.
+    /// The goodput of reads of 1000 bytes each millisecond, without reads during `pause`.
     fn metered(pause: std::ops::Range<u64>) -> Goodput {
         let mut meter = Meter::new(Duration::from_secs(5));
         for ms in (7_000..20_000).filter(|ms| !pause.contains(ms)) {

@@ -1,5 +1,6 @@
-//! What a station reaches alone: its `Max_i` (the study of fairness among unequal terminals, section 3), which is the
-//! effective bandwidth of the study of TCP-AV, and how long its packets take meanwhile.
+//! Measures what a station reaches alone on the air: its goodput, and how long its packets take
+//! meanwhile. The study of fairness among unequal terminals calls this goodput `Max_i` (section 3),
+//! and the study of TCP-AV calls it the effective bandwidth.
 
 mod meter;
 mod round_trips;
@@ -12,31 +13,31 @@ pub(crate) use stream::{OPENING_BYTES, RESULT_BYTES};
 
 use serde::Serialize;
 
-/// One direction.
+/// The result of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Leg {
-    /// What one TCP connection delivered.
+    /// The goodput of one TCP connection.
     pub goodput_mbps: f64,
-    /// The slowest second of it.
+    /// The goodput of its slowest second.
     pub slowest_second_mbps: f64,
-    /// The round trips meanwhile.
+    /// The round trips during the transfer.
     pub rtt: RoundTrips,
-    /// How much longer they take than idle ones.
+    /// How much longer these round trips take than those without load.
     pub grade: Grade,
 }
 
 /// The result of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SoloReport {
-    /// From the station.
+    /// The direction from the station.
     pub up: Leg,
-    /// To the station.
+    /// The direction to the station.
     pub down: Leg,
     /// Round trips without load.
     pub idle: RoundTrips,
 }
 
-/// A second with less than this share of the mean is a drop that TCP over a quiet channel does not show.
+/// The least share of the mean goodput that every second of TCP over a quiet channel reaches.
 const STEADY: f64 = 0.7;
 
 impl Leg {

@@ -1,4 +1,4 @@
-//! Round-trip times, and what they mean to people.
+//! Round-trip times, and a grade for how much queues add to them.
 
 use serde::Serialize;
 use wakeai_units::Duration;
@@ -8,20 +8,20 @@ use crate::buffer::quantile;
 /// Round-trip times of small datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RoundTrips {
-    /// The smallest.
+    /// The smallest round-trip time.
     pub min_ms: f64,
     /// The median.
     pub median_ms: f64,
     /// The 95th percentile.
     pub p95_ms: f64,
-    /// Answers.
+    /// The number of answers.
     pub answers: usize,
-    /// Datagrams without an answer.
+    /// The number of datagrams without an answer.
     pub lost: usize,
 }
 
 impl RoundTrips {
-    /// The figures of these round trips; all zero without an answer.
+    /// The figures of these round trips. Without an answer all times are zero.
     pub fn of(times: &[Option<Duration>]) -> Self {
         let answered: Vec<f64> = times.iter().flatten().map(|time| time.as_millis_f64()).collect();
         let at = |share| quantile(&answered, share).unwrap_or(0.0);
@@ -36,14 +36,14 @@ impl RoundTrips {
     }
 }
 
-/// How much the queues add to a round trip under load. The borders are those that tests of bufferbloat on the web use
-/// for their letters.
+/// How much the queues add to a round trip under load. The borders are those of the grades that
+/// tests of bufferbloat on the web give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
     /// Below 5 ms.
     Excellent,
-    /// Below 30 ms: a call does not notice it.
+    /// Below 30 ms: it does not disturb a call.
     Good,
     /// Below 60 ms.
     Fair,
@@ -56,7 +56,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// The grade of this increase of the median.
+    /// The grade of an increase of the median round-trip time.
     pub fn of(increase_ms: f64) -> Self {
         match increase_ms {
             ms if ms < 5.0 => Self::Excellent,

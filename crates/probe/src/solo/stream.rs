@@ -1,9 +1,11 @@
-//! What opens a TCP connection of the measurement, and what its receiver reports.
+//! The bytes that open a TCP connection of the measurement, and the bytes of its result.
 //!
-//! The client's first 72 bytes are `WKPS`, version 1, direction, two bytes of zero, the session of the UDP side, the
-//! number of the connection in that session, the time in nanoseconds, eight bytes of zero and 32 bytes of keyed BLAKE3.
-//! A listener takes each number once, so a recorded connection cannot be repeated. After an upload it answers with two
-//! rates in bits per second, of the whole time and of the slowest second, and 32 bytes of keyed BLAKE3.
+//! The client's first 72 bytes are `WKPS`, version 1, direction, two bytes of zero, the session of
+//! the UDP side, the number of the connection in that session, the time in nanoseconds, eight bytes
+//! of zero and 32 bytes of keyed BLAKE3 as an authentication code. A listener accepts each number
+//! once, so a recorded connection cannot be repeated. After an upload the listener answers with two
+//! rates in bits per second, of the whole time and of the slowest second, and 32 bytes of keyed
+//! BLAKE3.
 
 use wakeai_units::{Duration, Rate};
 
@@ -14,14 +16,14 @@ const MAGIC: [u8; 4] = *b"WKPS";
 const VERSION: u8 = 1;
 const SIGNED: usize = 40;
 
-/// The bytes that open a connection.
+/// The number of bytes that open a connection.
 pub(crate) const OPENING_BYTES: usize = SIGNED + 32;
-/// The bytes of a result.
+/// The number of bytes of a result.
 pub(crate) const RESULT_BYTES: usize = 16 + 32;
-/// The longest time of a connection.
+/// The longest time for which a connection may measure.
 pub const MOST_TIME: Duration = Duration::from_secs(120);
 
-/// The way of the data.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Direction {
@@ -31,25 +33,25 @@ pub enum Direction {
     Down = 2,
 }
 
-/// A connection.
+/// A connection, as its first bytes describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// The session of the UDP side.
     pub session: u64,
-    /// Its number in the session, from 1.
+    /// The connection's number in the session, from 1.
     pub number: u64,
-    /// The way of the data.
+    /// The direction of the data.
     pub direction: Direction,
     /// The time to measure; whole seconds, at most [`MOST_TIME`].
     pub time: Duration,
 }
 
-/// The key of both ends for connections.
+/// The key with which both ends authenticate the opening and the result of a connection.
 #[derive(Clone)]
 pub struct StreamKey([u8; 32]);
 
 impl StreamKey {
-    /// The key that the token stands for.
+    /// Derives the key from the token.
     pub fn new(token: &Token) -> Self {
         Self(token.key("Wakeai probe v1 streams"))
     }
@@ -68,7 +70,7 @@ impl StreamKey {
         bytes
     }
 
-    /// What a holder of the token asked for; `None` for any other bytes.
+    /// The connection that a holder of the token has opened; `None` for any other bytes.
     pub fn read(&self, bytes: &[u8; OPENING_BYTES]) -> Option<Stream> {
         let (signed, hash) = bytes.split_first_chunk::<SIGNED>()?;
         let hash: [u8; 32] = hash.try_into().ok()?;
@@ -90,7 +92,7 @@ impl StreamKey {
         is_allowed.then_some(Stream { session, number, direction, time })
     }
 
-    /// The result of an upload.
+    /// Writes the result of an upload.
     pub fn result(&self, stream: &Stream, goodput: &Goodput) -> [u8; RESULT_BYTES] {
         let mut bytes = [0; RESULT_BYTES];
         bytes[0..8].copy_from_slice(&goodput.rate.bits_per_second().to_be_bytes());
@@ -100,7 +102,7 @@ impl StreamKey {
         bytes
     }
 
-    /// Reads it.
+    /// Reads the result of an upload; `None` if its authentication code is wrong.
     pub fn read_result(&self, stream: &Stream, bytes: &[u8; RESULT_BYTES]) -> Option<Goodput> {
         let (rates, hash) = bytes.split_first_chunk::<16>()?;
         let hash: [u8; 32] = hash.try_into().ok()?;

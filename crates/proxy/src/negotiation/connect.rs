@@ -5,9 +5,9 @@ use crate::target::{Host, Target};
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// Reads the head of a request, which ends with an empty line. The first `searched` bytes are known
-/// not to contain its end. Header fields have no effect; they are only checked for characters that
-/// no field may contain.
+/// Reads the head of a request, which ends with an empty line. Its end comes after the first
+/// `searched` bytes, which an earlier call has searched. Header fields have no effect; they are
+/// only checked for characters that no field may contain.
 pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let from = searched.saturating_sub(END.len() - 1);
     let found = input[from..].windows(END.len()).position(|window| window == END);
@@ -48,7 +48,7 @@ fn target(head: &[u8]) -> Result<Target, Rejection> {
         authority.and_then(|authority| authority.rsplit_once(':')).ok_or(Rejection::Malformed)?;
     let host = match host.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
         Some(inside) => inside.and_then(|inside| inside.parse().ok()).map(Host::Address),
-        None if host.contains(':') => None, // an IPv6 address stands in brackets
+        None if host.contains(':') => None, // an IPv6 address without brackets
         None => Host::read(host.as_bytes()),
     };
     let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());

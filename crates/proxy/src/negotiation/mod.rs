@@ -1,4 +1,5 @@
-//! The request of a client of the explicit proxy: SOCKS5 or HTTP CONNECT, which the first byte distinguishes.
+//! Reads the request of a client that names its destination. The request is SOCKS5 or HTTP CONNECT;
+//! its first byte tells which.
 
 mod connect;
 mod socks;
@@ -7,18 +8,18 @@ use std::net::SocketAddr;
 
 use crate::target::Target;
 
-/// The most bytes that a request may have. Only the head of a CONNECT can be so long; a SOCKS
+/// The largest length of a request in bytes. Only the head of a CONNECT can be that long; a SOCKS
 /// request is far shorter.
 pub const REQUEST_LIMIT: usize = 8192;
 
-/// A request that is not served. If the protocol has an answer for it,
-/// [`Negotiation::poll_transmit`] returns that.
+/// The reason why a request is not served. If the protocol has an answer for this case,
+/// [`Negotiation::poll_transmit`] returns the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// Neither SOCKS5 nor an HTTP method. It gets no answer.
+    /// The request is neither SOCKS5 nor HTTP. It gets no answer.
     #[error("neither SOCKS5 nor HTTP")]
     Protocol,
-    /// SOCKS5, but the client insists on authentication.
+    /// The client of SOCKS5 insists on authentication.
     #[error("the client offers no SOCKS5 method without authentication")]
     Authentication,
     /// A SOCKS5 command other than CONNECT, or an HTTP method other than CONNECT.
@@ -38,7 +39,7 @@ pub enum Rejection {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Connected, from this address.
+    /// The proxy has connected to the destination, from this address.
     Connected(SocketAddr),
     /// The access lists do not allow the destination.
     Denied,
@@ -59,11 +60,12 @@ pub enum Outcome {
 /// The negotiation with one client; it does no input or output.
 ///
 /// Order of calls: [`handle_input`](Self::handle_input) with each input, then
-/// [`poll_transmit`](Self::poll_transmit) until `None`; both again until `handle_input` returns a target or a
-/// rejection. After a target: [`answer`](Self::answer), `poll_transmit`, and
-/// [`into_early_data`](Self::into_early_data) for the bytes after the request.
+/// [`poll_transmit`](Self::poll_transmit) until it returns `None`. Both are repeated until
+/// `handle_input` returns a target or a rejection. After a target:
+/// [`answer`](Self::answer), `poll_transmit`, and [`into_early_data`](Self::into_early_data), which
+/// returns the bytes after the request.
 ///
-/// It holds at most [`REQUEST_LIMIT`] bytes and one input.
+/// A negotiation holds at most [`REQUEST_LIMIT`] bytes and one input.
 #[derive(Debug, Default)]
 pub struct Negotiation {
     input: Vec<u8>,
@@ -82,7 +84,7 @@ enum Phase {
     SocksRequest,
     /// HTTP: this many bytes of the head have been searched for its end.
     HttpHead { searched: usize },
-    /// The target is known; the answer is due in this protocol.
+    /// The target is known. The answer will be in this protocol.
     Asked(Protocol),
     /// Nothing more is expected.
     Over,
@@ -110,11 +112,13 @@ impl Negotiation {
         Self::default()
     }
 
-    /// Handles the bytes that the client sent. Returns the target once; later bytes are early data.
+    /// Handles bytes from the client. Returns the target when the request is complete. Bytes after
+    /// the request are early data, which is for the destination.
     ///
     /// # Errors
     ///
-    /// [`Rejection`]; the caller sends what [`Self::poll_transmit`] returns, and closes the connection.
+    /// [`Rejection`]. The caller then sends what [`Self::poll_transmit`] returns, and closes the
+    /// connection.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<Option<Target>, Rejection> {
         self.input.extend_from_slice(bytes);
         loop {
@@ -173,7 +177,7 @@ impl Negotiation {
         self.phase = Phase::Over;
     }
 
-    /// The bytes that the client sent after its request, before it had the answer.
+    /// The bytes that the client sent after its request, without waiting for the answer.
     pub fn into_early_data(self) -> Vec<u8> {
         self.input
     }

@@ -1,4 +1,4 @@
-//! SOCKS5 (RFC 1928), CONNECT only, without authentication.
+//! SOCKS5 (RFC 1928): the command CONNECT, without authentication.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ const IPV4: u8 = 1;
 const DOMAIN: u8 = 3;
 const IPV6: u8 = 4;
 
-// RFC 1928 §6
+// The codes of replies (RFC 1928 §6).
 const SUCCEEDED: u8 = 0;
 const GENERAL_FAILURE: u8 = 1;
 const NOT_ALLOWED: u8 = 2;
@@ -23,7 +23,7 @@ const CONNECTION_REFUSED: u8 = 5;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_TYPE_NOT_SUPPORTED: u8 = 8;
 
-/// RFC 1928 §3: version, number of methods, the methods.
+/// Reads the client's methods (RFC 1928 §3): version, number of methods, the methods.
 pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let [_version, count, rest @ ..] = input else { return Ok(Step::Incomplete) };
     let Some(methods) = rest.get(..usize::from(*count)) else { return Ok(Step::Incomplete) };
@@ -36,8 +36,8 @@ pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Reject
     }
 }
 
-/// RFC 1928 §4: version, command, reserved, address type, address, port. An error is answered as
-/// soon as its byte has arrived, without waiting for the rest.
+/// Reads the request (RFC 1928 §4): version, command, reserved, address type, address, port. A
+/// wrong byte is answered at once, without waiting for the bytes after it.
 pub(super) fn request(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let mut reject = |reply, rejection| {
         put_reply(reply, None, output);
@@ -92,7 +92,7 @@ pub(super) fn answer(outcome: Outcome, output: &mut Vec<u8>) {
     put_reply(reply, bound, output);
 }
 
-/// RFC 1928 §6: version, reply, reserved, address type, bound address and port.
+/// Writes a reply (RFC 1928 §6): version, reply, reserved, address type, bound address and port.
 fn put_reply(reply: u8, bound: Option<SocketAddr>, output: &mut Vec<u8>) {
     let bound = bound.unwrap_or(SocketAddr::from(([0; 4], 0)));
     output.extend([VERSION, reply, 0]);

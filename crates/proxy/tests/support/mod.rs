@@ -1,4 +1,4 @@
-//! A proxy on its own thread, and clients of it.
+//! A proxy that runs on a thread of its own, and connections of clients to it.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, run};
 
-/// Long enough for a busy machine: a test that takes longer hangs.
+/// The time after which a test counts as hanging. It is long, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn config() -> Config {
@@ -68,7 +68,7 @@ impl Proxy {
         stream
     }
 
-    /// Sends a SOCKS5 request; returns the code of the reply.
+    /// Sends a SOCKS5 request; returns the connection and the code of the reply.
     pub(crate) fn ask(&self, to: SocketAddr) -> (TcpStream, u8) {
         let mut stream = self.dial();
         let mut request = b"\x05\x01\x00\x05\x01\x00".to_vec();

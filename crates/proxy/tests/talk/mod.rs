@@ -1,4 +1,5 @@
-//! A client's dialogue with the proxy, and assertions for every dialogue. The fuzz targets use them, too.
+//! A client's dialogue with the proxy, and assertions for every dialogue. The fuzz targets use this
+//! module, too.
 
 use std::net::SocketAddr;
 
@@ -46,11 +47,11 @@ pub(crate) fn talk(input: &[u8], piece: usize) -> Talk {
     Talk { result, said, early }
 }
 
-/// Feeds the input at once, and in pieces. Panics where the outcomes differ, where the negotiation holds more bytes
-/// than allowed, and where the target is not valid.
+/// Passes the input to a negotiation whole, and to another one in pieces. Panics where the outcomes
+/// differ, where a negotiation holds more bytes than allowed, or where the target is not valid.
 pub(crate) fn check(input: &[u8], piece: usize) -> Talk {
     let whole = talk(input, input.len().max(1));
-    assert_eq!(whole, talk(input, piece), "the same in pieces of {piece}");
+    assert_eq!(whole, talk(input, piece), "pieces of {piece} bytes change the outcome");
     if let Ok(Some(target)) = &whole.result {
         assert_ne!(target.port, 0);
         let sound = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
