@@ -103,7 +103,7 @@ void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rat
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
-/* cong_control before Linux 6.10. User space creates that one of the maps below that fits the kernel. */
+/* cong_control before Linux 6.10. User space creates the map below that fits the kernel. */
 SEC("struct_ops")
 void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 {

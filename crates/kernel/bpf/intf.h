@@ -118,7 +118,7 @@ struct assignment {
 	u32 to_mask[4]; /* the bits of `to` that are compared */
 	u32 owner;      /* the process that moves the connections */
 	u16 to_port;
-	u8 by_default; /* 1: connections with the algorithm by default; 0: those that `owner` moved */
+	u8 by_default; /* 1: connections with the algorithm by default; 0: those `owner` moved */
 	u8 listeners; /* 1: listening sockets are moved back, too */
 	char algorithm[TCP_CA_NAME_MAX];
 	char otherwise[TCP_CA_NAME_MAX]; /* for connections whose previous algorithm is gone */

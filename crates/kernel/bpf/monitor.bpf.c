@@ -14,7 +14,7 @@ u64 lost_records;
 struct record_value *record_layout;
 struct snapshot_value *snapshot_layout;
 
-/* User space polls, and records cause no wake-up, which would cost ten times as much as a record. */
+/* User space polls, because a wake-up per record would cost ten times as much as the record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Every .bpf.c includes this file. It has the types and helpers of all programs, and the licence. */
+/* Every .bpf.c includes this file. It has the licence, types and helpers of all programs. */
 #ifndef WAKEAI_PROGRAM_H
 #define WAKEAI_PROGRAM_H
 

@@ -1,6 +1,7 @@
-//! Reads mutated scenario files, a million unless told otherwise: `fuzz_scenarios [COUNT [FIRST]]`.
+//! Reads mutated scenario files, by default a million: `fuzz_scenarios [COUNT [FIRST]]`.
 //!
-//! Exits 1 with the number and the text of a file that breaks the reader, and where memory grows.
+//! If a file breaks the reader, it prints the file's number and text and exits with status 1. It
+//! also exits with status 1 if memory grows.
 
 #[path = "../tests/mutate/mod.rs"]
 mod mutate;
@@ -9,7 +10,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Growth of resident memory after the first tenth that is still no growth, KiB.
+/// The growth of resident memory after the first tenth of the files that is tolerated, in KiB.
 const SLACK_KIB: u64 = 16 * 1024;
 
 fn main() -> ExitCode {
@@ -37,7 +38,7 @@ fn finish(text: &str, status: u8) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Reads files on all cores; how many were accepted, or `None` where one broke the reader.
+/// Reads files on all cores. Returns how many were accepted, or `None` if a file broke the reader.
 fn read(first: u64, count: u64) -> Option<u64> {
     let seeds = mutate::seeds();
     let next = AtomicU64::new(first);
@@ -63,7 +64,7 @@ fn read(first: u64, count: u64) -> Option<u64> {
     })
 }
 
-/// Resident memory, from `/proc/self/status`.
+/// The resident memory of this process, from `/proc/self/status`.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -4,21 +4,22 @@ use wakeai_units::Segments;
 
 use crate::stations::Selector;
 
-/// The law by which agents turn observations into a floor and a ceiling.
+/// The law: the rule by which agents turn observations into a floor and a ceiling of the congestion
+/// windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
     /// The bounds are set by hand.
     Fixed,
-    /// Shimada et al., table 1, left column.
+    /// The bounds of Shimada et al., table 1, left column.
     ShimadaBefore,
-    /// Shimada et al., table 1, right column.
+    /// The bounds of Shimada et al., table 1, right column.
     ShimadaAfter,
     /// Each station gets a share of airtime, and the queue stays short.
     Airtime,
 }
 
 impl Law {
-    /// All of them, in the order of the reference.
+    /// All laws, in the order of the reference page.
     pub const ALL: [Self; 4] =
         [Self::Fixed, Self::ShimadaBefore, Self::ShimadaAfter, Self::Airtime];
 
@@ -47,20 +48,20 @@ pub struct BoundsRule {
 /// An entry of `[[conditions]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its name, unique in the file.
+    /// The name of the condition, which is unique in the file.
     pub name: String,
-    /// The law of its agents; `None`: no agent runs.
+    /// The law of the agents; with `None` no agent runs.
     pub law: Option<Law>,
     /// The stations that run an agent; empty means all.
     pub agents: Vec<Selector>,
     /// The bounds of the law `fixed`.
     pub bounds: Vec<BoundsRule>,
-    /// The path and the value of each key that `set` changes, as written.
+    /// The path and the value of each key that `set` changes, as they are written in the file.
     pub set: Vec<(String, String)>,
 }
 
 impl Condition {
-    /// A condition without law.
+    /// A condition without a law.
     pub(crate) fn plain(name: &str) -> Self {
         Self {
             name: name.to_owned(),

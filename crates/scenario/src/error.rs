@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 /// The place of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In the file: line and column, both from 1.
+    /// A place in the file. Line and column count from 1.
     File {
         /// Line.
         line: usize,
         /// Column, in characters.
         column: usize,
     },
-    /// In an override: the key of the `--set KEY=VALUE`.
+    /// An override `--set KEY=VALUE`, by its key.
     Override(String),
 }
 
@@ -24,7 +24,7 @@ pub struct Problem {
     pub place: Place,
     /// The key, in the form that `--set` takes; empty for a syntax error.
     pub key: String,
-    /// The condition whose `set` caused it.
+    /// The condition whose `set` caused the problem, if one did.
     pub condition: Option<String>,
     /// What was found.
     pub found: String,
@@ -60,7 +60,7 @@ pub enum ScenarioError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Its content is not a scenario.
+    /// The content is not a scenario.
     #[error("{}", refusal(file.as_deref(), problems, *more))]
     Refused {
         /// The file, if the scenario came from one.
@@ -76,7 +76,7 @@ fn refusal(file: Option<&Path>, problems: &[Problem], more: usize) -> String {
     let name = file.map_or_else(|| "scenario".to_owned(), |file| file.display().to_string());
     let mut text = format!("{name} is refused:");
     for problem in problems {
-        let _ = write!(text, "\n  {problem}"); // to a String: never fails
+        let _ = write!(text, "\n  {problem}"); // writing to a String never fails
     }
     if more > 0 {
         let _ = write!(text, "\n  and {more} more");

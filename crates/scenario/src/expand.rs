@@ -1,4 +1,5 @@
-//! The single stations and flows of an experiment, which are the same in the simulator and the lab.
+//! Makes the single stations and flows of an experiment from its groups and entries. They are the
+//! same in the simulator and the lab.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use crate::experiment::{Endpoint, Experiment, FlowKind, FlowKnobs, FlowSpec};
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// Its name: `tablet3`, or `tablet` in a group of one.
+    /// The station's name: `tablet3`, or `tablet` in a group of one.
     pub name: String,
-    /// Index of its group in [`Experiment::stations`].
+    /// The index of the station's group in [`Experiment::stations`].
     pub group: usize,
-    /// Its number in the group, from 1.
+    /// The station's number in the group, from 1.
     pub number: u32,
 }
 
@@ -24,7 +25,7 @@ pub struct Station {
 pub enum Node {
     /// The host behind the wired leg.
     Server,
-    /// Index into [`Expanded::stations`].
+    /// The station with this index in [`Expanded::stations`].
     Station(usize),
 }
 
@@ -35,7 +36,7 @@ pub enum Direction {
     Up,
     /// From the server.
     Down,
-    /// To another station; the flow belongs to its sender.
+    /// To another station. The flow then belongs to the sending station.
     Peer,
 }
 
@@ -53,7 +54,7 @@ impl Direction {
 /// One station and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StationDirection {
-    /// Index into [`Expanded::stations`](crate::Expanded::stations).
+    /// The station's index in [`Expanded::stations`](crate::Expanded::stations).
     pub station: usize,
     /// The direction.
     pub direction: Direction,
@@ -62,7 +63,7 @@ pub struct StationDirection {
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Index of its entry in [`Experiment::flows`].
+    /// The index of the flow's entry in [`Experiment::flows`].
     pub entry: usize,
     /// The sender.
     pub from: Node,
@@ -72,26 +73,26 @@ pub struct Flow {
     pub kind: FlowKind,
     /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
-    /// The amount of data; `None`: the flow sends until the end of the run.
+    /// The amount of data; with `None` the flow sends until the end of the run.
     pub size: Option<Bytes>,
-    /// The time of its start, jitter included.
+    /// The time of the start, including the jitter.
     pub start: Duration,
-    /// The parameters of its congestion control.
+    /// The parameters of the congestion control.
     pub knobs: FlowKnobs,
     /// The number of connections over which the size is split, one after another.
     pub chunks: u32,
-    /// The rate of a UDP flow (`None`: as much as its queue takes), or the target rate of a TCP
-    /// sender.
+    /// The rate of a UDP flow, or the target rate of a TCP sender. A UDP flow without a rate sends
+    /// as much as its queue takes.
     pub rate: Option<Rate>,
-    /// The most that the application at a TCP sender produces, from the flow's start on, over all
-    /// `chunks`; `None`: as much as TCP takes.
+    /// The rate at which the application at a TCP sender produces data, from the flow's start on,
+    /// over all `chunks`. With `None` it produces as much as TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
 }
 
 impl Flow {
-    /// Its direction.
+    /// The direction of the flow.
     pub fn direction(&self) -> Direction {
         match (self.from, self.to) {
             (Node::Server, _) => Direction::Down,
@@ -100,8 +101,7 @@ impl Flow {
         }
     }
 
-    /// The station to which the flow belongs: the one with the wireless hop, or the sender if both
-    /// ends have one.
+    /// The station to which the flow belongs. If both ends are stations, it is the sender.
     pub fn station(&self) -> usize {
         match (self.from, self.to) {
             (Node::Station(station), _) | (Node::Server, Node::Station(station)) => station,
@@ -113,13 +113,13 @@ impl Flow {
 /// Single stations and flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expanded {
-    /// The stations in the order of the groups in the file, then by number.
+    /// The stations, in the order of the groups in the file and then by number.
     pub stations: Vec<Station>,
-    /// The flows in the order of the entries in the file, then by sender, then by receiver.
+    /// The flows, in the order of the entries in the file, then by sender, then by receiver.
     pub flows: Vec<Flow>,
 }
 
-/// The seed of repeat `repeat` (from 0) of a command with `seed`.
+/// The seed of the repeat with number `repeat` (from 0), in a command with the seed `seed`.
 pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
     seed.wrapping_add(u64::from(repeat))
 }
@@ -141,9 +141,9 @@ impl Experiment {
 
     /// The single stations and flows. The start times are drawn from `seed`.
     ///
-    /// The starts come from the generator [`Pcg64Mcg`], seeded by `seed_from_u64`. Each flow takes one draw of
-    /// 64 bits in the order of [`Expanded::flows`], even without jitter, so that the jitter of one flow does
-    /// not change the start of another.
+    /// The starts come from the generator [`Pcg64Mcg`], seeded by `seed_from_u64`. Each flow takes
+    /// one draw of 64 bits, in the order of [`Expanded::flows`]. A flow without jitter takes one,
+    /// too, so that the jitter of one flow does not change the start of another.
     pub fn expand(&self, seed: u64) -> Expanded {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mut flows = Vec::new();

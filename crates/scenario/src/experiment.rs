@@ -13,9 +13,9 @@ use crate::stations::{AccessPoint, Selector, StationGroup};
 pub struct Experiment {
     /// The name of the experiment.
     pub name: String,
-    /// The length of a run, warmup included.
+    /// The length of a run, including the warmup.
     pub duration: Duration,
-    /// The time from the start of a run that the figures leave out.
+    /// The time at the start of a run that the figures leave out.
     pub warmup: Duration,
     /// The access point or the cellular link that the stations share.
     pub access_point: AccessPoint,
@@ -27,7 +27,7 @@ pub struct Experiment {
     pub flows: Vec<FlowSpec>,
     /// The changes during a run, in the order of the file.
     pub events: Vec<EventSpec>,
-    /// The conditions that are compared; the first is the baseline. Never empty.
+    /// The conditions that are compared. There is at least one, and the first is the baseline.
     pub conditions: Vec<Condition>,
 }
 
@@ -62,7 +62,7 @@ impl FlowKind {
 /// The parameters of a congestion control; `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKnobs {
-    /// CUBIC's beta: the part by which a loss reduces the window, in millionths.
+    /// CUBIC's beta: the part of the window that a loss takes away, in millionths.
     pub beta_ppm: Option<u32>,
     /// The RTT at which `wakeai_rtt` grows as fast as CUBIC.
     pub rtt_ref: Option<Duration>,
@@ -79,22 +79,22 @@ pub struct FlowSpec {
     pub to: Endpoint,
     /// TCP or UDP.
     pub kind: FlowKind,
-    /// The amount of data of each flow; `None`: the flow sends until the end of the run.
+    /// The amount of data of each flow; with `None` the flow sends until the end of the run.
     pub size: Option<Bytes>,
     /// The time of the start, before jitter.
     pub start: Duration,
-    /// The spread of the start: a delay is drawn uniformly from zero to this.
+    /// The largest random delay of the start. The delay is drawn uniformly from zero to this time.
     pub jitter: Duration,
     /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,
-    /// The parameters of its congestion control.
+    /// The parameters of the congestion control.
     pub knobs: FlowKnobs,
     /// The number of connections over which the size is split, one after another.
     pub chunks: u32,
-    /// The rate of UDP, or the target rate of a TCP sender.
+    /// The rate of a UDP flow, or the target rate of a TCP sender.
     pub rate: Option<Rate>,
-    /// The most that the application at a TCP sender produces, from the flow's start on; `None`: as
-    /// much as TCP takes.
+    /// The rate at which the application at a TCP sender produces data, from the flow's start on.
+    /// With `None` it produces as much as TCP takes.
     pub limit: Option<Rate>,
     /// Whether the peers are asked to leave `rate` free.
     pub reserve: bool,
@@ -107,11 +107,11 @@ pub struct EventSpec {
     pub at: Duration,
     /// The stations that change.
     pub stations: Selector,
-    /// The new delay in each direction.
+    /// The new delay of the wired leg in each direction.
     pub wired_delay: Option<Duration>,
     /// The new PHY rate.
     pub rate: Option<Rate>,
-    /// The new share of lost MPDUs, in parts per million.
+    /// The new share of lost frames (MPDUs), in parts per million.
     pub frame_error_ppm: Option<u32>,
 }
 

@@ -1,9 +1,10 @@
-//! An experiment as TOML, its fairness figures, its result and its records.
+//! Reads an experiment from TOML, computes its figures, and writes its result and its records.
 //!
-//! [`Scenario::load`] or [`Scenario::parse`] reads a file, [`Scenario::with_overrides`] applies
-//! `--set`. [`Scenario::conditions`] gives the conditions to run, [`Experiment::expand`] the single stations
-//! and flows of one run, and [`solo_plan`] the runs that measure the stations' solo goodput. A world then
-//! computes a [`result::Report`] with the help of [`figures`], prints it with [`table::render`] and keeps it
+//! [`Scenario::load`] or [`Scenario::parse`] reads a file, and [`Scenario::with_overrides`] applies
+//! `--set`. [`Scenario::conditions`] returns the conditions to run. [`Experiment::expand`] returns
+//! the single stations and flows of a run. [`solo_plan`] returns the runs that measure what each
+//! station reaches alone. A world (the simulator or the lab) makes the runs. It computes a
+//! [`result::Report`] with the help of [`figures`], prints it with [`table::render`] and keeps it
 //! with [`records`].
 
 mod condition;

@@ -1,7 +1,7 @@
 //! The result of an experiment, which `wakeai sim` and `wakeai lab` print as JSON.
 //!
-//! A world fills a [`Measured`] per run. [`Run::new`] computes the figures from it, so that they mean the
-//! same in both worlds.
+//! The simulator or the lab (a "world") fills a [`Measured`] for each run. [`Run::new`] computes
+//! the figures from it, so that they mean the same in both worlds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,9 +37,9 @@ pub struct Run {
     pub condition: String,
     /// The number of the repeat, from 0.
     pub repeat: u32,
-    /// The simulated length of the run (in the lab, on the wall clock), seconds.
+    /// The length of the run in seconds of simulated time; in the lab, of real time.
     pub simulated_s: f64,
-    /// The real time that it took, seconds.
+    /// The real time that the run took, seconds.
     pub wall_s: f64,
     /// The aggregate goodput, Mbit/s: the bytes that applications received after the warmup,
     /// divided by the time from the warmup to the end.
@@ -55,22 +55,22 @@ pub struct Run {
     pub rtt_ms: RttMillis,
     /// Congestion events between warmup and end, by code.
     pub errors: ErrorCounts,
-    /// Per station and direction.
+    /// The figures of each station and direction.
     pub stations: Vec<StationResult>,
-    /// Per group of stations, if there are several groups: see [`Run::with_groups`].
+    /// The figures of each group of stations, if there are several groups ([`Run::with_groups`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
-    /// Per flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
+    /// The figures of each flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: Vec<FlowResult>,
-    /// The lateness of the lab's packet releases; the simulator has none.
+    /// The time by which packets were delivered too late. Only the lab measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
-    /// The packets dropped by place; only the simulator counts them.
+    /// The number of dropped packets at each place. Only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,
 }
 
-/// Packets that were dropped in the whole run, by place.
+/// The numbers of packets that were dropped in the whole run, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Dropped at a full host queue of a station.
@@ -81,7 +81,7 @@ pub struct Drops {
     pub wired_up: u64,
     /// Dropped at the full queue of the wired leg, from the server.
     pub wired_down: u64,
-    /// Given up on the air after the last retry.
+    /// Dropped by a sender on the air after the last retry.
     pub air: u64,
 }
 
@@ -124,11 +124,11 @@ impl ErrorCounts {
 /// The goodput of one station in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationResult {
-    /// Its name.
+    /// The station's name.
     pub station: String,
     /// `up`, `down` or `peer`.
     pub direction: String,
-    /// The sum of its flows' goodputs in that direction, Mbit/s.
+    /// The sum of the goodputs of the station's flows in that direction, Mbit/s.
     pub goodput_mbps: f64,
     /// The goodput that the station reaches alone in that direction, Mbit/s; null if unknown.
     pub max_mbps: Option<f64>,
@@ -139,13 +139,13 @@ pub struct StationResult {
 /// The figures of one group of stations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
-    /// Its name.
+    /// The group's name.
     pub group: String,
-    /// The sum of its flows' goodputs, Mbit/s.
+    /// The sum of the goodputs of the group's flows, Mbit/s.
     pub goodput_mbps: f64,
-    /// Jain's index over its stations' goodputs; null where nothing was received.
+    /// Jain's index over the goodputs of the group's stations; null where nothing was received.
     pub jain: Option<f64>,
-    /// Round-trip times under load, pooled over the senders of its flows.
+    /// Round-trip times under load, pooled over the senders of the group's flows.
     pub rtt_ms: RttMillis,
 }
 
@@ -153,38 +153,39 @@ pub struct GroupResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MaxFrom {
-    /// A run of that station alone measured it.
+    /// A run of that station alone, which measured it.
     Solo,
-    /// The scenario states it.
+    /// The scenario, which states it.
     Given,
 }
 
 /// The figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// The station that it belongs to.
+    /// The name of the station to which the flow belongs.
     pub station: String,
     /// `up`, `down` or `peer`.
     pub direction: String,
     /// `tcp` or `udp`.
     pub kind: String,
-    /// The congestion control that it ran; null for UDP.
+    /// The congestion control that the flow ran; null for UDP.
     pub algorithm: Option<String>,
-    /// Bytes that the receiving application got in the whole run.
+    /// The number of bytes that the receiving application got in the whole run.
     pub bytes: u64,
-    /// The goodput between the warmup (or its start) and its end, Mbit/s.
+    /// The goodput, Mbit/s, from the end of the warmup (or from the flow's start, if it is later)
+    /// to the flow's end.
     pub goodput_mbps: f64,
     /// The time from the flow's start until the receiving application had the last byte, seconds;
     /// null if the flow did not complete.
     pub completion_s: Option<f64>,
-    /// Segments sent again.
+    /// The number of segments that were sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// The number of retransmission timeouts.
     pub timeouts: u64,
     /// The achieved value ratio (AVR): the share of 5 s windows in which the flow reached its
     /// target; null without a target.
     pub avr: Option<f64>,
-    /// Figures that only the simulator has; TCP only.
+    /// Figures of a TCP flow that only the simulator has.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<SimulatedFlow>,
     /// The outcome of the flow's `reserve`; absent without that key.
@@ -195,9 +196,10 @@ pub struct FlowResult {
 /// Figures of a TCP flow that only the simulator has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedFlow {
-    /// SYNs that went unanswered for too long; they are not among the timeouts.
+    /// The number of timeouts of a SYN, which opens a connection. They are not among the
+    /// retransmission timeouts.
     pub syn_timeouts: u64,
-    /// The time spent waiting for those timeouts, seconds.
+    /// The time spent waiting for the timeouts of SYNs, seconds.
     pub syn_wait_s: f64,
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
     pub longest_stall_s: f64,
@@ -206,14 +208,14 @@ pub struct SimulatedFlow {
 /// The outcome of a flow's request to leave a rate free.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowReservation {
-    /// `admitted` if it was admitted at any time; otherwise the last state.
+    /// `admitted` if the request was admitted at any time; otherwise the last state.
     #[serde(rename = "standing")]
     pub outcome: ReservationOutcome,
     /// The share of airtime of all reservations of the station; null if unknown.
     pub share: Option<f64>,
-    /// If the request was refused: the share of airtime of the earlier requests.
+    /// The share of airtime of the earlier requests, if this request was refused.
     pub taken: Option<f64>,
-    /// If the request was refused: the largest share of airtime of all reservations together.
+    /// The largest share of airtime of all reservations together, if this request was refused.
     pub limit: Option<f64>,
     /// The time for which the reservation was admitted, seconds.
     pub admitted_s: f64,
@@ -229,9 +231,9 @@ pub enum ReservationOutcome {
     Refused,
     /// Neither the solo goodput nor the PHY rate of the station is known.
     Unmeasured,
-    /// Its station sent nothing.
+    /// The station sent nothing.
     Waiting,
-    /// Its sender runs no agent in this condition.
+    /// The sender runs no agent in this condition.
     NoAgent,
 }
 
@@ -263,22 +265,22 @@ impl FlowReservation {
     }
 }
 
-/// The lateness of the lab's packet releases.
+/// The lateness of the lab: the time by which packets were delivered too late.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Releases counted.
+    /// The number of packets that were counted.
     pub releases: u64,
-    /// Median, milliseconds.
+    /// The median, milliseconds.
     pub p50_ms: f64,
-    /// 99th percentile, milliseconds.
+    /// The 99th percentile, milliseconds.
     pub p99_ms: f64,
-    /// The worst, milliseconds.
+    /// The largest lateness, milliseconds.
     pub max_ms: f64,
-    /// Whether the run kept the lab's bound.
+    /// Whether the run kept the lab's bounds on the lateness.
     pub faithful: bool,
     /// The 99th percentile of the time for which the lab's ordinary processes waited for a
-    /// processor, milliseconds. Agents and proxies decide later when they wait. It is 0 in reports
-    /// without this figure.
+    /// processor, milliseconds. Agents and proxies that wait decide too late. It is 0 in older
+    /// reports, which do not have this figure.
     #[serde(default)]
     pub waits_p99_ms: f64,
 }
@@ -286,7 +288,7 @@ pub struct Lateness {
 /// The goodput that a station reaches alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Max {
-    /// Mbit/s.
+    /// The goodput in Mbit/s.
     pub mbps: f64,
     /// The source of the figure.
     pub from: MaxFrom,
@@ -295,25 +297,26 @@ pub struct Max {
 /// The measurements of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFlow {
-    /// Index of the station to which the flow belongs.
+    /// The index of the station to which the flow belongs.
     pub station: usize,
-    /// Its direction.
+    /// The direction of the flow.
     pub direction: Direction,
     /// TCP or UDP.
     pub kind: FlowKind,
-    /// The congestion control that it ran.
+    /// The congestion control that the flow ran.
     pub algorithm: Option<String>,
-    /// Bytes that the receiving application got in all.
+    /// The number of bytes that the receiving application got in the whole run.
     pub bytes: Bytes,
-    /// Bytes that it got between warmup and the run's end.
+    /// The number of bytes that the receiving application got between the warmup and the run's end.
     pub bytes_after_warmup: Bytes,
     /// The time from the start of the run to the start of the flow.
     pub start: Duration,
-    /// The time from its start until the receiving application had the last byte, if it finished.
+    /// The time from the flow's start until the receiving application had the last byte, if the
+    /// flow completed.
     pub completion: Option<Duration>,
-    /// Segments sent again.
+    /// The number of segments that were sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// The number of retransmission timeouts.
     pub timeouts: u64,
     /// The result of [`figures::AvrMeter::finish`], if the flow has a target.
     pub avr: Option<f64>,
@@ -330,20 +333,20 @@ pub struct Measured<'a> {
     pub condition: &'a str,
     /// The number of the repeat, from 0.
     pub repeat: u32,
-    /// The time from the start that the figures leave out.
+    /// The time at the start of the run that the figures leave out.
     pub warmup: Duration,
     /// The end of the run: the scenario's duration, or the last completion if all flows have a size
     /// and have completed.
     pub end: Duration,
-    /// The real time that it took, seconds.
+    /// The real time that the run took, seconds.
     pub wall_s: f64,
     /// The stations of the run.
     pub stations: &'a [Station],
-    /// Its flows, in the order of [`Expanded::flows`](crate::Expanded::flows).
+    /// The flows of the run, in the order of [`Expanded::flows`](crate::Expanded::flows).
     pub flows: &'a [MeasuredFlow],
-    /// The latest RTT, one sample per millisecond and socket, after warmup.
+    /// The samples of the round-trip time after the warmup, at most one per millisecond and socket.
     pub rtt: &'a DurationHistogram,
-    /// Error events after warmup.
+    /// The congestion events after the warmup.
     pub errors: ErrorCounts,
     /// The solo goodput of each station, in each direction.
     pub maxima: &'a BTreeMap<StationDirection, Max>,
@@ -421,8 +424,8 @@ impl RttMillis {
     }
 }
 
-/// For each station, the sum of its goodputs, and the sum of goodput / max over its directions; the
-/// latter is `None` if a max is unknown or zero.
+/// For each station, the sum of its goodputs, and the sum over its directions of goodput divided by
+/// solo goodput. The second list is `None` if a solo goodput is unknown or zero.
 fn per_station(
     goodputs: &BTreeMap<StationDirection, f64>,
     maxima: &BTreeMap<StationDirection, Max>,

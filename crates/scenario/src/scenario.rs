@@ -1,4 +1,4 @@
-//! The scenario as a whole: how it is read and overridden, and its conditions.
+//! The scenario as a whole: reads it, applies overrides, and makes its conditions.
 
 use std::io::Read as _;
 use std::ops::Deref;
@@ -18,10 +18,10 @@ use crate::tree::{self, Node, Origin, Table, Value};
 
 /// The largest file that is read, in bytes.
 const LARGEST_FILE: usize = 1 << 20;
-/// The most problems that an error lists.
+/// The largest number of problems that an error lists.
 const LISTED: usize = 20;
 
-/// A scenario: its content (by [`Deref`]), and the text that it was read from.
+/// A scenario: its content, which [`Deref`] reaches, and the text that it was read from.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     experiment: Arc<Experiment>,
@@ -30,12 +30,12 @@ pub struct Scenario {
     source: Arc<Source>,
 }
 
-/// The text to whose places problems refer.
+/// The text that the scenario was read from. Problems name places in it.
 #[derive(Clone, Debug)]
 struct Source {
     text: Arc<str>,
     file: Option<PathBuf>,
-    /// Keys of the overrides, by number.
+    /// The keys of the overrides, in their order.
     overrides: Vec<String>,
 }
 
@@ -51,7 +51,8 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// `text` is not a scenario; the error lists each unknown key, value out of range and unknown name.
+    /// `text` is not a scenario. The error lists each unknown key, each value that is out of range,
+    /// and each unknown name.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         Self::parse_as(text, None)
     }
@@ -60,12 +61,12 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or see [`Scenario::parse`].
+    /// The file cannot be read, or its content is not a scenario ([`Scenario::parse`]).
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut text = String::new();
-        // One byte more than allowed distinguishes a larger file from one of the allowed size.
+        // One byte more than allowed is read, which shows whether the file is too large.
         file.take(LARGEST_FILE as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
         Self::parse_as(&text, Some(path.to_owned()))
     }
@@ -88,12 +89,12 @@ impl Scenario {
         Self::read(source.into(), tree::of_document(document.get_ref()))
     }
 
-    /// The scenario with keys changed, in order, as `--set KEY=VALUE` does. A value that is TOML
-    /// (`true`, `3`, `"10MB"`) is read as such, and any other as a string (`10MB`).
+    /// The scenario with keys changed, in this order, as `--set KEY=VALUE` does. A value that is
+    /// TOML (`true`, `3`, `"10MB"`) is read as TOML. Any other value is read as a string (`10MB`).
     ///
     /// # Errors
     ///
-    /// As [`Scenario::parse`]; the error names the override.
+    /// Those of [`Scenario::parse`]. The error names the override.
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
         let mut source = Source::clone(&self.source);
         let mut root = Table::clone(&self.root);
@@ -121,7 +122,7 @@ impl Scenario {
     }
 
     /// The conditions that are compared, each with its `set` applied, in the order of the file. The
-    /// scenario of each one has only that condition.
+    /// scenario of each condition has only that condition.
     pub fn conditions(&self) -> Vec<ResolvedCondition> {
         let resolved = (0..self.conditions.len()).map(|index| self.resolve(index));
         resolved.map(|condition| condition.expect("read together with the scenario")).collect()
@@ -147,8 +148,8 @@ impl Scenario {
         Ok(ResolvedCondition { condition: resolved, scenario })
     }
 
-    /// Returns the tree with condition `index` alone, without its `set`, and the keys and values of
-    /// that `set`.
+    /// Returns the tree with only the condition `index`, from which `set` was removed, and the keys
+    /// and values of that `set`.
     fn root_of(&self, index: usize) -> (Table, Vec<(String, Node)>) {
         let entries = self.root.entries.iter().filter(|entry| entry.key != "conditions");
         let mut root = Table { entries: entries.cloned().collect() };
@@ -195,7 +196,7 @@ impl ResolvedCondition {
         &self.condition.name
     }
 
-    /// The law of its agents; `None`: no agent runs.
+    /// The law of the condition's agents; with `None` no agent runs.
     pub fn law(&self) -> Option<Law> {
         self.condition.law
     }
@@ -260,7 +261,7 @@ impl Source {
     }
 }
 
-/// Line and column, from 1, of a byte offset.
+/// The line and the column, from 1, of a byte offset in `text`.
 fn place_in(text: &str, offset: usize) -> Place {
     let offset = text.floor_char_boundary(offset);
     let before = &text[..offset];

@@ -1,4 +1,4 @@
-//! Changes a key of the tree by its dotted path, for `set` and `--set`.
+//! Changes a key of the tree, which is named by its dotted path, for `set` and `--set`.
 
 use crate::tree::{Node, Table, Value};
 
@@ -88,8 +88,8 @@ fn entries(nodes: &[Node], before: &str) -> String {
     }
 }
 
-/// The paths and values of a `set` table. Dotted keys without quotes make nested tables; these
-/// become paths, too.
+/// The paths and values of a `set` table. In TOML dotted keys without quotes are nested tables, so
+/// nested tables become paths here, too.
 pub(crate) fn flatten(table: &Table) -> Vec<(String, Node)> {
     let mut flat = Vec::new();
     flatten_into(table, "", &mut flat);

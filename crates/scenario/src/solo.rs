@@ -1,5 +1,5 @@
-//! The solo goodput of stations: the runs that measure it, and the stations to which each run
-//! applies.
+//! Plans the solo runs, which measure the goodput that each station reaches alone (its solo
+//! goodput).
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// A run with one endless flow of one station, and without other flows.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
-    /// The scenario to run. It has one condition without law and one endless flow. It lasts as long
-    /// as the original but at most 60 s, or 60 s longer than the warmup if that takes 60 s or more.
-    /// Runs with equal [`Scenario::to_toml`] are made once, so conditions whose `set` does not
-    /// change this station share a run.
+    /// The scenario to run. It has one condition without a law, and one endless flow. It lasts as
+    /// long as the original, but at most 60 s. If the warmup takes 60 s or more, it lasts at most
+    /// 60 s longer than the warmup. Runs whose [`Scenario::to_toml`] is equal are made only once.
+    /// So conditions whose `set` does not change this station share a run.
     pub scenario: Scenario,
-    /// The stations and directions whose solo goodput it measures.
+    /// The stations and directions whose solo goodput the run measures.
     pub applies_to: Vec<StationDirection>,
 }
 
-/// The properties of a flow that its station's solo goodput depends on.
+/// The properties of a flow on which its station's solo goodput depends.
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
 /// The runs that measure the solo goodput of each station of a condition in each direction. A
-/// station with a given `max` needs none, see [`given_maxima`]. If a station has several flows in
-/// one direction, the first one determines the kind and the algorithm.
+/// station whose `max` the scenario states needs no run ([`given_maxima`]). If a station has
+/// several flows in one direction, the first flow decides the kind and the algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     let scenario = &condition.scenario;
     let stations = scenario.expand_stations();
@@ -49,7 +49,8 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
         let class = (group(flow.from), group(flow.to), flow.algorithm.clone(), flow.knobs);
         let run = *run_of.entry(class).or_insert_with_key(|(from, to, _, _)| {
             let alone = alone(scenario, &flow, *from, *to);
-            // Groups that differ only in name and count share a run, too.
+            // The text is the key, so that groups that differ only in name and count share a run,
+            // too.
             *run_of_text.entry(alone.to_toml()).or_insert_with(|| {
                 runs.push(SoloRun { scenario: alone, applies_to: Vec::new() });
                 runs.len() - 1
@@ -81,7 +82,7 @@ fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
     first
 }
 
-/// The scenario with one flow only. One member of each of the groups `from` and `to` remains.
+/// The scenario with only one flow. Of the groups `from` and `to` one member each remains.
 fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     let node = |value| Written::new(Origin::START, value);
     let text = |text: String| node(Value::String(text));

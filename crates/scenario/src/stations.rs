@@ -15,8 +15,8 @@ pub enum Medium {
 /// The access point of a BSS, or a cellular base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessPoint {
-    /// The limit of the buffer towards the stations: for all stations together on Wi-Fi, for each on a
-    /// cellular link.
+    /// The limit of the buffer towards the stations. On Wi-Fi all stations share the buffer; on a
+    /// cellular link each has its own.
     pub buffer: QueueLimit,
     /// The medium that carries the packets.
     pub medium: Medium,
@@ -39,43 +39,43 @@ pub struct StationGroup {
     pub name: String,
     /// The number of stations: 1 to 10000.
     pub count: u32,
-    /// The radio of each; `None` on a cellular link.
+    /// The radio of each station; `None` on a cellular link.
     pub radio: Option<StationRadio>,
-    /// The queue of each host, in packets of all flows together.
+    /// The length of each host's queue, in packets of all flows together.
     pub queue: u32,
-    /// The kind of that queue.
+    /// The kind of the host's queue.
     pub host_queue: HostQueue,
-    /// The share of lost MPDUs, in parts per million.
+    /// The share of lost frames (MPDUs), in parts per million.
     pub frame_error_ppm: u32,
-    /// The additional delay, each way, between each of these stations and the server, on top of
+    /// The delay in each direction between one of these stations and the server, in addition to
     /// [`Wired::delay`].
     pub wired_delay: Duration,
     /// The goodput that one of the stations reaches alone, if the file states it.
     pub max: Option<Rate>,
-    /// The TCP at both ends of its flows.
+    /// The TCP at both ends of the stations' flows.
     pub tcp: TcpProfile,
     /// Whether the station's senders are behind a proxy on the station, which carries their flows
     /// over the air (TCP-AV paper, figure 16).
     pub proxy: bool,
-    /// The values that its agent announces instead of the true ones.
+    /// The values that a station's agent announces instead of the true values.
     pub announces: Announces,
 }
 
-/// The values that an agent announces instead of the true ones, to study faulty and lying members.
-/// For `None` the agent announces the true value.
+/// The values that an agent announces instead of the true values, to study faulty and lying members
+/// of a fleet. For a value that is `None` the agent announces the truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announces {
-    /// Whether it is sending.
+    /// Whether the station is sending.
     pub sending: Option<bool>,
-    /// The rate that it delivers now.
+    /// The rate that the station delivers now.
     pub rate: Option<Rate>,
-    /// The goodput that it reaches alone.
+    /// The goodput that the station reaches alone.
     pub max_rate: Option<AnnouncedRate>,
-    /// Its PHY rate.
+    /// The PHY rate.
     pub link_rate: Option<AnnouncedRate>,
-    /// Its minimum RTT.
+    /// The minimum RTT.
     pub min_rtt: Option<Duration>,
-    /// Its queueing delay: the RTT minus the minimum.
+    /// The queueing delay: the RTT minus the minimum.
     pub growth: Option<Duration>,
     /// The share of airtime, in millionths, that the station asks its peers to leave free. The
     /// message says that the station uses all of it, and that it asked before all others.
@@ -122,9 +122,9 @@ impl StationGroup {
 /// The queue between a host's TCP and its radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostQueue {
-    /// A plain FIFO; an overflow is local congestion.
+    /// A plain FIFO. TCP takes its overflow for local congestion.
     Fifo,
-    /// A FIFO with TCP small queues, which limit the bytes of a sender in it.
+    /// A FIFO with TCP small queues, which limit the bytes that a sender has in it.
     Tsq,
     /// The queue of mac80211: TCP small queues, and FQ-CoDel (RFC 8290), whose drops are not
     /// reported to TCP.
@@ -141,7 +141,7 @@ impl HostQueue {
         }
     }
 
-    /// The packets that it holds by default.
+    /// The number of packets that the queue holds by default.
     pub const fn default_packets(self) -> u32 {
         match self {
             Self::Fifo | Self::Tsq => 1_000,
@@ -153,7 +153,7 @@ impl HostQueue {
 /// The behaviour of the simulator's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpProfile {
-    /// Linux as of today.
+    /// The TCP of today's Linux.
     Linux,
     /// A TCP without RACK-TLP, TCP small queues and local congestion, with buffers of 4 MB.
     Classic,
@@ -162,7 +162,7 @@ pub enum TcpProfile {
 /// Some stations: a whole group or one of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
-    /// Index into [`Experiment::stations`].
+    /// The index of the group in [`Experiment::stations`].
     pub group: usize,
     /// The member's number, from 1; `None` selects all members.
     pub number: Option<u32>,

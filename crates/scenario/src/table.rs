@@ -1,4 +1,4 @@
-//! The report as tables for a terminal.
+//! Renders the report as tables for a terminal.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::result::{FlowReservation, FlowResult, GroupResult, Report, Run};
 /// The width of the tables, and the figures that they show.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Columns of the terminal; at least [`Layout::MIN_COLUMNS`] are used.
+    /// The number of columns of the terminal. At least [`Layout::MIN_COLUMNS`] are used.
     pub columns: usize,
-    /// Whether the tables show all figures and are as wide as they need.
+    /// Whether the tables show all figures and are as wide as these need.
     pub wide: bool,
 }
 
 impl Layout {
-    /// The least width. Every line of the tables fits into it.
+    /// The smallest width. Every line of the tables fits into it.
     pub const MIN_COLUMNS: usize = 80;
 }
 
@@ -27,7 +27,7 @@ impl Default for Layout {
     }
 }
 
-/// The report as lines of text that end in a newline. Each condition has a row with the means over
+/// The report as text; every line ends in a newline. Each condition has a row with the means over
 /// the repeats and, if there are several repeats, the standard deviations.
 pub fn render(report: &Report, layout: Layout) -> String {
     let Report { scenario, world, version, seed, runs } = report;
@@ -83,7 +83,7 @@ struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// A row per condition.
+    /// The table with a row for each condition.
     fn totals(&self) -> Table {
         let goodput: Figure = |run| Some(run.total_goodput_mbps);
         let jain: Figure = |run| run.jain;
@@ -122,7 +122,8 @@ impl Sheet<'_> {
         self.table(&[0], &header, rows)
     }
 
-    /// A row per condition and group of stations; `None` if there is one group.
+    /// The table with a row for each condition and group of stations; `None` if there is only one
+    /// group.
     fn groups(&self) -> Option<Table> {
         let baseline = self.conditions[0][0];
         if baseline.groups.len() < 2 {
@@ -161,8 +162,8 @@ impl Sheet<'_> {
         Some(self.table(&[0, 1], &header, rows))
     }
 
-    /// A row per condition and flow with a target rate; `None` if there are none, or too many for a
-    /// terminal.
+    /// The table with a row for each condition and flow with a target rate; `None` if there are no
+    /// such flows, or too many for a terminal.
     fn targets(&self) -> Option<Table> {
         let rate = format!("goodput\n{}", self.unit.name);
         let header = ["condition", "station", &rate, "AVR", "others'\nJain", "reserved"];
@@ -200,7 +201,7 @@ impl Sheet<'_> {
         rows: impl Iterator<Item = Vec<String>>,
     ) -> Table {
         let mut table = Table::new();
-        // There are lines above and below the table and below its header, and no others.
+        // Lines are drawn only above and below the table, and below its header.
         table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
         // Shorter headers are padded above, so that the last lines of all headers are in one row.
         let lines = |header: &&str| header.lines().count();
@@ -243,7 +244,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Explanations of the columns, a paragraph per entry.
+    /// Explanations of the columns. Each entry is a paragraph.
     fn legend(&self, report: &Report) -> Vec<String> {
         let baseline = &self.conditions[0];
         let mut lines = Vec::new();
@@ -305,7 +306,7 @@ impl Sheet<'_> {
 }
 
 const UNKNOWN: &str = "-";
-/// The most flows with a target that the terminal's table shows.
+/// The largest number of flows with a target that the terminal's table shows.
 const MAX_TARGETS: usize = 20;
 
 /// The runs of each condition, in the order in which conditions first occur.
@@ -334,7 +335,7 @@ fn spread(values: Option<Vec<f64>>, decimals: usize) -> String {
     if values.len() > 1 {
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
         let deviation = (squares / (values.len() - 1) as f64).sqrt();
-        let _ = write!(text, "\n± {deviation:.decimals$}"); // to a String: never fails
+        let _ = write!(text, "\n± {deviation:.decimals$}"); // writing to a String never fails
     }
     text
 }

@@ -1,7 +1,7 @@
-//! The file as a tree in which every value has its place in the text.
+//! The scenario file as a tree of values, each with its place in the text.
 //!
-//! Conditions, `--set` and solo runs change this tree and read it again. Every key can therefore be
-//! set, and each value passes the same checks and is reported at its own place.
+//! Conditions, `--set` and solo runs change this tree, which is then read again. So every key can
+//! be set, and each value passes the same checks and is reported at its own place.
 
 use std::fmt::Write as _;
 
@@ -11,15 +11,15 @@ use toml::de::{DeTable, DeValue};
 /// The place where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// Byte offset in the file.
+    /// The file, at this byte offset.
     File(usize),
-    /// Number of an override, from 0.
+    /// The override with this number, from 0.
     Override(usize),
 }
 
 impl Origin {
-    /// The start of the file. It is the origin of the whole tree and of values that are not in the
-    /// text.
+    /// The start of the file. It stands for the place of the whole tree, and of values that are not
+    /// in the text.
     pub(crate) const START: Self = Self::File(0);
 }
 
@@ -36,7 +36,8 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// A date, or an integer of more than 64 bits, as written. No key of a scenario accepts one.
+    /// A date, or an integer of more than 64 bits, as it is written. No key of a scenario accepts
+    /// these.
     Other(String),
     Array(Vec<Node>),
     Table(Table),
@@ -183,7 +184,7 @@ pub(crate) fn to_toml(root: &Table) -> String {
     }
     for entry in &root.entries {
         for (header, table) in section(entry) {
-            let _ = writeln!(text, "\n{header}"); // to a String: never fails
+            let _ = writeln!(text, "\n{header}"); // writing to a String never fails
             for entry in &table.entries {
                 line(&mut text, entry);
             }
@@ -192,7 +193,7 @@ pub(crate) fn to_toml(root: &Table) -> String {
     text
 }
 
-/// The tables of the entry that have their own header, each with that header.
+/// The tables of the entry that have a header of their own, each with its header.
 fn section(entry: &Entry) -> Vec<(String, &Table)> {
     let key = inline_key(&entry.key);
     match &entry.node.value {

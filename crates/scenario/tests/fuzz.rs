@@ -1,4 +1,4 @@
-//! A scenario file is input from outside: no content may crash the reader.
+//! Checks that no content of a scenario file crashes the reader.
 
 mod mutate;
 
@@ -9,20 +9,20 @@ const FILES: u64 = 20_000;
 #[test]
 fn mutated_files_never_break_the_reader() {
     let seeds = mutate::seeds();
-    assert!(seeds.iter().all(|seed| mutate::exercise(seed)), "what is mutated is accepted");
+    assert!(seeds.iter().all(|seed| mutate::exercise(seed)), "the files to mutate are accepted");
     let mut accepted = 0;
     for number in 0..FILES {
         let text = mutate::mutated(&seeds, number);
         let read = std::panic::catch_unwind(|| mutate::exercise(&text));
         accepted += u64::from(read.unwrap_or_else(|_| panic!("file {number}:\n{text}")));
     }
-    // Both sides of the reader are exercised.
+    // Enough files were accepted and enough were refused.
     assert!((FILES / 50..FILES / 2).contains(&accepted), "{accepted} accepted");
 }
 
 #[test]
 fn files_as_large_as_are_read_take_time_in_proportion() {
-    // Each would take minutes if anything in reading it were quadratic.
+    // Each file would take minutes if the time grew with the square of its length.
     let megabyte = |text: &str| text.repeat((1 << 20) / text.len() - 1);
     let header = "name = \"x\"\nduration = \"9s\"\naccess_point = { standard = \"802.11g\" }\n";
     let flow = "[[flows]]\nfrom = \"a\"\nto = \"server\"\n";

@@ -1,5 +1,5 @@
-//! The reference page has exactly the keys that the reader reads, and each key can be set by every
-//! means.
+//! Checks that the reference page has exactly the keys that the reader reads, and that each key can
+//! be set in a file, by `--set` and by a condition's `set`.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -59,7 +59,8 @@ fn what_is_set_on_the_command_line_is_what_a_file_says() {
 
 #[test]
 fn what_is_set_on_the_command_line_can_be_set_in_a_condition() {
-    // Not the name, and no conditions; and a table in a `set` is one of paths.
+    // A `set` may change neither the name nor the conditions. A table in it is read as a table of
+    // paths.
     let settable = |(key, value): &(&str, &str)| {
         *key != "name" && !key.starts_with("conditions") && !value.starts_with('{')
     };

@@ -1,4 +1,4 @@
-//! The meaning of an accepted scenario: defaults, overrides, single flows and solo runs.
+//! Tests the meaning of an accepted scenario: defaults, overrides, single flows and solo runs.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use proptest::prelude::*;
@@ -102,7 +102,7 @@ fn a_station_of_an_older_standard_has_that_standard_s_defaults() {
     let scenario = parse(&text);
     let rate = |group: usize| scenario.stations[group].radio.unwrap().rate.to_string();
     assert_eq!(rate(0), "286.8Mbit/s");
-    // 802.11ac at the access point's 20 MHz, one stream.
+    // This is a rate of 802.11ac with one stream at the access point's 20 MHz.
     assert_eq!(rate(1), "78Mbit/s");
 }
 
@@ -160,7 +160,7 @@ fn an_override_reaches_any_key_and_may_go_without_quotes() {
     assert_eq!(scenario.expand(1).flows.len(), 3);
     assert_eq!(scenario.flows[0].size, Some(Bytes::new(10_000_000)));
     assert_eq!(scenario.conditions()[1].agents(), [true, false, true]);
-    // The scenario as TOML reproduces it.
+    // The scenario reads back from its TOML.
     assert_eq!(*parse(&scenario.to_toml()), *scenario);
 }
 
@@ -187,7 +187,7 @@ fn a_condition_sets_keys_for_itself_alone() {
         set = {{ \"stations.tablet.wired_delay\" = \"256ms\", stations.tablet.count = 2 }}
         "
     );
-    // The bounds name a station that only `set` makes.
+    // The text is refused, because the bounds name a station that only exists with `set`.
     assert!(Scenario::parse(&text).is_err());
     let scenario = parse(&text.replace("\"tablet2\"", "\"tablet\""));
     let [default, far] = &scenario.conditions()[..] else { panic!("two conditions") };
@@ -235,7 +235,8 @@ fn starts_are_the_same_in_every_world() {
         let flows = scenario.expand(seed).flows;
         flows.iter().map(|flow| flow.start.as_nanos()).collect::<Vec<_>>()
     };
-    // Pinned: another generator, or another order of draws, would make old runs irreproducible.
+    // The snapshot keeps these starts: with another generator, or another order of draws, old runs
+    // could not be reproduced.
     insta::assert_debug_snapshot!((starts(1), starts(2)));
     assert_eq!(repeat_seed(1, 0), 1);
     assert_eq!(repeat_seed(u64::MAX, 1), 0);
@@ -267,7 +268,7 @@ fn ten_thousand_stations_both_ways_expand_and_share_two_solo_runs() {
     assert_eq!(plan.iter().map(|run| run.applies_to.len()).collect::<Vec<_>>(), [10_000; 2]);
 }
 
-/// Groups that differ, a given maximum, a target, a law, an event.
+/// A scenario with different groups, a given maximum, a target, a law and an event.
 const MIXED: &str = r#"
 name = "mixed"
 duration = "100s"
@@ -336,7 +337,7 @@ fn conditions_share_the_solo_runs_that_their_set_does_not_reach() {
     let (default, controlled, far) = (texts(0), texts(1), texts(2));
     assert_eq!(default, controlled);
     let shared = far.iter().filter(|text| default.contains(text)).count();
-    assert_eq!((default.len(), far.len(), shared), (4, 4, 2)); // those of `phone` and `same`
+    assert_eq!((default.len(), far.len(), shared), (4, 4, 2)); // the runs of `phone` and `same`
 }
 
 #[test]

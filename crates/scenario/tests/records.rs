@@ -1,4 +1,4 @@
-//! The records on disk, read back.
+//! Tests of the records on disk.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -67,7 +67,7 @@ fn run(expanded: &Expanded) -> Run {
     })
 }
 
-/// Where an earlier result may be replaced.
+/// The output in `directory`, where an earlier result may be replaced.
 fn forced(directory: &Path) -> Output {
     Output { force: true, ..Output::from(directory) }
 }
@@ -178,7 +178,7 @@ fn records_that_are_not_finished_leave_the_earlier_ones_alone() {
     assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);
 }
 
-/// Records with a capture of two stations, `packets` at the first, not finished yet.
+/// Unfinished records with a capture of two stations, and `packets` packets at the first.
 fn captured(output: impl Into<Output>, packets: u64) -> Records {
     let scenario = Scenario::parse(SCENARIO).unwrap();
     let mut records = Records::create(output, &scenario, manifest()).unwrap();
@@ -205,10 +205,10 @@ fn a_result_is_replaced_with_all_its_captures_and_nothing_else_is() {
         std::fs::write(path, "mine").unwrap();
     }
     drop(captured(forced(directory.path()), 10));
-    assert_eq!(names(&pcap.join("default-0")).len(), 3, "it was not finished");
+    assert_eq!(names(&pcap.join("default-0")).len(), 3, "the new records were not finished");
 
     write(forced(directory.path()), 10);
-    assert_eq!(names(&pcap), ["own.pcapng"], "this one has no captures");
+    assert_eq!(names(&pcap), ["own.pcapng"], "the new result has no captures");
     assert!(others.iter().all(|path| std::fs::read(path).unwrap() == b"mine"));
     let theirs = ["notes.txt", "pcap"].map(str::to_owned);
     let mut expected: Vec<_> = ALL.map(str::to_owned).into_iter().chain(theirs).collect();
@@ -339,14 +339,14 @@ fn two_runs_do_not_write_to_one_directory() {
     assert!(matches!(refused(directory.path()), RecordsError::Busy { .. }));
     drop(records);
     assert!(!partial.exists());
-    // The files that a killed process leaves.
+    // These are files as a killed process leaves them.
     std::fs::create_dir_all(partial.join("pcap")).unwrap();
     for name in ["lock", "samples.parquet", "pcap/server.pcapng"] {
         std::fs::write(partial.join(name), "half").unwrap();
     }
     write(directory.path(), 10);
     assert_eq!(names(directory.path()), ALL);
-    // A directory with that name that Wakeai did not make.
+    // Wakeai did not make this directory, which has the same name.
     let directory = tempfile::tempdir().unwrap();
     let partial = directory.path().join(".wakeai.partial");
     std::fs::create_dir(&partial).unwrap();
@@ -391,7 +391,7 @@ fn captures_larger_than_their_buffer_are_complete() {
         let path = directory.path().join(format!("pcap/default-0/{host}.pcapng"));
         std::fs::metadata(path).unwrap().len()
     };
-    // A packet has 32 bytes of block, its own 40, and 12 of options.
+    // A packet of 40 bytes takes 32 bytes more for its block and 12 for its options.
     assert_eq!(length("tablet1") - length("tablet2"), 5_000 * (32 + 40 + 12));
 }
 

@@ -1,4 +1,4 @@
-//! The reference pages agree with the code.
+//! Checks that the reference pages agree with the code.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 mod every_key;

@@ -1,4 +1,4 @@
-//! Refused scenarios, and the messages for them.
+//! Tests which scenarios are refused, and the messages.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::fmt::Write as _;
@@ -153,7 +153,7 @@ fn names_that_only_look_alike_are_accepted() {
     for name in ["tablet0", "tablet13", "tablet07", "tablets", "1", "tablet-1"] {
         assert_eq!(refusal(&with(PHONE, &format!("name = \"{name}\""))), "ACCEPTED", "{name}");
     }
-    // One station called `tablet` has no `tablet1`, so that name is free.
+    // The name `tablet1` is free, because a group of one station has only the name `tablet`.
     assert_eq!(refusal(&with(COUNT, "").replace("phone", "tablet1")), "ACCEPTED");
 }
 

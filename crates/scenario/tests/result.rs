@@ -1,4 +1,4 @@
-//! The result as JSON and as a table.
+//! Tests of the result as JSON and as tables.
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 #![allow(clippy::float_cmp, reason = "the expected figures are exact")]
 
@@ -25,7 +25,7 @@ fn stations(count: u32) -> Vec<Station> {
     Scenario::parse(&text).unwrap().expand_stations()
 }
 
-/// A flow of `station` that receives `mbps` from warmup to end.
+/// A flow of `station` that receives `mbps` from the end of the warmup to the end of the run.
 fn flow(station: usize, mbps: u64) -> MeasuredFlow {
     MeasuredFlow {
         station,
@@ -71,7 +71,7 @@ fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> 
     })
 }
 
-/// The tables for a terminal of 80 columns and the wide ones.
+/// The tables for a terminal of 80 columns, and the tables of `--wide`.
 fn tables(report: &Report) -> String {
     let narrow = table::render(report, Layout::default());
     assert_eq!(too_long(&narrow), None);
@@ -228,7 +228,7 @@ fn groups_are_told_apart_where_there_are_several() {
     insta::assert_snapshot!(tables(&report));
 }
 
-/// The longest names that a user may choose, and figures with many digits.
+/// The test has the longest names that a user may choose, and figures with many digits.
 #[test]
 fn no_line_is_longer_than_80_columns() {
     let text = format!(

@@ -1,4 +1,4 @@
-//! The scenarios that are shipped with the project.
+//! Tests of the scenarios that are shipped with the project.
 
 use std::path::PathBuf;
 

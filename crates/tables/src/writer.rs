@@ -1,4 +1,4 @@
-//! A table written to Parquet row by row, with no more than one row group in memory.
+//! Writes a table to Parquet row by row. It keeps at most one row group in memory.
 
 use std::fmt;
 use std::io::Write;
@@ -146,7 +146,7 @@ fn write_column<R, W: Write + Send>(
     rows: &[R],
 ) -> Result<(), ParquetError> {
     match column.value {
-        // Parquet keeps an unsigned integer as the bits of a signed one.
+        // Parquet stores the bits of an unsigned integer in a signed integer.
         Value::U32(value) => {
             let values = rows.iter().map(|row| value(row).cast_signed()).collect();
             write_values::<Int32Type, W>(group, values, None)
@@ -173,7 +173,8 @@ fn write_column<R, W: Write + Send>(
     }
 }
 
-/// Writes a column of `values`. For a column that may be null, `present` is 1 or 0 for each row.
+/// Writes a column of `values`. If the column may be null, `present` has a 1 for each row with a
+/// value and a 0 for each row without.
 #[expect(clippy::needless_pass_by_value, reason = "made for this call")]
 fn write_values<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,

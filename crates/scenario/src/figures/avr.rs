@@ -3,29 +3,30 @@
 
 use wakeai_units::{Bytes, Duration, Rate};
 
-/// Length of a window.
+/// The length of a window.
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// Counts the 5 s windows in which a flow reaches its target.
 ///
-/// The first window does not count (120 s have 23 that do), and neither does a window that starts
-/// before the run's warmup has ended, or one that the flow's end cuts short.
+/// The following windows do not count: the first (so 120 s have 23 windows that count), windows
+/// that start before the run's warmup has ended, and a window that the flow's end cuts short.
 ///
-/// Order of calls: [`AvrMeter::on_received`] with `since_start` never going back, then
+/// Order of calls: [`AvrMeter::on_received`], where `since_start` never decreases, then
 /// [`AvrMeter::finish`].
 #[derive(Clone, Debug)]
 pub struct AvrMeter {
     target: Rate,
-    /// The number of windows, from the flow's start, that do not count.
+    /// The number of windows at the flow's start that do not count.
     skipped: u64,
-    /// The window that is being filled, and the bytes received in it.
+    /// The number of the present window. `received` has the bytes that came in it.
     current: u64,
     received: Bytes,
     reached: u64,
 }
 
 impl AvrMeter {
-    /// A meter for a flow with `target` (above zero), whose first `warmup` (from its own start) does not count.
+    /// A meter for a flow with the target `target`, which is above zero. The time `warmup` after
+    /// the flow's own start does not count.
     pub fn new(target: Rate, warmup: Duration) -> Self {
         let skipped = warmup.as_nanos().div_ceil(WINDOW.as_nanos()).max(1);
         Self { target, skipped, current: 0, received: Bytes::ZERO, reached: 0 }
@@ -37,7 +38,7 @@ impl AvrMeter {
         self.received += amount;
     }
 
-    /// The share for a flow that ended `since_start` after its start; `None` if no window counts.
+    /// The AVR of a flow that ended `since_start` after its start; `None` if no window counts.
     pub fn finish(mut self, since_start: Duration) -> Option<f64> {
         let windows = since_start.as_nanos() / WINDOW.as_nanos();
         self.close_until(windows);
@@ -51,7 +52,7 @@ impl AvrMeter {
         }
         let reached = Rate::of(self.received, WINDOW) >= self.target;
         self.reached += u64::from(reached && self.current >= self.skipped);
-        // The windows in between got no bytes, which is below any target.
+        // Windows without bytes may lie between the two. They have not reached the target.
         self.current = window;
         self.received = Bytes::ZERO;
     }
@@ -67,7 +68,7 @@ mod tests {
     /// The data that the target rate carries in a second.
     const SECOND: Bytes = Bytes::new(1_000_000);
 
-    /// A flow of `seconds` that gets `of_target` percent of its target.
+    /// The AVR of a flow of `seconds` that receives `of_target` percent of its target.
     fn avr(seconds: u64, of_target: u64, warmup: u64) -> Option<f64> {
         let mut meter = AvrMeter::new(TARGET, Duration::from_secs(warmup));
         for second in 0..seconds {
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn a_run_of_120_s_has_23_windows_and_the_first_does_not_count() {
         let mut meter = AvrMeter::new(TARGET, Duration::ZERO);
-        meter.on_received(Duration::from_secs(1), SECOND * 100); // in the window left out
+        meter.on_received(Duration::from_secs(1), SECOND * 100); // in the first window
         meter.on_received(Duration::from_secs(7), SECOND * 5);
         assert_eq!(meter.finish(Duration::from_secs(120)), Some(1.0 / 23.0));
     }

@@ -1,14 +1,16 @@
 //! Measures of how evenly the air was shared.
 
-/// Jain's index over `values`, (Σx)² / (n·Σx²): from 1/n (one station has everything) to 1 (all
-/// have the same). Over the ratios of each station's goodput to its solo goodput it is the
-/// capacity-normalised index of Matsuno et al., §7.1. (The paper's printed denominator lacks the
-/// square; as printed, the formula equals the mean of the ratios.) `None` if there are no values or
-/// all are zero. Values must be finite and not negative.
+/// Jain's index over the `n` values `x`: (Σx)² / (n·Σx²). It is 1/n if one station has everything,
+/// and 1 if all have the same. `None` if there are no values or all are zero. Values must be finite
+/// and not negative.
+///
+/// Where the values are the ratios of each station's goodput to the goodput that it reaches alone,
+/// this is the capacity-normalised index of Matsuno et al., §7.1. The paper prints the denominator
+/// without the square. That formula would be the mean of the ratios.
 ///
 /// Jain, Chiu and Hawe, DEC-TR-301.
 pub fn jain(values: &[f64]) -> Option<f64> {
-    // Scaled by the largest: a square cannot overflow or vanish.
+    // The values are divided by the largest, so that no square overflows or vanishes.
     let largest = values.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
         return None;
@@ -31,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// The formula as it is printed.
+    /// The formula as Jain, Chiu and Hawe print it.
     fn jain_as_printed(x: &[f64]) -> f64 {
         let sum: f64 = x.iter().sum();
         sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())

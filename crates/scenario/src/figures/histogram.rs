@@ -1,4 +1,4 @@
-//! A histogram of durations in constant memory: of round-trip times, and of the lab's lateness.
+//! A histogram of durations (round-trip times, or the lab's lateness) in constant memory.
 
 use wakeai_units::Duration;
 
@@ -8,15 +8,15 @@ fn rank(count: u64, percent: f64) -> Option<u64> {
     (count > 0).then(|| rank.clamp(1, count))
 }
 
-/// Values below this, in microseconds, are counted exactly.
+/// Values below this number of microseconds are counted exactly.
 const EXACT: u64 = 2_048;
-/// Buckets per doubling above [`EXACT`].
+/// The number of buckets for each doubling of the value above [`EXACT`].
 const PER_DOUBLING: u64 = 1_024;
-/// Doublings above [`EXACT`]: up to 2^32 us, more than an hour.
+/// The number of doublings above [`EXACT`]. They reach 2^32 us, which is more than an hour.
 const DOUBLINGS: u64 = 21;
 
-/// Counts durations, to the microsecond below 2.048 ms and to better than 0.1 % above, in a fixed
-/// 188 kB.
+/// Counts durations. Its resolution is a microsecond below 2.048 ms, and better than 0.1 % above.
+/// It takes 188 kB.
 #[derive(Clone)]
 pub struct DurationHistogram {
     counts: Vec<u64>,
@@ -36,7 +36,7 @@ impl Default for DurationHistogram {
 }
 
 impl DurationHistogram {
-    /// Counts one sample; a longer one than 2^32 - 1 us counts as 2^32 - 1 us.
+    /// Counts one sample. A sample above 2^32 - 1 us counts as 2^32 - 1 us.
     pub fn record(&mut self, duration: Duration) {
         self.counts[bucket(duration.as_micros())] += 1;
         self.total += 1;
@@ -60,9 +60,9 @@ impl DurationHistogram {
         self.total == 0
     }
 
-    /// The nearest-rank percentile: the smallest value that at least `percent` % of the samples do not
-    /// exceed, in whole microseconds. It is exact below 2.048 ms, and above at most 0.1 % too large.
-    /// `None` without samples.
+    /// The nearest-rank percentile, in whole microseconds: the smallest value such that at least
+    /// `percent` % of the samples are not larger. It is exact below 2.048 ms, and at most 0.1 % too
+    /// large above. `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let rank = rank(self.total, percent)?;
         let mut seen = 0;
@@ -97,9 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// The nearest-rank percentile of `sorted` (ascending): the smallest value that at least
-    /// `percent` % of the values do not exceed. `None` of nothing. `percent` is in 0 to 100; 0 gives
-    /// the smallest value.
+    /// The exact nearest-rank percentile of `sorted`, whose values ascend; `None` without values.
+    /// `percent` is between 0 and 100; 0 gives the smallest value.
     fn percentile<T: Copy>(sorted: &[T], percent: f64) -> Option<T> {
         sorted.get(rank(sorted.len() as u64, percent)? as usize - 1).copied()
     }

@@ -1,4 +1,4 @@
-//! `[[conditions]]` and `[[events]]`.
+//! Reads `[[conditions]]` and `[[events]]`.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,12 @@ use crate::set;
 use crate::stations::{Selector, StationGroup};
 use crate::tree::inline;
 
-/// The most conditions in a file. Each is read by itself with its `set` applied.
+/// The largest number of conditions in a file. There is a limit, because each condition is read by
+/// itself with its `set` applied.
 const MOST_CONDITIONS: usize = 100;
-/// The most keys in one `set`.
+/// The largest number of keys in one `set`.
 const MOST_SET: usize = 200;
-/// The most rules in `bounds`, and the most names in `agents`.
+/// The largest number of rules in `bounds` and of names in `agents`.
 const MOST_RULES: usize = 1_000;
 const MOST_EVENTS: usize = 10_000;
 /// The largest window of a bound, in segments.
@@ -76,7 +77,7 @@ fn event(mut fields: Fields<'_>, context: &Context<'_>) -> Option<EventSpec> {
 }
 
 impl Context<'_> {
-    /// The field, unless the link is cellular.
+    /// The field; on a cellular link it is refused.
     fn on_wifi<'f, 'a>(&self, field: &'f Field<'a>) -> Option<&'f Field<'a>> {
         let is_wifi = self.access_point.is_none_or(|read| read.access_point.wifi().is_some());
         field.or_refuse(is_wifi.then_some(field), || {
@@ -158,7 +159,7 @@ fn bounds(
     rules
 }
 
-/// Reads one rule and adds it for each of its stations.
+/// Reads one rule, and adds it for each station or group that it names.
 fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) {
     let stations = fields.require("stations", STATIONS);
     let floor = fields.read("floor", |field| field.integer(0..=LARGEST_WINDOW));

@@ -1,4 +1,4 @@
-//! The keys of one table, each read by its type and range; an unknown key is a problem.
+//! Reads the keys of one table, each with its type and range. An unknown key is a problem.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use crate::tree::{Node, Origin, Table, Value, excerpt};
 /// The keys of one table.
 ///
 /// Order of calls: [`Fields::get`] for every key that the table may have, then [`Fields::finish`],
-/// which reports the others.
+/// which reports all other keys.
 pub(crate) struct Fields<'a> {
     table: &'a Table,
     pub(crate) origin: Origin,
@@ -59,7 +59,8 @@ impl<'a> Fields<'a> {
         self.get(key).and_then(|field| read(&field))
     }
 
-    /// As [`Fields::read`], with `default` if the key is absent or its value is refused.
+    /// Does what [`Fields::read`] does, and returns `default` if the key is absent or its value is
+    /// refused.
     pub(crate) fn read_or<T>(
         &mut self,
         key: &'static str,
@@ -69,7 +70,8 @@ impl<'a> Fields<'a> {
         self.read(key, read).unwrap_or(default)
     }
 
-    /// The value of `key`. Its absence is a problem, which names what is `allowed`.
+    /// The value of `key`. If the key is absent, this is a problem, whose text names what is
+    /// `allowed`.
     pub(crate) fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
         let field = self.get(key);
         if field.is_none() {
@@ -99,12 +101,12 @@ impl<'a> Field<'a> {
         self.problems.add(self.node.origin, &self.path, self.node.found(), allowed);
     }
 
-    /// As [`Field::refuse`], with a description of what was found.
+    /// Reports that the value is not what is `allowed`, with a description of what was `found`.
     pub(crate) fn refuse_as(&self, found: impl Into<String>, allowed: impl Into<String>) {
         self.problems.add(self.node.origin, &self.path, found, allowed);
     }
 
-    /// Returns `value`. `None` is a problem, which names what is allowed.
+    /// Returns `value`. `None` is a problem, whose text names what is `allowed`.
     pub(crate) fn or_refuse<T>(
         &self,
         value: Option<T>,
@@ -126,7 +128,7 @@ impl<'a> Field<'a> {
         self.or_refuse(text, || allowed.to_owned())
     }
 
-    /// The text parsed as a `T`; `None` if it is none.
+    /// The text parsed as a `T`; `None` if the text is no `T`.
     pub(crate) fn parsed<T: FromStr>(&self) -> Option<T> {
         self.node.as_str()?.parse().ok()
     }
@@ -194,7 +196,7 @@ impl<'a> Field<'a> {
         self.or_refuse(flag, || "true or false".to_owned())
     }
 
-    /// The value that belongs to one of a few words.
+    /// The value that belongs to the word in this field, which must be one of `choices`.
     pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_str();
         let found = choices.iter().find(|(name, _)| Some(*name) == text);
@@ -206,7 +208,8 @@ impl<'a> Field<'a> {
         Some(Fields::new(table, self.node.origin, &self.path, self.problems))
     }
 
-    /// A list of tables. The path of each one ends in its name, or in its number if it has none.
+    /// A list of tables. The path of each table ends in its name, or in its number if it has no
+    /// name.
     pub(crate) fn tables(&self, most: usize) -> Vec<Fields<'a>> {
         let allowed = format!("a list of tables, [[{}]], of at most {most}", self.path);
         let Some(nodes) = self.node.as_array() else {
@@ -232,7 +235,7 @@ impl<'a> Field<'a> {
         tables.collect()
     }
 
-    /// One text or a list of texts, each as a field of its own.
+    /// One text or a list of texts. Each text becomes a field of its own.
     pub(crate) fn one_or_more(&self, most: usize) -> Vec<Field<'a>> {
         let nodes = match &self.node.value {
             Value::Array(nodes) => nodes.as_slice(),

@@ -1,4 +1,4 @@
-//! `[[flows]]`.
+//! Reads `[[flows]]`.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec};
 use crate::stations::{Selector, StationGroup};
 use crate::tree::Origin;
 
-/// The most single flows in all entries together.
+/// The largest number of single flows in all entries together.
 const MOST: u64 = 100_000;
 /// The largest transfer.
 const LARGEST: Bytes = Bytes::new(1_000_000_000_000_000);
-/// The most connections that one transfer is split over.
+/// The largest number of connections over which one transfer is split.
 const MOST_CHUNKS: u32 = 100_000;
 
-/// The allowed RTTs at which `wakeai_rtt` grows as fast as CUBIC.
+/// The allowed values of `rtt_ref`, the RTT at which `wakeai_rtt` grows as fast as CUBIC.
 const RTT_REF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(60);
 
@@ -157,8 +157,8 @@ fn start(fields: &mut Fields<'_>, span: &Span) -> (Duration, Duration) {
     (start, jitter)
 }
 
-/// The name of a congestion control, as the kernel limits it (`TCP_CA_NAME_MAX`, 16 with the
-/// terminating zero).
+/// The name of a congestion control. The kernel limits it to 15 bytes (`TCP_CA_NAME_MAX` is 16 with
+/// the zero at its end).
 fn name(field: &Field<'_>) -> Option<Arc<str>> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     let name = field
@@ -168,7 +168,7 @@ fn name(field: &Field<'_>) -> Option<Arc<str>> {
     name.map(Arc::from)
 }
 
-/// The field of a parameter of congestion control, which a UDP flow does not have.
+/// The field of a parameter of congestion control. In a UDP flow it is refused.
 fn tcp_only<'f, 'a>(field: &'f Field<'a>, kind: FlowKind) -> Option<&'f Field<'a>> {
     field.or_refuse((kind == FlowKind::Tcp).then_some(field), || {
         "nothing: a flow of kind \"udp\" has no congestion control".to_owned()
@@ -200,9 +200,9 @@ fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32>
     Some(chunks)
 }
 
-/// Reports the flows that a station's proxy cannot carry. The proxy relays TCP to the server, with
-/// one congestion control and one target rate for all flows. `places` has the place of each flow in
-/// the file.
+/// Reports the flows that a station's proxy cannot carry: the proxy only relays TCP to the server,
+/// with one congestion control and one target rate for all flows. `places` has the place of each
+/// flow in the file.
 fn check_proxied(
     flows: &[FlowSpec],
     places: &[(Origin, String)],

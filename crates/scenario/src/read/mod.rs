@@ -1,4 +1,4 @@
-//! Reads the tree into the typed experiment.
+//! Turns the tree of the file's values into the typed experiment.
 
 mod conditions;
 pub(crate) mod fields;
@@ -22,9 +22,10 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The slowest and the fastest rate of a wire, a flow or a maximum.
 const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbps(1_000_000);
-/// The most packets that a queue may hold.
+/// The largest number of packets that a queue may hold.
 const LONGEST_QUEUE: u32 = 1_000_000;
-/// The least and the most bytes that a queue may hold: the longest packet of the medium, and a million full ones.
+/// The smallest and the largest number of bytes that a queue may hold: the longest packet of the
+/// medium, and a million packets of 1500 bytes.
 const LEAST_BYTES: Bytes = Bytes::new(2_296);
 const MOST_BYTES: Bytes = Bytes::new(1_500_000_000);
 /// The shortest and the longest run.
@@ -120,7 +121,7 @@ fn limit(field: &Field<'_>) -> Option<QueueLimit> {
     queue(field).map(QueueLimit::Packets)
 }
 
-/// The tables of a list that may be absent.
+/// The tables of the list `key`, which may be absent.
 fn list<'a>(fields: &mut Fields<'a>, key: &'static str, most: usize) -> Vec<Fields<'a>> {
     fields.get(key).map(|field| field.tables(most)).unwrap_or_default()
 }

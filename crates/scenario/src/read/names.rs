@@ -1,4 +1,4 @@
-//! The names of stations: the allowed ones, and the stations that each one selects.
+//! The names of stations: which are allowed, and which stations each name selects.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl<'a> Names<'a> {
         Self { groups, by_name: by_name.collect() }
     }
 
-    /// The stations that `name` selects: a group, or a numbered member of one.
+    /// The stations that `name` selects: a group, or a numbered member of a group.
     pub(crate) fn resolve(&self, name: &str) -> Option<Selector> {
         if let Some(group) = self.by_name.get(name) {
             return Some(Selector { group: *group, number: None });
@@ -46,13 +46,14 @@ impl<'a> Names<'a> {
     pub(crate) fn clash(&self, group: usize) -> Option<String> {
         let StationGroup { name, count, .. } = &self.groups[group];
         if self.by_name.get(name.as_str()) != Some(&group) {
-            return Some(name.clone()); // a later group of the same name
+            return Some(name.clone()); // a later group has the same name
         }
         if self.member(name).is_some() {
             return Some(name.clone());
         }
-        // `tablet1` with members and `tablet` with 11 or more both have a `tablet11`. The first
-        // member has the smallest number, so it is the one that clashes if any does.
+        // A group `tablet1` with several members and a group `tablet` with 11 or more members both
+        // have a `tablet11`. If any member clashes, the first does, because its number is the
+        // smallest.
         let first = format!("{name}1");
         let clashing = |(prefix, number): (&str, u32)| {
             let other = self.by_name.get(prefix).map(|other| self.groups[*other].count);

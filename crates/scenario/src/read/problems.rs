@@ -4,17 +4,17 @@ use std::cell::RefCell;
 
 use crate::tree::Origin;
 
-/// The most problems that are kept.
+/// The largest number of problems that are kept.
 const KEPT: usize = 1_000;
 
-/// One problem, before its place is converted into line and column.
+/// One problem, whose place is not yet converted into line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) origin: Origin,
     pub(crate) key: String,
     pub(crate) found: String,
     pub(crate) allowed: String,
-    /// The condition whose `set` caused it.
+    /// The condition whose `set` caused the problem, if one did.
     pub(crate) condition: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Finding {
 #[derive(Default)]
 pub(crate) struct Problems {
     findings: RefCell<Vec<Finding>>,
-    /// The condition that is read with its `set` applied.
+    /// The condition that is read with its `set` applied, if one is.
     condition: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `[access_point]` and the keys of the radio.
+//! Reads `[access_point]` and the keys of the radio.
 
 use std::fmt::Display;
 
@@ -12,11 +12,11 @@ use super::fields::{Field, Fields, quoted};
 use super::{limit, rate};
 use crate::stations::{AccessPoint, Medium};
 
-/// The EDCA parameter set counts a TXOP in units of 32 us. 255 units are longer than any in the
-/// tables of the standard.
+/// The longest time for which a station may keep the channel (TXOP). The EDCA parameter set counts
+/// it in units of 32 us. 255 units are more than any value in the tables of the standard.
 const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
-/// The access point, and the contention keys that its stations take over.
+/// The access point, and the keys of contention that its stations take over.
 pub(super) struct Read {
     pub(super) access_point: AccessPoint,
     pub(super) contention: ContentionKeys,
@@ -65,7 +65,7 @@ fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
         ("rts-cts", Protection::RtsCts),
     ];
     let longest = Standard::Ax.longest_ampdu();
-    // The keys are read, and their problems reported, in this order.
+    // Keys are read, and their problems are reported, in this order.
     let mut bss = Bss {
         standard,
         queue: fields.read_or("queue", defaults.queue, |field| field.choice(&queues)),
@@ -108,7 +108,7 @@ pub(super) struct ContentionKeys {
 }
 
 impl ContentionKeys {
-    /// Reads `contention`. `outer` gives the values of absent keys.
+    /// Reads the table `contention`. Absent keys get their values from `outer`.
     pub(super) fn read(fields: &mut Fields<'_>, standard: Standard, outer: Self) -> Self {
         let Some(field) = fields.get("contention") else { return outer };
         let Some(mut fields) = field.table() else { return outer };
@@ -147,7 +147,8 @@ pub(super) fn standard(field: &Field<'_>) -> Option<Standard> {
     field.choice(&Standard::ALL.map(|standard| (standard.name(), standard)))
 }
 
-/// A PHY rate of data frames of `standard` in `bss`, rounded as in the tables of the standard.
+/// A PHY rate of data frames of `standard` in `bss`. It is written as the tables of the standard
+/// round it.
 pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Option<Rate> {
     const SHOWN: usize = 8;
     let rates = bss.rates(standard);
@@ -169,7 +170,7 @@ pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Opti
     None
 }
 
-/// A rate of broadcasts and control frames: non-HT OFDM in every standard.
+/// A rate of broadcasts and control frames, which use non-HT OFDM in every standard.
 fn legacy_rate(field: &Field<'_>) -> Option<Rate> {
     let found = field.parsed().filter(|found| LEGACY_RATES.contains(found));
     field.or_refuse(found, || names(&LEGACY_RATES))
@@ -189,7 +190,7 @@ fn guard_interval(field: &Field<'_>, standard: Standard) -> Option<GuardInterval
     })
 }
 
-/// The first of the standard's `values` that the text means according to `is_meant`.
+/// The first of the standard's `values` for which `is_meant` holds, given the field's text.
 fn one_of<T: Copy + Display>(
     field: &Field<'_>,
     standard: Standard,
@@ -201,7 +202,7 @@ fn one_of<T: Copy + Display>(
     field.or_refuse(found, || format!("{} for {standard}", quoted(values.iter())))
 }
 
-/// The field, if `standard` supports aggregation.
+/// The field; it is refused if `standard` does not aggregate frames.
 fn aggregating<'f, 'a>(field: &'f Field<'a>, standard: Standard) -> Option<&'f Field<'a>> {
     let allowed = standard.is_qos().then_some(field);
     field.or_refuse(allowed, || format!("nothing: {standard} does not aggregate"))

@@ -1,4 +1,4 @@
-//! `[[stations]]`.
+//! Reads `[[stations]]`.
 
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Standard, StationRadio};
@@ -9,7 +9,7 @@ use super::radio::{self, ContentionKeys, Read, phy_rate};
 use super::{FASTEST, delay, queue, rate};
 use crate::stations::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
 
-/// The most stations in a group, and in all groups together.
+/// The largest number of stations in a group, and in all groups together.
 const MOST: u32 = 10_000;
 
 pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<StationGroup> {
@@ -130,10 +130,10 @@ fn refuse_radio_keys(fields: &mut Fields<'_>) {
     }
 }
 
-/// The longest time that may be announced. (A presence message can hold up to 71 minutes.)
+/// The longest time that may be announced. A presence message has room for up to 71 minutes.
 const MAX_SPAN: Duration = Duration::from_secs(3_600);
 
-/// `announces`: the values that a station's agent announces instead of the true ones.
+/// Reads `announces`: the values that a station's agent announces instead of the true values.
 fn announces(fields: &mut Fields<'_>) -> Announces {
     let Some(mut fields) = fields.read("announces", Field::table) else {
         return Announces::default();
@@ -152,7 +152,7 @@ fn announces(fields: &mut Fields<'_>) -> Announces {
     announces
 }
 
-/// A rate, or the word "unknown" for an agent that does not know it.
+/// Reads a rate, or the word "unknown" for an agent that does not know the rate.
 fn rate_or_unknown(field: &Field<'_>) -> Option<AnnouncedRate> {
     if field.node.as_str() == Some("unknown") {
         return Some(AnnouncedRate::Unknown);

@@ -1,7 +1,8 @@
 //! Packet captures: a directory for each run, and in it a file for each host.
 //!
-//! The captures are moved into place together with the other records. Files are not kept open: a
-//! thousand stations in several runs at once would need more open files than a process may have.
+//! The captures are moved into place together with the other records. Each write opens its file and
+//! closes it again, because a thousand stations in several runs at once would need more open files
+//! than a process may have.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -49,7 +50,7 @@ impl Captures {
             File::create(&path).map_err(|error| cannot(&path, &error))?;
             Ok(HostFile { path, kept })
         };
-        // No station is named `server`.
+        // The name is free, because no station is named `server`.
         let server = begin("server")?;
         let stations = stations.into_iter().map(begin).collect::<Result<_, _>>()?;
         Ok(RunCaptures { server, stations, failed: None })
@@ -81,8 +82,8 @@ struct HostFile {
 }
 
 impl RunCaptures {
-    /// Adds a packet of `length` bytes that begins with `captured`. Panics for a station that the
-    /// run does not have.
+    /// Adds a packet of `length` bytes whose first bytes are `captured`. Panics for a station that
+    /// the run does not have.
     pub fn packet(&mut self, host: Host, at_ns: u64, way: Way, captured: &[u8], length: u32) {
         if self.failed.is_some() {
             return;

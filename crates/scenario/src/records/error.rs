@@ -57,7 +57,7 @@ pub enum RecordsError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Another process writes its records there.
+    /// Another process is writing its records to the directory.
     #[error(
         "--out: another run is writing its records to {}; wait for its end, or choose another --out",
         directory.display()
@@ -66,7 +66,7 @@ pub enum RecordsError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A file at the target has appeared since the first run began.
+    /// A file that was not there before the first run is where a record has to be.
     #[error(
         "cannot put {} into place: {reason}; the result is whole in {}",
         path.display(), kept.display()

@@ -8,11 +8,11 @@ use super::RESULT;
 use super::marker::{self, Listed, MARKER};
 use super::output::{Output, remove_empty};
 
-/// The name, in the hidden directory, of the directory that keeps the earlier result's files until
-/// the new ones are in place.
+/// The name of the directory that keeps the earlier result's files until the new files are in
+/// place. It is in the hidden directory in which the new files were written.
 const REPLACED: &str = "replaced";
 
-/// Moves the earlier result away and the new one to its place. If a step fails, all steps are
+/// Moves the earlier result away, and the new result to its place. If a step fails, all steps are
 /// undone.
 pub(super) struct Exchange<'a> {
     output: &'a Output,
@@ -58,11 +58,11 @@ impl<'a> Exchange<'a> {
     fn remove_earlier(&mut self) -> Result<(), InTheWay> {
         let Self { output, earlier, .. } = *self;
         let others = earlier.0.keys().filter(|name| *name != Path::new(RESULT));
-        // These two files go first: without them the directory holds no result.
+        // These two files are moved first. Without them nobody takes the other files for a result.
         let names = [Path::new(RESULT), Path::new(MARKER)].into_iter();
         for name in names.chain(others.map(PathBuf::as_path)) {
             if !earlier.is_ours(&output.directory, name) {
-                continue; // it stays; `place` refuses a new file of that name
+                continue; // the file stays, and `place` refuses a new file of that name
             }
             let (from, to) = (output.directory.join(name), self.replaced.join(name));
             let parent = to.parent().expect("it is in a directory");
@@ -101,7 +101,7 @@ impl<'a> Exchange<'a> {
 
     fn undo(&self) {
         let Self { output, partial, .. } = *self;
-        // A file that cannot be moved back stays where it is, so none is lost.
+        // A file that cannot be moved back stays where it is, so no file is lost.
         for name in self.placed.iter().rev() {
             let _ = fs::rename(output.directory.join(name), partial.join(name));
         }
@@ -120,8 +120,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Moves a file to a free path. A hard link fails if the path exists, while a rename would replace
-/// the file there.
+/// Moves a file to a free path. It makes a hard link, which fails if the path exists. A rename
+/// would replace the file there.
 fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),

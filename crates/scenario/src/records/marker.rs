@@ -1,8 +1,8 @@
-//! The list of a result's files with their digests, which distinguishes them from the user's files.
+//! The list of a result's files with their digests. It distinguishes these files from the user's.
 //!
 //! A file belongs to the result as long as its length and its digest are those in the list. A file
-//! that was edited later is the user's, and so is each file that the list does not name. The list
-//! ends with a digest of itself.
+//! that was edited later belongs to the user, and so does each file that the list does not name.
+//! The list ends with a digest of itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The name of the list, in the directory of the result.
 pub(super) const MARKER: &str = "wakeai.files";
-/// The longest list that is read, in bytes. It is enough for a thousand captures of more than a
-/// thousand stations.
+/// The length, in bytes, of the longest list that is read. It is enough for the captures of a
+/// thousand runs with more than a thousand stations.
 const LONGEST: u64 = 1 << 28;
 
 /// A file's length and digest.
@@ -47,7 +47,8 @@ impl Seen {
 pub(super) struct Listed(pub(super) BTreeMap<PathBuf, Seen>);
 
 impl Listed {
-    /// Reads the list in `directory`; empty if there is none, or one that Wakeai did not write.
+    /// Reads the list in `directory`. The result is empty if there is no list, or if Wakeai did not
+    /// write it.
     pub(super) fn read(directory: &Path) -> Self {
         let path = directory.join(MARKER);
         let is_list = |path: &Path| {
@@ -62,7 +63,8 @@ impl Listed {
             "# wakeai {version} wrote these files; --force replaces them while they are as listed\n"
         );
         for (path, Seen { length, digest }) in &self.0 {
-            let _ = writeln!(text, "{digest} {length} {}", path.display()); // to a String
+            // Writing to a String never fails.
+            let _ = writeln!(text, "{digest} {length} {}", path.display());
         }
         let seal = seal(&text);
         text + &seal
@@ -77,7 +79,7 @@ impl Listed {
         listed.lines().skip(1).map(entry).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether the file is as it was written, and no symbolic link leads to it.
+    /// Whether the file is still as Wakeai wrote it, and no symbolic link leads to it.
     pub(super) fn is_ours(&self, directory: &Path, path: &Path) -> bool {
         if path == Path::new(MARKER) {
             return !self.0.is_empty() && Self::read(directory) == *self;

@@ -2,11 +2,12 @@
 //!
 //! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::row`] any number
 //! of times, [`Records::end_run`]; then [`Records::finish`].
-//! Everything is written in a hidden directory and moved to its place at the end, `result.json`
-//! last: if that file exists, the others are complete. A run that fails, or a full disk, leaves the
-//! directory as it was. An earlier result is replaced only if [`Output::force`] is set; any other
-//! file that would be replaced is reported before the first run. `docs/reference/records.md`
-//! describes the files.
+//!
+//! All files are written in a hidden directory and moved to their places at the end, `result.json`
+//! last. So if that file exists, the other files are complete. A run that fails, or a full disk,
+//! leaves the directory as it was. An earlier result is replaced only if [`Output::force`] is set.
+//! Any other file that would be replaced is reported before the first run.
+//! `docs/reference/records.md` describes the files.
 
 mod captures;
 mod error;
@@ -49,7 +50,7 @@ pub struct Manifest {
     pub scenario: String,
     /// The seed of the first repeat.
     pub seed: u64,
-    /// Repeats of each condition.
+    /// The number of repeats of each condition.
     pub repeat: u32,
     /// The conditions that were run, in order.
     pub conditions: Vec<String>,
@@ -109,7 +110,7 @@ pub struct Records {
     queues: Table<QueueRow>,
     airtime: Table<AirtimeRow>,
     captures: Option<Captures>,
-    /// The directory of all files. It is the last field, so that it is dropped after them.
+    /// The directory of all files. It is the last field, so that it is dropped after the files.
     workplace: Workplace,
 }
 
@@ -145,7 +146,7 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// The directory or a file in it cannot be made, or a file there must not be replaced.
+    /// The directory or a file in it cannot be made, or it has a file that must not be replaced.
     pub fn create(
         output: impl Into<Output>,
         scenario: &Scenario,
@@ -170,19 +171,19 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// Their directory cannot be made, or a file there must not be replaced.
+    /// The directory of the captures cannot be made, or it has a file that must not be replaced.
     pub fn capture(&mut self) -> Result<Captures, RecordsError> {
         let directory = self.workplace.directory("pcap", self.manifest.runs())?;
         let captures = Captures::create(directory, &self.manifest.version);
         Ok(self.captures.insert(captures).clone())
     }
 
-    /// Makes a directory for the files that agents write, with a directory per run. It is moved
-    /// into place together with the other records.
+    /// Makes a directory for the files that agents write, and in it a directory for each run. It is
+    /// moved into place together with the other records.
     ///
     /// # Errors
     ///
-    /// As [`Records::capture`].
+    /// Those of [`Records::capture`].
     pub fn agents(&self) -> Result<PathBuf, RecordsError> {
         self.workplace.directory("agents", self.manifest.runs())
     }

@@ -20,7 +20,7 @@ pub struct Output {
 }
 
 impl From<&Path> for Output {
-    /// The output in `directory`, without replacing anything.
+    /// The output in `directory`. It replaces nothing.
     fn from(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), force: false, scenario: None }
     }
@@ -41,7 +41,7 @@ impl Output {
                     }
                     missing.push(path.to_owned());
                 }
-                // A file further up is in the way; the next iteration reports it.
+                // A file is where a directory further up has to be. The next iteration reports it.
                 Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                 Err(error) => return Err(cannot(path, &error)),
             }
@@ -50,7 +50,7 @@ impl Output {
         for path in missing.into_iter().rev() {
             match fs::create_dir(&path) {
                 Ok(()) => made.push(path),
-                // The path is `a/..`, and `a` was just made.
+                // The path exists now: it is like `a/..`, and `a` was just made.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
                 Err(error) => {
                     remove_empty(&made);
@@ -61,7 +61,7 @@ impl Output {
         Ok(made)
     }
 
-    /// Checks the files that every result has: each may replace only a file of an earlier result,
+    /// Checks the files that every result has. Each may replace only a file of an earlier result,
     /// and only with [`Self::force`].
     pub(super) fn check(&self, earlier: &Listed) -> Result<(), RecordsError> {
         let names = FILES.iter().copied().chain([MARKER]);
@@ -69,7 +69,7 @@ impl Output {
         self.check_all(&names.collect::<Vec<_>>(), earlier)
     }
 
-    /// Checks the directory of one run: the files in it must be of an earlier result, too.
+    /// Checks the directory of one run. The files in it must belong to an earlier result, too.
     pub(super) fn check_directory(
         &self,
         directory: &Path,
@@ -100,7 +100,7 @@ impl Output {
             if self.force {
                 !earlier.is_ours(&self.directory, path)
             } else {
-                // Without `force` the name is enough, because nothing is replaced.
+                // Without `force` nothing is replaced, so it is enough to compare the name.
                 !earlier.0.contains_key(*path) && **path != Path::new(MARKER)
                     || earlier.0.is_empty()
             }
@@ -116,7 +116,7 @@ impl Output {
         fs::symlink_metadata(self.directory.join(path)).is_ok()
     }
 
-    /// Whether the path leads to the scenario's file, also by another name.
+    /// Whether the path leads to the scenario's file, even under another name.
     fn is_scenario(&self, path: &Path) -> bool {
         let identity = |found: Metadata| (found.dev(), found.ino());
         let of = |path: &Path| fs::metadata(path).map(identity).ok();
@@ -129,7 +129,7 @@ fn not_a_directory(path: &Path, found: &'static str) -> RecordsError {
     RecordsError::NotADirectory { path: path.to_owned(), found }
 }
 
-/// Removes the empty ones of these directories, the last first.
+/// Removes those of the directories that are empty, the last first.
 pub(super) fn remove_empty(directories: &[PathBuf]) {
     for directory in directories.iter().rev() {
         let _ = fs::remove_dir(directory); // fails where another process has put a file into it

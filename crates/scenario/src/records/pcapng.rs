@@ -1,4 +1,4 @@
-//! A capture file with one interface, as Wireshark opens it.
+//! Writes a capture file with one interface, which Wireshark can open.
 //!
 //! Blocks and options are those of the pcapng specification (draft-ietf-opsawg-pcapng), in
 //! little-endian byte order. Only the blocks for a capture of one interface are supported: a
@@ -8,7 +8,7 @@ const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Shows the byte order of the section.
+/// A number that shows a reader the byte order of the section.
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// The section's length is not given.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
@@ -56,7 +56,7 @@ pub(super) fn begin(file: &mut Vec<u8>, application: &str, interface: &str, comm
     });
 }
 
-/// Adds a packet of `length` bytes that begins with `captured`.
+/// Adds a packet of `length` bytes whose first bytes are `captured`.
 pub(super) fn packet(file: &mut Vec<u8>, at_ns: u64, way: Way, captured: &[u8], length: u32) {
     block(file, ENHANCED_PACKET, |body| {
         body.extend([0; 4]); // the first interface
@@ -93,8 +93,8 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Pads to a multiple of 4 bytes, at which each block and each option begins. The buffer always
-/// begins with a block, so its length is the position in the file modulo 4.
+/// Pads to a multiple of 4 bytes, because each block and each option begins at such a place in the
+/// file. The buffer always begins with a block, so places in the buffer can be counted instead.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -1,9 +1,9 @@
-//! The rows of the Parquet files; `docs/reference/records.md` describes every column.
+//! The rows of the Parquet files. `docs/reference/records.md` describes every column.
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::Segments;
 
-/// A row that a run adds to one of the files while it lasts.
+/// A row that a run adds to one of the files before it ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Row {
     /// A row of `samples.parquet`.
@@ -34,8 +34,8 @@ pub struct SampleRow {
 pub enum RowEvent {
     /// An event of the connection.
     Connection(EventKind),
-    /// The flow's reservation changed: 0 no request, 1 admitted, 2 refused, 3 refused because its share of
-    /// airtime is unknown.
+    /// The flow's reservation changed. The value is 0 for no request, 1 for admitted, 2 for
+    /// refused, and 3 for refused because its share of airtime is unknown.
     Reservation(u32),
 }
 
@@ -104,18 +104,18 @@ pub struct QueueRow {
     pub at_ns: u64,
     /// The queue.
     pub queue: Queue,
-    /// Packets in it.
+    /// The number of packets in the queue.
     pub packets: u32,
 }
 
-/// The use of the air.
+/// A use of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirKind {
-    /// Data frames with data.
+    /// Data frames that carry data.
     Data,
-    /// Data frames with acknowledgements of TCP.
+    /// Data frames that carry acknowledgements of TCP.
     TcpAck,
-    /// Data frames and broadcasts with messages of agents.
+    /// Data frames and broadcasts that carry messages of agents.
     Presence,
     /// ACK and `BlockAck` frames.
     MacAck,
@@ -123,7 +123,7 @@ pub enum AirKind {
     Protection,
     /// Frames that collided.
     Collision,
-    /// The air was idle.
+    /// None: the air was idle.
     Idle,
 }
 

@@ -1,4 +1,4 @@
-//! The columns of each file.
+//! The columns of each Parquet file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use wakeai_tables::{Column, HasFigures, Value, figure_columns};
 use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
 
-/// The names that the rows of a run refer to.
+/// The names that the rows of a run use.
 #[derive(Debug)]
 pub(crate) struct RunName {
     pub(crate) condition: String,

@@ -15,16 +15,16 @@ const PARTIAL: &str = ".wakeai.partial";
 /// The name, in the hidden directory, of the file that the writing process locks.
 const LOCK: &str = "lock";
 
-/// The hidden directory of one command. Dropping this removes the directory and its content.
+/// The hidden directory of one command. Dropping this value removes the directory and its content.
 #[derive(Debug)]
 pub(super) struct Workplace {
     output: Output,
     partial: PathBuf,
-    /// The directories that were made for it, the outermost first.
+    /// The directories that were made to contain the hidden directory, the outermost first.
     made: Vec<PathBuf>,
     /// The files that an earlier command wrote to the output directory.
     earlier: Listed,
-    /// The lock file, locked until this is dropped.
+    /// The lock file, which stays locked until this value is dropped.
     _lock: File,
 }
 
@@ -48,8 +48,8 @@ impl Workplace {
         self.partial.join(name)
     }
 
-    /// Makes the directory `name` for the files of these runs. It is an error if the directory of a
-    /// run already exists and has files that are not of an earlier result.
+    /// Makes the directory `name` for the files of these runs. It returns an error if the directory
+    /// of a run already exists with files that do not belong to an earlier result.
     pub(super) fn directory(
         &self,
         name: &str,
@@ -75,7 +75,7 @@ impl Workplace {
         let placed = Exchange::new(&self.output, &self.partial, &self.earlier).run(&names);
         let result = placed.map_err(|(path, error)| self.set_aside(path, &error));
         if result.is_ok() {
-            self.made.clear(); // they are in use
+            self.made.clear(); // the directories are in use now
         }
         result
     }
@@ -101,14 +101,14 @@ impl Workplace {
         Ok(list)
     }
 
-    /// Moves the records to a free name, which the error states.
+    /// Moves the records to a free name, and returns the error, which states the name.
     fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
         let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
         let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-        // A rename takes no space, and replaces only an empty directory.
+        // A rename needs no space on the disk, and replaces nothing but an empty directory.
         let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
         let Some(kept) = kept else { return cannot(&path, error) };
-        let _ = fs::remove_file(kept.join(LOCK)); // a file too many does no harm
+        let _ = fs::remove_file(kept.join(LOCK)); // if the file stays, it does no harm
         self.made.clear();
         RecordsError::Aside { path, reason: error.to_string(), kept }
     }
@@ -122,8 +122,8 @@ impl Drop for Workplace {
     }
 }
 
-/// Makes the hidden directory, or takes over and empties that of a process that ended without
-/// removing it. Returns the locked file.
+/// Makes the hidden directory. If a process has left one, because it could not remove it at its
+/// end, the directory is emptied and used. Returns the locked file.
 fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
     let failed = |error: io::Error| cannot(partial, &error);
     let lock = partial.join(LOCK);
@@ -158,7 +158,7 @@ fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
     }
     let inode = file.metadata().map_err(failed)?.ino();
     if !fs::symlink_metadata(&lock).is_ok_and(|now| now.ino() == inode) {
-        return Err(busy()); // the process that held it has just ended and removed it
+        return Err(busy()); // the process that held the lock has just removed it
     }
     for entry in fs::read_dir(partial).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

@@ -1,4 +1,4 @@
-//! `[access_point]`, Wi-Fi and cellular.
+//! The cases for the keys of `[access_point]`, for Wi-Fi and cellular links.
 
 use super::{Case, Settings};
 
@@ -7,11 +7,12 @@ pub(super) const IS_A_CELL: (&str, &str) =
     ("access_point", "{ medium = \"cellular\", uplink = \"10Mbit/s\", downlink = \"20Mbit/s\" }");
 pub(super) const CELL: Settings = &[IS_A_CELL];
 
-/// Presence messages are broadcasts: they need agents.
+/// Settings that start agents. Keys of broadcasts have an effect only on the agents' presence
+/// messages.
 const AGENTS: Settings = &[("conditions.one.law", "airtime")];
 
 pub(super) const CASES: &[Case] = &[
-    // `IS_A_CELL` replaces the standard by the key of a cell.
+    // `IS_A_CELL` replaces the key `standard` by the keys of a cell.
     Case::run(&[], &[("access_point.medium", "cellular"), IS_A_CELL]),
     Case::run(&[], &[("access_point.buffer", "10")]),
     Case::run(CELL, &[("access_point.buffer", "10")]),

@@ -1,4 +1,4 @@
-//! `[[events]]` and `[[conditions]]`.
+//! The cases for the keys of `[[events]]` and `[[conditions]]`.
 
 use super::access_point::IS_A_CELL;
 use super::{Case, Effect, Settings};
@@ -11,7 +11,7 @@ const LAW: Settings = &[("conditions.one.law", "airtime")];
 const BY_HAND: Settings = &[
     ("conditions.one.law", "fixed"),
     ("conditions.one.bounds", "[{ stations = \"tablet1\", floor = 2, ceiling = 20 }]"),
-    // Losses, without which no window is as small as its floor.
+    // A short queue causes losses. Without them no window would become as small as its floor.
     ("stations.tablet.queue", "8"),
 ];
 

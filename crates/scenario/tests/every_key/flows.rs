@@ -1,11 +1,11 @@
-//! `[[flows]]`.
+//! The cases for the keys of `[[flows]]`.
 
 use super::{Case, Effect, Settings};
 
 const SIZED: Settings = &[("flows.1.size", "1MB")];
 const SPLIT: Settings = &[("flows.1.size", "1MB"), ("flows.1.chunks", "4")];
 const UDP: Settings = &[("flows.1.kind", "udp")];
-/// A host's queue that overflows again and again: CUBIC's growth after a loss.
+/// Settings with which a host's queue overflows again and again. CUBIC then grows after losses.
 const LOSSES: Settings = &[QUEUE, DELAY];
 const QUEUE: (&str, &str) = ("stations.tablet.queue", "30");
 const DELAY: (&str, &str) = ("wired.delay", "10ms");
@@ -35,7 +35,8 @@ pub(super) const CASES: &[Case] = &[
     Case::run(SIZED, &[("flows.1.chunks", "4")]),
     Case::run(UDP, &[("flows.1.rate", "1Mbit/s")]),
     Case::run(AV, &[("flows.1.rate", "5Mbit/s")]),
-    // With any other algorithm it is the target of the AVR, in windows of 5 s.
+    // With any other algorithm the rate is only the target of the achieved value ratio (AVR), which
+    // counts windows of 5 s.
     Case {
         base: &[("duration", "11s")],
         set: &[("flows.1.rate", "5Mbit/s")],

@@ -1,5 +1,6 @@
-//! The keys of a scenario: those of the reference page, those that are read, and for each a change
-//! that must have an effect. Shared by the tests of every crate that a key goes through.
+//! The keys of a scenario: those that the reference page lists, those that are read, and for each
+//! key a change that must have an effect. The tests of every crate that handles keys share this
+//! module.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
@@ -15,8 +16,8 @@ mod stations;
 
 use wakeai_scenario::{Scenario, ScenarioError};
 
-/// The scenario of every case: two stations send, a third receives. Their solo goodputs are given,
-/// so that a difference is one of the run itself.
+/// The scenario of every case: two stations send, a third receives. It states their solo goodputs,
+/// so that no solo runs are made, and any difference comes from the run itself.
 const BASE: &str = r#"
 name = "keys"
 duration = "3s"
@@ -45,27 +46,27 @@ to = "phone"
 name = "one"
 "#;
 
-/// `--set KEY=VALUE`, in order.
+/// Settings as of `--set KEY=VALUE`, in their order.
 pub(crate) type Settings = &'static [(&'static str, &'static str)];
 
 /// The effect of a key on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It changes the run itself, and so its figures.
+    /// The key changes the run itself, and so its figures.
     Run,
-    /// It changes only the report: these keys of the result and no others, see
-    /// docs/reference/scenario.md.
+    /// The key changes only these keys of the result (docs/reference/scenario.md).
     Report(&'static [&'static str]),
-    /// It changes nothing: the reference says so of this world, and the world tells the user.
+    /// The key changes nothing. The reference says that this world (the simulator or the lab)
+    /// ignores it, and the world tells the user.
     Nothing,
 }
 
 /// One change that must have an effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    /// The settings beforehand.
+    /// The settings of the scenario before the change.
     pub(crate) base: Settings,
-    /// The change: the key of the case, then the keys that have to change with it.
+    /// The change: first the key of the case, then the keys that have to change with it.
     pub(crate) set: Settings,
     /// The effect of the change in the simulator.
     pub(crate) effect: Effect,
@@ -77,24 +78,24 @@ impl Case {
         Self { base, set, effect: Effect::Run }
     }
 
-    /// The key that it is for, as in [`page::keys`].
+    /// The key that the case is for, written as in [`page::keys`].
     pub(crate) fn key(&self) -> String {
         key_of_path(self.set[0].0)
     }
 
-    /// The scenario with which it is compared.
+    /// The scenario before the change.
     pub(crate) fn base(&self) -> Scenario {
         overridden(&Scenario::parse(BASE).unwrap(), self.base)
             .unwrap_or_else(|error| panic!("{:?}: {error}", self.base))
     }
 
-    /// With the change.
+    /// The scenario with the change.
     pub(crate) fn changed(&self) -> Scenario {
         overridden(&self.base(), self.set).unwrap_or_else(|error| panic!("{:?}: {error}", self.set))
     }
 }
 
-/// `scenario` with `settings`, as `--set` makes it.
+/// `scenario` with `settings` applied, as `--set` applies them.
 pub(crate) fn overridden(
     scenario: &Scenario,
     settings: Settings,
@@ -108,7 +109,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [run::CASES, access_point::CASES, stations::CASES, flows::CASES, conditions::CASES].concat()
 }
 
-/// A path of `--set` without the names and numbers of entries: `stations.tablet.queue` is
+/// A path of `--set` without the names and numbers of entries: `stations.tablet.queue` becomes
 /// `stations[].queue`.
 fn key_of_path(path: &str) -> String {
     let mut key = String::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../docs/reference/scenario.md");
 
-/// The examples of the page; the last has every key.
+/// The examples of the page. The last one has every key.
 pub(crate) fn examples() -> Vec<String> {
     let blocks = PAGE.split("```toml\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
@@ -43,14 +43,15 @@ pub(crate) fn keys() -> BTreeSet<String> {
     keys
 }
 
-/// Name of the table that a heading is about, and whether it is a list of tables.
+/// The name of the table that a heading is about, and whether it is a list of tables.
 fn section(line: &str) -> Option<(&str, bool)> {
     let header = line.strip_prefix("## `[")?.strip_suffix("]`")?;
     let list = header.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
     Some((list.unwrap_or(header), list.is_some()))
 }
 
-/// The keys of `table`, which the page lists elsewhere as `table.KEY`, under `prefix`.
+/// The keys of `table`, each after `prefix`. The page lists them in another section, as
+/// `table.KEY`.
 fn below(table: &str, prefix: &str) -> Vec<String> {
     let start = format!("| `{table}.");
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix(&start));

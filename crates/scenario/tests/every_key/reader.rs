@@ -1,4 +1,5 @@
-//! The keys that are read, taken from the reader's error for an unknown key.
+//! The keys that the reader reads. They come from its error for an unknown key, which lists all
+//! keys.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use wakeai_scenario::Scenario;
 
 use super::page;
 
-/// A table: how its keys are named here, and its path in the page's last example.
+/// The tables: for each, the prefix of its keys here, and its path in the page's last example.
 const TABLES: [(&str, &str); 11] = [
     ("access_point.", "access_point"),
     ("access_point.contention.", "access_point.contention"),
@@ -25,7 +26,7 @@ const TABLES: [(&str, &str); 11] = [
 const CELLULAR: (&str, &str) =
     ("access_point", "{ medium = \"cellular\", uplink = \"1Mbit/s\", downlink = \"1Mbit/s\" }");
 
-/// Every key that is read, as in [`page::keys`], without the tables that have a section.
+/// Every key that is read, written as in [`page::keys`], without the tables that have a section.
 pub(crate) fn keys() -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = TABLES
         .into_iter()
@@ -35,7 +36,7 @@ pub(crate) fn keys() -> BTreeSet<String> {
         .collect();
     let cellular = of_table("access_point", &[CELLULAR]);
     keys.extend(cellular.into_iter().map(|key| format!("access_point.{key}")));
-    // These are tables, and their keys are in the list.
+    // Tables are removed from the list, because their keys are in it.
     let tables = ["access_point.contention", "stations[].contention", "stations[].announces"];
     let tables = tables.map(str::to_owned);
     for table in tables.into_iter().chain(page::tables()) {

@@ -1,4 +1,4 @@
-//! Keys without an effect where they stand: each is refused, and the error names it.
+//! Keys that would have no effect together with others. Each is refused, and the error names it.
 
 use super::Settings;
 use super::access_point::CELL;
@@ -6,7 +6,7 @@ use super::access_point::CELL;
 /// Settings that are not allowed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    /// The settings beforehand.
+    /// The settings of the scenario before.
     pub(crate) base: Settings,
     /// The settings that are refused.
     pub(crate) set: Settings,

@@ -1,4 +1,4 @@
-//! The run's own keys, and the wire's.
+//! The cases for the keys of the whole run and of the wire.
 
 use super::{Case, Effect};
 

@@ -1,9 +1,9 @@
-//! `[[stations]]`.
+//! The cases for the keys of `[[stations]]`.
 
 use super::access_point::CELL;
 use super::{Case, Effect, Settings};
 
-/// Announcements have an effect only if there are agents.
+/// Settings that start agents, without which announcements have no effect.
 const LAW: Settings = &[("conditions.one.law", "airtime")];
 
 pub(super) const CASES: &[Case] = &[
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     Case::run(CELL, &[("stations.tablet.host_queue", "tsq")]),
     Case::run(&[], &[("stations.tablet.host_queue", "mac80211")]),
     Case::run(
-        // A queue that stands, so that CoDel drops some.
+        // UDP keeps the queue full, so that CoDel drops packets.
         &[("stations.tablet.host_queue", "tsq"), ("flows.1.kind", "udp")],
         &[("stations.tablet.host_queue", "mac80211")],
     ),
@@ -59,7 +59,8 @@ pub(super) const CASES: &[Case] = &[
         &[("conditions.one.law", "airtime"), ("stations.tablet.announces.max_rate", "unknown")],
         &[("stations.tablet.announces.link_rate", "unknown")],
     ),
-    // A station without a minimum RTT has no queueing delay, and is left out of its median.
+    // A station that announces no minimum RTT has no queueing delay, and does not count in the
+    // median of the delays.
     Case::run(
         &[
             ("conditions.one.law", "airtime"),

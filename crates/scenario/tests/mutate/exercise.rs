@@ -2,8 +2,9 @@
 
 use wakeai_scenario::{Scenario, solo_plan};
 
-/// Parses `text`. If it is accepted, it is written and read back, its conditions are expanded, and solo
-/// runs are planned. Panics where one of these fails; returns whether `text` was accepted.
+/// Parses `text`. If the text is accepted, the scenario is written and read back, its conditions
+/// are expanded, and solo runs are planned. Panics if one of these steps fails. Returns whether
+/// `text` was accepted.
 pub(crate) fn exercise(text: &str) -> bool {
     match Scenario::parse(text) {
         Err(error) => {
@@ -19,7 +20,7 @@ pub(crate) fn exercise(text: &str) -> bool {
                 let expanded = condition.scenario.expand(1);
                 assert_eq!(expanded.stations.len(), condition.agents().len());
                 assert!(condition.bounds().len() == expanded.stations.len());
-                // Plans are made for at most 100 flows, so that no file takes long.
+                // Solo runs are planned only for at most 100 flows, so that no file takes long.
                 if expanded.flows.len() <= 100 {
                     for run in solo_plan(&condition) {
                         assert_eq!(run.scenario.expand(1).flows.len(), 1);

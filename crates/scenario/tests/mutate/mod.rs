@@ -1,4 +1,4 @@
-//! Mutated scenario files. The same number always gives the same file.
+//! Mutates scenario files. The same number always gives the same file.
 
 mod exercise;
 
@@ -114,7 +114,7 @@ fn bytes(rng: &mut Pcg64Mcg, text: String) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Replaces a word or number by another of the file or of [`WORDS`].
+/// Replaces a word or number by another one from the file or from [`WORDS`].
 fn tokens(rng: &mut Pcg64Mcg, text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let mut words = Vec::new();
@@ -140,7 +140,7 @@ fn tokens(rng: &mut Pcg64Mcg, text: &str) -> String {
     format!("{}{other}{}", &text[..replaced.start], &text[replaced.end..])
 }
 
-/// Removes a line, copies one to another place, or swaps two lines.
+/// Removes a line, copies a line to another place, or swaps two lines.
 fn lines(rng: &mut Pcg64Mcg, text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.is_empty() {
