@@ -4,8 +4,8 @@
 //! The uid stays 0, without `CAP_DAC_OVERRIDE`. Root owns the sockets and the leases (the records
 //! of changes), so the program can still remove them. Writing `/proc/sys/net` needs only
 //! `CAP_NET_ADMIN` in the network namespace. Other steps need more: entering other namespaces,
-//! mounting bpffs, looking for BPF programs by id. They come before the drop, or are left to the
-//! next command, which undoes what a dead process has left.
+//! mounting bpffs, looking for BPF programs by id. They come before the drop. What is undone later
+//! with such a step is undone by the next `wakeai` command that root runs.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 pub use caps::Capability;
 
-/// The longest wait for the end of threads that have been joined.
+/// The kernel may list a thread for a moment after it was joined. This is the longest wait for that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The privileges could not be checked or dropped.
@@ -100,8 +100,8 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
     }
     // The effective set is cut before the permitted set, because it must never exceed that set
     // (capset(2)). The ambient set shrinks with the inheritable set. Children inherit the
-    // capabilities that systemd has put into both sets; nft needs them when the packet rules are
-    // removed.
+    // capabilities that systemd has put into the ambient and the inheritable set. nft needs them
+    // when the packet rules are removed.
     for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         let held = caps::read(None, set).map_err(refused)?;
         let left: CapsHashSet = held.intersection(&kept).copied().collect();

@@ -13,12 +13,12 @@ use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::Transfer;
 use crate::traffic::{FlowPlan, Kind};
 
-/// The longest wait until all senders listen.
+/// The longest wait until all iperf3 servers listen.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The time that the lab takes to start one process.
 const SPAWN_TIME: Duration = Duration::from_millis(2);
-/// The time from the end of the run to the signal that ends the iperf3 clients. Because of it the
-/// last interval for which they count bytes covers the end of the run.
+/// The time from the end of the run to the signal that ends the iperf3 clients. iperf3
+/// counts bytes by intervals; thus its last interval covers the end of the run.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// All flows of a run.

@@ -13,8 +13,8 @@
 //! and the result is their median. A packet that the air loses splits a run, which gives one value
 //! that is too small; the median hardly changes.
 //!
-//! A second estimate counts no packets. It multiplies the delay of the packets that were accepted
-//! last before a loss by the rate at which the queue is emptied (Little's law).
+//! A second estimate counts no packets. It is the product of two figures (Little's law): the delay
+//! of the last packets before a loss, and the rate at which the queue is emptied.
 
 use super::burst::{Accepted, Burst, PRELUDE};
 use super::quantile;
@@ -56,7 +56,8 @@ pub struct FirstLoss {
     pub waiting: f64,
     /// The queueing delay of the last accepted packet before the loss, in milliseconds.
     pub delay_ms: f64,
-    /// The share of lost packets among the next packets of the burst, as many as were waiting.
+    /// The share of lost packets among those that followed in the burst. As many of them count as
+    /// packets were waiting.
     pub then_lost: f64,
 }
 
