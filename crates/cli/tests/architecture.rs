@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
+    ("transfer", &["units", "api"]),
     ("assign", &["units", "api", "host", "kernel"]),
     ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
@@ -56,7 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "probe", "top", "guest",
+            "proxy", "probe", "top", "transfer", "guest",
         ],
     ),
 ];

@@ -1,0 +1,1 @@
+//! The server: takes uploads over tus and keeps them in one directory.
