@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
 use crate::presence::{BootId, Endpoint, PresenceCounters};
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
+use crate::turns::Turns;
 use crate::{
     Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
-    PeerView, Reason, Reservation, ReservationState, RttWatch, StationId,
+    PeerView, Permission, Reason, Reservation, ReservationState, RttWatch, StationId, Turn, TurnState,
 };
 
 /// The largest number of events that wait for [`Controller::poll_event`]. Beyond it the oldest are dropped.
@@ -30,6 +31,9 @@ pub struct Controller {
     rtt: RttWatch,
     rates: RateWatch,
     reservations: Reservations,
+    turns: Turns,
+    /// The request for a turn as the last event reported it.
+    announced_turn: Option<Turn>,
     /// The reservation of this station as the last event reported it.
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
@@ -61,6 +65,8 @@ impl Controller {
             rtt: RttWatch::default(),
             rates: RateWatch::new(config.max_rate),
             reservations,
+            turns: Turns::new(now, config.station_id),
+            announced_turn: None,
             reported: (None, ReservationState::None),
             config,
             law,
@@ -89,6 +95,7 @@ impl Controller {
         self.now = now;
         self.presence.handle_datagram(now, datagram);
         self.take_changes();
+        self.update_turns(now);
     }
 
     /// Decides on the bounds until the next tick. `connections` are the station's connections over the Wi-Fi
@@ -108,6 +115,8 @@ impl Controller {
         self.take_changes();
         self.observe(now, link_rate, connections);
         self.reserve_on_tick(now);
+        self.turns.on_tick(now, &self.observation);
+        self.update_turns(now);
         let mut reasons: Vec<Reason> = Vec::new();
         self.bounds = self.decide(now, &mut reasons);
         let law = self.law.name();
@@ -160,6 +169,40 @@ impl Controller {
         }
     }
 
+    /// Says how many bytes this station's transfers have left, which send in turns with those of its peers;
+    /// `None` where it has none. Call this where transfers begin and end, and before each tick.
+    pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
+        self.now = now;
+        let peers: Vec<PeerView> = self.presence.peers(now).collect();
+        self.turns.want(now, left, &self.observation, &peers);
+        self.update_turns(now);
+    }
+
+    /// What the station's transfers may do. It can change with each call of the other methods.
+    pub fn permission(&self) -> Permission {
+        self.turns.permission()
+    }
+
+    /// The request for a turn as this station announces it.
+    pub fn turn(&self) -> Option<Turn> {
+        self.turns.announced()
+    }
+
+    fn update_turns(&mut self, at: Instant) {
+        if self.turn().is_some() {
+            let peers: Vec<PeerView> = self.presence.peers(at).collect();
+            self.turns.update(at, &peers);
+        }
+        let turn = self.turn();
+        let known = |turn: Option<Turn>| turn.map(|turn| (turn.ticket, turn.state));
+        if known(turn) != known(self.announced_turn) {
+            self.announced_turn = turn;
+            let sends = turn.is_some_and(|turn| turn.state != TurnState::Waiting);
+            self.presence.announce_turn(at, sends);
+            self.push(Event::Turn { at, turn });
+        }
+    }
+
     /// Asks the peers to leave `rate` free while this station sends. The request holds from the
     /// next tick on; `None` ends the reservation.
     pub fn reserve(&mut self, rate: Option<Rate>) {
@@ -184,6 +227,9 @@ impl Controller {
     /// Takes the presence datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
+        if self.turns.next_timeout().is_some_and(|due| due <= now) {
+            self.update_turns(now);
+        }
         let seen = &self.observation;
         let own = Announcement {
             sending: seen.sending().next().is_some(),
@@ -193,13 +239,15 @@ impl Controller {
             growth: seen.rtt.map_or(Duration::ZERO, |rtt| rtt.growth),
             link_rate: seen.own.link_rate,
             reservation: self.reservations.announced(),
+            turn: self.turns.announced(),
         };
         self.presence.poll_transmit(now, &own)
     }
 
-    /// The time of the next tick or presence message, whichever is earlier.
+    /// The time of the next tick, presence message or decision on turns, whichever is earliest.
     pub fn next_timeout(&self) -> Option<Instant> {
-        Some(self.next_tick.min(self.presence.next_timeout()))
+        let next = self.next_tick.min(self.presence.next_timeout());
+        Some(self.turns.next_timeout().map_or(next, |turn| turn.min(next)))
     }
 
     /// The time at which the next [`Controller::handle_tick`] is due.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, ReservationState, Share, StationId};
+use crate::{Bounds, ReservationState, Share, StationId, Turn};
 
 /// The phase of the law `airtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +158,13 @@ pub enum Event {
         /// The state of the reservation.
         state: ReservationState,
     },
+    /// This station's request for a turn changed.
+    Turn {
+        /// The time.
+        at: Instant,
+        /// The request; `None` where the transfers have ended.
+        turn: Option<Turn>,
+    },
     /// The live peers changed.
     Peer {
         /// The time.
@@ -181,6 +188,8 @@ impl fmt::Display for Event {
                 write!(f, "{at} reservation of {rate:#}: {state}")
             }
             Self::Reservation { at, rate: None, .. } => write!(f, "{at} reservation given up"),
+            Self::Turn { at, turn: Some(turn) } => write!(f, "{at} transfers: this station {turn}"),
+            Self::Turn { at, turn: None } => write!(f, "{at} transfers: ended"),
             Self::Peer { at, change } => write!(f, "{at} {change}"),
         }
     }

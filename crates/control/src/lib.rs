@@ -12,6 +12,7 @@
 //! - [`RttWatch`]: the queueing delay, which is the difference between the RTT and its minimum;
 //! - [`Law`]: a rule that turns an [`Observation`] into the station's [`Bounds`];
 //! - `reservation`: rates that are left free for other stations;
+//! - `turns`: the order in which stations with transfers send;
 //! - [`Actuation`]: the division of bounds among connections.
 
 mod bounds;
@@ -22,11 +23,13 @@ mod event;
 mod lasting;
 pub mod laws;
 mod observation;
+mod pieces;
 pub mod presence;
 mod rates;
 mod reservation;
 mod rtt;
 mod share;
+mod turns;
 mod weights;
 mod windowed;
 
@@ -40,6 +43,8 @@ pub use laws::{Law, LawConfig};
 pub use observation::{
     Announcement, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
 };
+pub use pieces::Pieces;
 pub use presence::PresenceCounters;
 pub use rtt::RttWatch;
 pub use share::{Reservation, ReservationState, Share};
+pub use turns::{Permission, Turn, TurnState};

@@ -5,7 +5,7 @@ use std::fmt;
 use wakeai_connection::Figures;
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
-use crate::Reservation;
+use crate::{Reservation, Turn};
 
 /// The id of a station among the stations of one access point. It is configured, or derived by the
 /// agent. It need not be secret. Where two stations have the same id, the others see only one of
@@ -63,6 +63,8 @@ pub struct Announcement {
     /// The rate that the station asks its peers to leave free. It is announced before and after it
     /// is admitted.
     pub reservation: Option<Reservation>,
+    /// The station's request for a turn, while it has transfers.
+    pub turn: Option<Turn>,
 }
 
 /// A live peer, as of its last message.

@@ -7,7 +7,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Bytes, Duration, Rate};
 
-use crate::experiment::{Endpoint, Experiment, FlowKind, FlowKnobs, FlowSpec};
+use crate::experiment::{Chunks, Endpoint, Experiment, FlowKind, FlowKnobs, FlowSpec};
 
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +79,10 @@ pub struct Flow {
     pub start: Duration,
     /// The parameters of the congestion control.
     pub knobs: FlowKnobs,
-    /// The number of connections over which the size is split, one after another.
-    pub chunks: u32,
+    /// The connections over which the size is split, one after another.
+    pub chunks: Chunks,
+    /// Whether the transfer waits for its turn among those of other stations (docs/concepts/turns.md).
+    pub turns: bool,
     /// The rate of a UDP flow, or the target rate of a TCP sender. A UDP flow without a rate sends
     /// as much as its queue takes.
     pub rate: Option<Rate>,
@@ -176,6 +178,7 @@ fn flow(entry: usize, spec: &FlowSpec, from: Node, to: Node, draw: u64) -> Flow 
         start: spec.start + uniform(spec.jitter, draw),
         knobs: spec.knobs,
         chunks: spec.chunks,
+        turns: spec.turns,
         rate: spec.rate,
         limit: spec.limit,
         reserve: spec.reserve,

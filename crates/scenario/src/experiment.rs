@@ -70,6 +70,15 @@ pub struct FlowKnobs {
     pub tcp_friendliness: Option<bool>,
 }
 
+/// The connections over which a flow's size is split, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunks {
+    /// This number of connections, each with an equal part.
+    Count(u32),
+    /// As many as the sender decides while it sends (`wakeai_control::Pieces`).
+    Auto,
+}
+
 /// An entry of `[[flows]]`: one flow from each sender to each receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
@@ -89,8 +98,10 @@ pub struct FlowSpec {
     pub algorithm: Option<Arc<str>>,
     /// The parameters of the congestion control.
     pub knobs: FlowKnobs,
-    /// The number of connections over which the size is split, one after another.
-    pub chunks: u32,
+    /// The connections over which the size is split, one after another.
+    pub chunks: Chunks,
+    /// Whether the transfer waits for its turn among those of other stations (docs/concepts/turns.md).
+    pub turns: bool,
     /// The rate of a UDP flow, or the target rate of a TCP sender.
     pub rate: Option<Rate>,
     /// The rate at which the application at a TCP sender produces data, from the flow's start on.

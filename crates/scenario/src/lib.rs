@@ -25,7 +25,7 @@ mod tree;
 pub use condition::{BoundsRule, Condition, Law};
 pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
-pub use experiment::{Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
+pub use experiment::{Chunks, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
 pub use scenario::{ResolvedCondition, Scenario};
 pub use solo::{SoloRun, given_maxima, solo_plan};
 pub use stations::{

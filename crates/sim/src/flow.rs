@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use wakeai_control::Permission;
 use wakeai_medium::Node;
 use wakeai_tcp::{Knobs, Sender, TcpConfig, by_name_with};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::ReceiverMeter;
-use wakeai_world::flows::{DATAGRAM, Share, Writing, chunk};
+use wakeai_world::flows::{DATAGRAM, Division, Writing};
 use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
@@ -24,6 +25,12 @@ pub(crate) struct FlowState {
     pub(crate) reserves: Option<Rate>,
     pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
+    /// Whether the flow's application opens a new connection where one fails.
+    pub(crate) resumes: bool,
+    /// Whether the flow's transfers wait for turns.
+    pub(crate) turns: bool,
+    /// Whether its next connection waits for the station's turn.
+    pub(crate) waits: bool,
     /// Whether a connection has given up, so that the flow never completes.
     pub(crate) broken: bool,
 }
@@ -47,13 +54,10 @@ pub(crate) struct Stream {
     /// Whether the algorithm obeys an agent's bounds.
     pub(crate) boundable: bool,
     pub(crate) hears_overflow: bool,
-    pub(crate) size: Option<Bytes>,
-    pub(crate) chunks: u32,
-    /// The number of connections that were opened.
-    pub(crate) begun: u32,
-    /// The part of the flow that the last opened connection carries, and the id of that connection.
-    pub(crate) share: Share,
+    pub(crate) division: Division,
+    /// The id of the last opened connection, and the time at which it was opened.
     pub(crate) current: u32,
+    pub(crate) opened: Instant,
     /// The times at which the application writes; `None` where it writes all data at once.
     pub(crate) writing: Option<Writing>,
 }
@@ -61,17 +65,14 @@ pub(crate) struct Stream {
 impl Stream {
     /// The sender of the next connection, which has the id `id` and is not opened yet; `None` where
     /// there is no further connection.
-    pub(crate) fn next_sender(&mut self, id: u32) -> Option<Sender> {
-        let size = match self.size {
-            None if self.begun > 0 => return None,
-            None => None,
-            Some(_) if self.begun == self.chunks => return None,
-            Some(size) => Some(chunk(size, self.chunks, self.begun)),
-        };
-        let before = self.share.before + self.share.size.unwrap_or(Bytes::ZERO);
-        self.share = Share { before, size };
-        self.current = id;
-        self.begun += 1;
+    pub(crate) fn next_sender(
+        &mut self,
+        now: Instant,
+        id: u32,
+        permission: Permission,
+    ) -> Option<Sender> {
+        self.division.begin(permission)?;
+        (self.current, self.opened) = (id, now);
         let algorithm = by_name_with(&self.algorithm, &self.config, self.knobs);
         let algorithm = algorithm.expect("checked when the run was set up");
         let mut sender = Sender::new(&self.config, algorithm);
@@ -82,7 +83,8 @@ impl Stream {
     /// Hands the last opened connection the data that the application has written by `since_start`,
     /// counted from the start of the flow. Returns the time of the next write.
     pub(crate) fn write(&self, since_start: Duration, sender: &mut Sender) -> Option<Duration> {
-        let size = self.share.size.map(Bytes::get);
+        let share = self.division.share();
+        let size = share.size.map(Bytes::get);
         let Some(writing) = &self.writing else {
             sender.supply(size);
             if size.is_some() {
@@ -90,12 +92,12 @@ impl Stream {
             }
             return None;
         };
-        let written = writing.written(self.share, since_start);
+        let written = writing.written(share, since_start);
         sender.supply(Some(written.get()));
-        if self.share.size == Some(written) {
+        if share.size == Some(written) {
             sender.close();
         }
-        writing.next_write(self.share, written)
+        writing.next_write(share, written)
     }
 }
 

@@ -8,13 +8,13 @@ use wakeai_connection::SocketBounds;
 use wakeai_control::Controller;
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
-    self as scenario, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
+    self as scenario, Chunks, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
     ResolvedCondition, StationGroup, TcpProfile,
 };
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
-use wakeai_world::flows::{Share, Writing, saturating_rate, sender_algorithm};
+use wakeai_world::flows::{Division, Writing, saturating_rate, sender_algorithm};
 use wakeai_world::{
     Changes, ReceiverMeter, RunError, RunSink, SenderMeter, Span, StationFacts, StationQueue,
     generator, medium_config,
@@ -32,6 +32,9 @@ use crate::timers::{TimerOwner, Timers};
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
 /// The agents start at random times within one tick, as daemons do.
 const AGENTS_SPREAD: Duration = Duration::from_millis(500);
+
+/// The SYN retransmissions of a flow that resumes: after them `wakeai put` opens another connection.
+const SYN_RETRIES_OF_PUT: u32 = 3;
 
 /// A run that is to be simulated.
 #[derive(Debug)]
@@ -132,6 +135,9 @@ impl<O: Observer> Simulation<O> {
             reserves: flow.rate.filter(|_| flow.reserve),
             meter: ReceiverMeter::new(span, flow, job.progress),
             totals: Totals::default(),
+            resumes: resumes(flow),
+            turns: flow.turns,
+            waits: false,
             broken: false,
         });
         Ok(())
@@ -197,6 +203,9 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
     config.small_queues = from_station && has_small_queue(group);
     let segment = Bytes::new(u64::from(config.mss));
+    if resumes(flow) {
+        config.syn_retries = SYN_RETRIES_OF_PUT;
+    }
     // The retransmission timer is that of ns-3, because this algorithm is compared with ns-3.
     config.forgets_backoff = algorithm == "ns3_cubic";
     Ok(Stream {
@@ -206,13 +215,17 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
         hears_overflow: linux && from_station,
         knobs: knobs(algorithm, flow.knobs),
         target: flow.rate.map_or(0, Rate::bytes_per_second),
-        size: flow.size,
-        chunks: flow.chunks,
-        begun: 0,
-        share: Share::default(),
+        division: Division::new(flow),
         current: 0,
+        opened: Instant::ZERO,
         writing: flow.limit.map(|limit| Writing::new(limit, segment)),
     })
+}
+
+/// Whether the flow's application opens a new connection where one fails, as `wakeai put` does. Other applications
+/// give up.
+fn resumes(flow: &Flow) -> bool {
+    flow.turns || flow.chunks == Chunks::Auto
 }
 
 /// The algorithm's default parameters, except those that the flow sets.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod traffic;
+mod turns;
 
 pub(crate) use agents::Agent;
 
@@ -53,6 +54,8 @@ pub(crate) struct Station {
     /// The UDP flows that keep the station's queue full. The first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,
+    /// The flows that have begun, have not ended and wait for the station's turns.
+    pub(crate) in_turns: Vec<u32>,
 }
 
 /// Called with the simulated time that a run has reached. It breaks where the run has to end.

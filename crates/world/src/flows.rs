@@ -1,6 +1,7 @@
 //! How a flow is carried: the algorithm, the sizes of its connections, and when its application writes.
 
-use wakeai_scenario::{Expanded, Experiment, Flow};
+use wakeai_control::{Permission, Pieces};
+use wakeai_scenario::{Chunks, Expanded, Experiment, Flow};
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// The payload of a full datagram of a UDP flow.
@@ -21,10 +22,108 @@ pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     })
 }
 
+/// The division of a flow's data among its connections, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Division {
+    size: Option<Bytes>,
+    chunks: Chunks,
+    pieces: Pieces,
+    begun: u32,
+    share: Share,
+    /// The number of pieces that have begun, and what a connection that failed has left of the last one.
+    piece: u32,
+    rest: Bytes,
+}
+
+impl Division {
+    /// The division of `flow`. No connection has begun.
+    pub fn new(flow: &Flow) -> Self {
+        Self {
+            size: flow.size,
+            chunks: flow.chunks,
+            pieces: if flow.turns { Pieces::in_turns() } else { Pieces::new(None) },
+            begun: 0,
+            share: Share::default(),
+            piece: 0,
+            rest: Bytes::ZERO,
+        }
+    }
+
+    /// The size of the flow.
+    pub fn size(&self) -> Option<Bytes> {
+        self.size
+    }
+
+    /// Begins the next connection. Returns the part of the flow that it carries; `None` where there is
+    /// no further connection.
+    ///
+    /// A station that may only try to send begins a small piece, with `"auto"`.
+    pub fn begin(&mut self, permission: Permission) -> Option<Share> {
+        if self.is_over() {
+            return None;
+        }
+        let before = self.share.before + self.share.size.unwrap_or(Bytes::ZERO);
+        let again = self.rest > Bytes::ZERO;
+        let size = match (self.size, self.chunks) {
+            (None, _) => None,
+            _ if again => Some(std::mem::take(&mut self.rest)),
+            (Some(size), Chunks::Count(chunks)) => Some(chunk(size, chunks, self.piece)),
+            (Some(size), Chunks::Auto) if permission == Permission::Try => {
+                Some(Pieces::small(size.saturating_sub(before)))
+            }
+            (Some(size), Chunks::Auto) => Some(self.pieces.next(size.saturating_sub(before))),
+        };
+        self.piece += u32::from(!again);
+        self.share = Share { before, size };
+        self.begun += 1;
+        Some(self.share)
+    }
+
+    /// Whether there is no further connection.
+    pub fn is_over(&self) -> bool {
+        let given = self.share.before + self.share.size.unwrap_or(Bytes::ZERO);
+        self.begun > 0 && self.size.is_none_or(|size| given >= size)
+    }
+
+    /// The bytes of the flow that are left, where the last connection has carried `carried` so far.
+    pub fn left(&self, carried: Bytes) -> Bytes {
+        let size = self.size.unwrap_or(Bytes::ZERO);
+        size.saturating_sub(self.share.before).saturating_sub(carried)
+    }
+
+    /// Says that the last connection took this time.
+    pub fn sent(&mut self, took: Duration) {
+        if let Some(size) = self.share.size {
+            self.pieces.sent(size, took);
+        }
+    }
+
+    /// Says that the last connection has failed after it carried `carried`. The next one carries the rest of
+    /// its piece; with `"auto"` it carries a smaller piece.
+    pub fn cut(&mut self, carried: Bytes) {
+        let Some(size) = self.share.size else { return };
+        self.share.size = Some(carried.min(size));
+        match self.chunks {
+            Chunks::Count(_) => self.rest = size.saturating_sub(carried),
+            Chunks::Auto => self.pieces.cut(),
+        }
+    }
+
+    /// The number of connections that have begun.
+    pub fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    /// The part of the last connection that has begun.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+}
+
 /// The number of bytes that connection `number` (from 0) carries, where `chunks` connections carry
 /// `size` bytes together. Where the division leaves a remainder, the first connections carry one
 /// more byte.
-pub fn chunk(size: Bytes, chunks: u32, number: u32) -> Bytes {
+fn chunk(size: Bytes, chunks: u32, number: u32) -> Bytes {
     let chunks = u64::from(chunks.max(1));
     let (each, more) = (size.get() / chunks, size.get() % chunks);
     Bytes::new(each + u64::from(u64::from(number) < more))

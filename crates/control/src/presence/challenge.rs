@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_units::{Duration, Instant};
 
-use super::codec::ANSWER_SLOTS;
 use super::{BootId, Challenge};
 
 /// The number of challenges that are valid at one time.
@@ -165,12 +164,13 @@ impl Answers {
         true
     }
 
-    /// The answers of the next message: the challenges with the fewest answers first, in the order of arrival.
-    pub(crate) fn take(&mut self) -> Vec<Challenge> {
+    /// The answers of the next message, at most `slots`: the challenges with the fewest answers first, in the
+    /// order of arrival.
+    pub(crate) fn take(&mut self, slots: usize) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
         open.sort_by_key(|owed| (owed.answered, owed.place));
-        open.truncate(ANSWER_SLOTS);
+        open.truncate(slots);
         open.into_iter()
             .map(|owed| {
                 owed.answered += 1;

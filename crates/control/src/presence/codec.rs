@@ -3,16 +3,19 @@
 use wakeai_units::{Duration, Rate};
 
 use super::{BootId, Challenge};
-use crate::{Announcement, Reservation, Share, StationId};
+use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
-/// The largest number of answers in one message.
-pub(super) const ANSWER_SLOTS: usize = 16;
+/// The largest number of answers in one message without a turn.
+const ANSWER_SLOTS: usize = 16;
+/// The largest number of answers in a message with a turn, which takes the place of the last answer.
+const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
 
 const MAGIC: [u8; 4] = *b"WKAI";
 const VERSION: u8 = 2;
 const RESERVATION_AT: usize = 88;
 const CHALLENGE_AT: usize = RESERVATION_AT + RESERVATION_LEN;
 const ANSWERS_AT: usize = CHALLENGE_AT + 8;
+const TURN_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS_BESIDE_TURN;
 const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
 const TAG_LEN: usize = 16;
 
@@ -26,7 +29,11 @@ const HAS_TIME: u8 = 1 << 3;
 const HAS_LINK_RATE: u8 = 1 << 4;
 const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
-const KNOWN_FLAGS: u8 = (1 << 7) - 1;
+const HAS_TURN: u8 = 1 << 7;
+
+/// The state of a turn has the upper 8 bits of a word, and the time left in ms the lower 24.
+const LEFT_BITS: u32 = 24;
+const MAX_LEFT_MS: u64 = (1 << LEFT_BITS) - 1;
 
 /// The longest interval that a station may announce. Even 1024 stations need less at a basic rate
 /// (the rate of broadcasts) of 6 Mbit/s.
@@ -54,7 +61,8 @@ pub struct Presence {
     /// The challenge of the station: a number that others repeat to prove that they are live. It is
     /// above zero, because zero marks an empty answer slot.
     pub challenge: Challenge,
-    /// The challenges of other stations that the station answers by repeating them; at most 16.
+    /// The challenges of other stations that the station answers by repeating them; at most 16, or
+    /// 15 in a message with a turn.
     pub answers: Vec<Challenge>,
 }
 
@@ -102,7 +110,7 @@ impl Codec {
     }
 
     /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
-    /// large are reduced to the limit, and answers after the sixteenth are left out.
+    /// large are reduced to the limit, and answers beyond the last slot are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
         let announced = &message.announced;
         let mut flags = 0;
@@ -114,6 +122,7 @@ impl Codec {
         flag(message.unix_time.is_some(), HAS_TIME);
         flag(announced.reservation.is_some(), HAS_RESERVATION);
         flag(announced.reservation.is_some_and(|of| of.short), SHORT);
+        flag(announced.turn.is_some(), HAS_TURN);
         let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
 
         let mut bytes = Vec::with_capacity(MESSAGE_LEN);
@@ -134,8 +143,13 @@ impl Codec {
         bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
         bytes.extend(reservation(announced.reservation));
         bytes.extend(message.challenge.0.to_be_bytes());
-        for slot in 0..ANSWER_SLOTS {
+        for slot in 0..answer_slots(announced.turn.is_some()) {
             bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
+        }
+        if let Some(Turn { ticket, state, left }) = announced.turn {
+            let left = left.as_millis().min(MAX_LEFT_MS) as u32;
+            bytes.extend(ticket.to_be_bytes());
+            bytes.extend((turn_state(state) << LEFT_BITS | left).to_be_bytes());
         }
         let tag = tag(&self.key, &bytes);
         bytes.extend(tag);
@@ -214,6 +228,36 @@ fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>,
     if in_range { Ok(Some(reservation)) } else { Err(()) }
 }
 
+/// The number of answers that a message has room for.
+pub(super) fn answer_slots(has_turn: bool) -> usize {
+    if has_turn { ANSWER_SLOTS_BESIDE_TURN } else { ANSWER_SLOTS }
+}
+
+/// The number of each state on the wire.
+fn turn_state(state: TurnState) -> u32 {
+    match state {
+        TurnState::Waiting => 0,
+        TurnState::Sending => 1,
+        TurnState::Additional => 2,
+    }
+}
+
+/// The turn in an authentic message; `Err` where it is out of range.
+fn parse_turn(message: &[u8; MESSAGE_LEN]) -> Result<Option<Turn>, ()> {
+    if message[5] & HAS_TURN == 0 {
+        return Ok(None);
+    }
+    let ticket = u32::from_be_bytes(field(message, TURN_AT));
+    let word = u32::from_be_bytes(field(message, TURN_AT + 4));
+    let (number, left) = (word >> LEFT_BITS, u64::from(word) & MAX_LEFT_MS);
+    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+    let state = states.into_iter().find(|state| turn_state(*state) == number);
+    match state.filter(|_| ticket > 0) {
+        Some(state) => Ok(Some(Turn { ticket, state, left: Duration::from_millis(left) })),
+        None => Err(()),
+    }
+}
+
 fn micros(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
@@ -233,9 +277,6 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         (false, 0) => Some(None),
         (false, _) => None,
     };
-    if flags & !KNOWN_FLAGS != 0 {
-        return None;
-    }
     let interval = Duration::from_millis(u64::from(u32_at(44)));
     let delivery_rate = Rate::from_bps(u64_at(48));
     let max_rate = optional(HAS_MAX_RATE, u64_at(56))?.map(Rate::from_bps);
@@ -262,6 +303,7 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
             min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
             growth: Duration::from_micros(u64::from(u32_at(76))),
             reservation: parse_reservation(message).ok()?,
+            turn: parse_turn(message).ok()?,
         },
         unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
         challenge,
@@ -273,8 +315,9 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
 fn parse_answers(message: &[u8; MESSAGE_LEN]) -> Option<Vec<Challenge>> {
     let slot = |slot| Challenge(u64::from_be_bytes(field(message, ANSWERS_AT + 8 * slot)));
     let is_empty = |answer: &Challenge| answer.0 == 0;
-    let mut slots: Vec<Challenge> = (0..ANSWER_SLOTS).map(slot).collect();
-    let used = slots.iter().position(is_empty).unwrap_or(ANSWER_SLOTS);
+    let mut slots: Vec<Challenge> =
+        (0..answer_slots(message[5] & HAS_TURN != 0)).map(slot).collect();
+    let used = slots.iter().position(is_empty).unwrap_or(slots.len());
     slots[used..].iter().all(is_empty).then(|| slots.truncate(used))?;
     Some(slots)
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::challenge::{Answers, Challenges};
+use super::codec::answer_slots;
 use super::schedule::{Schedule, airtime, longest_interval};
 use super::table::{PeerTable, Verdict};
 use super::{BootId, Codec, DecodeError, Presence, PresenceCounters};
@@ -160,6 +161,12 @@ impl Endpoint {
         self.schedule.news(now, self.table.len() + 1);
     }
 
+    /// Announces a change of this station's request for a turn. `sends` says whether its transfers send.
+    pub(crate) fn announce_turn(&mut self, now: Instant, sends: bool) {
+        self.schedule.news(now, self.table.len() + 1);
+        self.schedule.turn(now, sends);
+    }
+
     /// Returns the message that is due.
     pub(crate) fn poll_transmit(&mut self, now: Instant, own: &Announcement) -> Option<Vec<u8>> {
         let stations = self.table.len() + 1;
@@ -182,7 +189,7 @@ impl Endpoint {
                 Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),
             },
             challenge: self.challenges.current(now, self.interval),
-            answers: self.answers.take(),
+            answers: self.answers.take(answer_slots(own.turn.is_some())),
         };
         Some(self.codec.encode(&message))
     }

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use wakeai_kernel::HOLDS_A_RATE;
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind, Node};
-use wakeai_units::{Bytes, Duration, Rate};
-use wakeai_world::flows::{chunk, saturating_rate, sender_algorithm};
+use wakeai_units::{Duration, Rate};
+use wakeai_world::flows::{Division, saturating_rate, sender_algorithm};
 use wakeai_world::{RunError, SERVER_ADDRESS, station_address};
 
 use crate::error::unsupported;
@@ -21,8 +21,6 @@ const FIRST_DATA_PORT: u16 = 20_001;
 /// The largest number of iperf3 clients of a run. With more, the first flows would fill the air
 /// before the last clients have connected.
 const MAX_IPERF: usize = 16;
-/// The size of an endless flow: more than any run carries.
-pub(crate) const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// The number of ports between [`FIRST_PORT`] and [`FIRST_DATA_PORT`], rounded down.
 const MAX_FLOWS: usize = 10_000;
 
@@ -33,7 +31,7 @@ pub(crate) enum Kind {
     Tcp,
     /// iperf3's datagrams at a rate.
     Udp(Rate),
-    /// TCP connections of the lab's own, one after another, with the number of bytes of each. The
+    /// TCP connections of the lab's own, one after another. The
     /// following flows need them:
     ///
     /// - Flows with a size, which iperf3 does not end exactly.
@@ -43,7 +41,7 @@ pub(crate) enum Kind {
     /// - All TCP flows of a run in which a flow has a target, a limit or a proxy. With iperf3 the
     ///   receiver would open the connection, the lab could not set the socket's target, and nothing
     ///   would limit the writes.
-    Own(Vec<Bytes>),
+    Own(Division),
 }
 
 /// The plan of one flow.
@@ -129,11 +127,7 @@ fn plan_flow(
     let proxied = sender.behind.is_some();
     let kind = match (flow.kind, flow.size) {
         (FlowKind::Tcp, None) if by_iperf && flow.start.is_zero() => Kind::Tcp,
-        (FlowKind::Tcp, None) => Kind::Own(vec![ENDLESS]),
-        (FlowKind::Tcp, Some(size)) => {
-            let chunks = (0..flow.chunks.max(1)).map(|number| chunk(size, flow.chunks, number));
-            Kind::Own(chunks.collect())
-        }
+        (FlowKind::Tcp, _) => Kind::Own(Division::new(flow)),
         (FlowKind::Udp, None) => {
             Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
         }

@@ -21,12 +21,13 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use socket2::SockRef;
+use wakeai_control::Permission;
 use wakeai_kernel::Control;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_world::ReceiverMeter;
 use wakeai_world::flows::{Share, Writing};
 
-use super::{ENDLESS, FlowPlan, Kind};
+use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
@@ -36,6 +37,8 @@ use crate::host::Host;
 const PATIENCE_MILLIS: i64 = 100;
 /// Bytes per system call.
 const BLOCK_BYTES: usize = 128 * 1024;
+/// The size of an endless flow: more than any run carries.
+const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// The payload of a full segment: 1500 bytes (the MTU) less the headers of IPv4 and TCP, with TCP's
 /// timestamps.
 const SEGMENT: Bytes = Bytes::new(1_448);
@@ -59,16 +62,16 @@ impl Transfer {
         to: &Host,
         targets: Option<Arc<Control>>,
     ) -> Result<Self, LabError> {
-        let Kind::Own(chunks) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
+        let Kind::Own(mut division) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
         let start = meter.start();
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
         // The listener must exist before the sender opens a connection.
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
-        let (expected, stopped) = (chunks.clone(), Arc::clone(&stop));
+        let (expected, stopped) = (division.size(), Arc::clone(&stop));
         let receive = move || {
-            let result = receive_all(&listener, &expected, &stopped, &mut meter);
+            let result = receive_all(&listener, expected, &stopped, &mut meter);
             (meter, result)
         };
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
@@ -85,11 +88,10 @@ impl Transfer {
         let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
-            let mut before = Bytes::ZERO;
-            for chunk in chunks {
-                let share = Share { before, size: (chunk != ENDLESS).then_some(chunk) };
+            while let Some(share) = division.begin(Permission::Send) {
+                let begun = clock::now();
                 send(&way, share, &stopped)?;
-                before += share.size.unwrap_or(Bytes::ZERO);
+                division.sent(clock::now().saturating_since(begun));
             }
             Ok(())
         };
@@ -150,26 +152,25 @@ fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
+/// Receives `size` bytes, over as many connections as the sender opens one after another.
 fn receive_all(
     listener: &TcpListener,
-    chunks: &[Bytes],
+    size: Option<Bytes>,
     stop: &AtomicBool,
     meter: &mut ReceiverMeter,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK_BYTES];
-    for chunk in chunks {
+    let mut left = size.unwrap_or(ENDLESS).get();
+    while left > 0 {
         let Some((mut stream, _)) = until(stop, || listener.accept())? else { return Ok(()) };
         setsockopt(&stream, sockopt::ReceiveTimeout, &patience())?;
-        let mut left = chunk.get();
-        while left > 0 {
+        loop {
             match until(stop, || stream.read(&mut buffer))? {
                 None => return Ok(()),
-                Some(0) => {
-                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "the sender gave up"));
-                }
+                Some(0) => break,
                 Some(count) => {
                     meter.on_received(clock::now(), count as u64);
-                    left -= count as u64;
+                    left = left.saturating_sub(count as u64);
                 }
             }
         }

@@ -8,7 +8,7 @@ use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
 use super::problems::Problems;
 use super::{LONGEST_RUN, Span, rate};
-use crate::experiment::{Endpoint, FlowKind, FlowKnobs, FlowSpec};
+use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec};
 use crate::stations::{Selector, StationGroup};
 use crate::tree::Origin;
 
@@ -76,7 +76,8 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
     let size = fields.read("size", |field| field.size(Bytes::new(1)..=LARGEST));
     let (start, jitter) = start(&mut fields, span);
     let algorithm = fields.read("algorithm", |field| tcp_only(field, kind).and_then(name));
-    let chunks = fields.read_or("chunks", 1, |field| chunks(field, kind, size));
+    let chunks = fields.read_or("chunks", Chunks::Count(1), |field| chunks(field, kind, size));
+    let turns = fields.read_or("turns", false, |field| turns(field, kind, size));
     let target = fields.read("rate", rate);
     let limit = fields.read("limit", |field| limit(field, kind));
     let reserve = fields.read_or("reserve", false, |field| {
@@ -107,6 +108,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         },
         knobs,
         chunks,
+        turns,
         rate: target,
         limit,
         reserve,
@@ -183,21 +185,34 @@ fn limit(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
     rate(field)
 }
 
-fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<u32> {
-    if field.node.as_str() == Some("auto") {
-        field.refuse(format!(
-            "an integer from 1 to {MOST_CHUNKS}: a sender that decides by itself does not exist yet"
-        ));
-        return None;
+fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<Chunks> {
+    let splits = kind == FlowKind::Tcp && size.is_some();
+    if let Some(text) = field.node.as_str() {
+        if text != "auto" {
+            field.refuse(format!("an integer from 1 to {MOST_CHUNKS}, or \"auto\""));
+            return None;
+        }
+        if !splits {
+            field.refuse("1, or a TCP flow with `size`, which is what is split");
+        }
+        return Some(Chunks::Auto);
     }
     let chunks = field.integer(1..=MOST_CHUNKS)?;
-    if chunks > 1 && (kind == FlowKind::Udp || size.is_none()) {
+    if chunks > 1 && !splits {
         field.refuse("1, or a TCP flow with `size`, which is what is split");
     }
     if size.is_some_and(|size| size.get() < u64::from(chunks)) {
         field.refuse("no more chunks than `size` has bytes");
     }
-    Some(chunks)
+    Some(Chunks::Count(chunks))
+}
+
+fn turns(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<bool> {
+    let turns = field.boolean()?;
+    if turns && (kind == FlowKind::Udp || size.is_none()) {
+        field.refuse("false, or a TCP flow with `size`, which is what a turn sends");
+    }
+    Some(turns)
 }
 
 /// Reports the flows that a station's proxy cannot carry: the proxy only relays TCP to the server,

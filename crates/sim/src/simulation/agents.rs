@@ -59,9 +59,13 @@ impl Agent {
 
 impl<O: Observer> Simulation<O> {
     pub(super) fn wake_agent(&mut self, now: Instant, station: u32) {
+        let left = self.left_in_turns(station);
         let host = &mut self.stations[station as usize];
         let Some(agent) = host.agent.as_deref_mut() else { return };
         if now >= agent.controller.next_tick() {
+            if left.is_some() {
+                agent.controller.transfer(now, left);
+            }
             agent.controller.reserve(host.reserving.wanted(now, &self.flows));
             let connections = &self.connections;
             let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
@@ -89,8 +93,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Broadcasts the presence messages of the station's agent, and sets its timer.
-    fn announce(&mut self, now: Instant, station: u32) {
+    /// Broadcasts the presence messages of the station's agent, sets its timer, and uses its turn.
+    pub(super) fn announce(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
         let from = Node::Station(StationId(station));
         while let Some(message) = agent.poll_transmit(now) {
@@ -101,5 +105,6 @@ impl<O: Observer> Simulation<O> {
         while agent.controller.poll_event().is_some() {}
         let timer = self.flows.len() as u32 + station;
         self.timers.set(timer, agent.controller.next_timeout());
+        self.use_turn(now, station);
     }
 }

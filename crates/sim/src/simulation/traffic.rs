@@ -1,8 +1,9 @@
 //! Flows: their starts, their data and datagrams, and the events of their TCP connections.
 
+use wakeai_control::Permission;
 use wakeai_medium::{Departure, Destination, Node, StationId};
 use wakeai_tcp::{Receiver, Segment};
-use wakeai_units::Instant;
+use wakeai_units::{Bytes, Instant};
 
 use super::Simulation;
 use crate::carrier::Observer;
@@ -23,7 +24,7 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn wake_flow(&mut self, now: Instant, flow: u32) {
         let state = &mut self.flows[flow as usize];
         match (&mut state.source, state.from) {
-            (Source::Tcp(stream), _) if stream.begun == 0 => self.connect(now, flow),
+            (Source::Tcp(stream), _) if stream.division.begun() == 0 => self.proceed(now, flow),
             (Source::Tcp(_), _) => self.write(now, flow),
             (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
                 self.stations[station.index()].saturating.push_back(flow);
@@ -146,14 +147,25 @@ impl<O: Observer> Simulation<O> {
                 if over {
                     self.retire(id);
                 }
-                self.connect(now, flow);
+                if let Source::Tcp(stream) = &mut self.flows[flow as usize].source {
+                    stream.division.sent(now.saturating_since(stream.opened));
+                }
+                self.proceed(now, flow);
             }
             Ending::Failed => {
+                let carried = Bytes::new(connection.read);
                 self.retire(id);
-                let flow = &mut self.flows[flow as usize];
-                if flow.meter.completed().is_none() && !flow.broken {
-                    flow.broken = true;
-                    self.unfinished -= 1;
+                let state = &mut self.flows[flow as usize];
+                match &mut state.source {
+                    Source::Tcp(stream) if state.resumes => {
+                        stream.division.cut(carried);
+                        self.proceed(now, flow);
+                    }
+                    _ if state.meter.completed().is_none() && !state.broken => {
+                        state.broken = true;
+                        self.unfinished -= 1;
+                    }
+                    _ => {}
                 }
             }
         }
@@ -169,11 +181,11 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// Opens the next connection of a flow, where the flow has another.
-    pub(super) fn connect(&mut self, now: Instant, flow: u32) {
+    pub(super) fn connect(&mut self, now: Instant, flow: u32, permission: Permission) {
         let state = &mut self.flows[flow as usize];
         let Source::Tcp(stream) = &mut state.source else { return };
         let id = self.connections.len() as u32;
-        let Some(mut sender) = stream.next_sender(id) else { return };
+        let Some(mut sender) = stream.next_sender(now, id, permission) else { return };
         let next = stream.write(now.saturating_since(state.start), &mut sender);
         self.timers.set(state.timer, next.map(|after| state.start + after));
         let (from, to) = (state.from, state.to);
@@ -188,7 +200,7 @@ impl<O: Observer> Simulation<O> {
         let connection = Box::new(Connection {
             id,
             flow,
-            number: stream.begun - 1,
+            number: stream.division.begun() - 1,
             sender,
             receiver: Receiver::new(&stream.config),
             from,

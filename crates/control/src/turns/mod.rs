@@ -1,0 +1,203 @@
+//! Turns: of the stations that have transfers, a few send at a time.
+//!
+//! Side by side, all transfers end late. One after another, most end early and the last one ends no
+//! later, because the air carries at least as much with few senders. So a station that has a transfer
+//! announces a request with a *ticket*, one above every ticket that it has received (Lamport's
+//! bakery), and with the time that its transfer needs alone. The stations are served in the order of
+//! tickets, equal ones by station id. A station begins when those before it need less than [`OVERLAP`]
+//! together, so that its window has grown when they end.
+//!
+//! The announcements may be lost, old or false, so each rule has a limit of time:
+//!
+//! - A station that should send and is not heard to send is passed over after [`PATIENCE`].
+//! - A turn ends after [`TURN`]; a station that has more to send asks again and goes to the end of the order.
+//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first for
+//!   [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced rates together use
+//!   little of the air, those before it leave air unused. It then goes on, and tells the others, who leave
+//!   one station before them out of account for [`FREE_FOR`].
+//!
+//! Only transfers that ask wait for turns. Stations without agents, and other connections, do not.
+
+mod order;
+mod request;
+mod trial;
+
+use wakeai_units::{Bytes, Duration, Instant, Rate};
+
+use self::order::Order;
+pub use self::request::{Permission, Turn, TurnState};
+use self::request::{Phase, Request};
+use crate::{Observation, PeerView, StationId};
+
+/// A station begins when the stations before it need at most this time together, if each sends alone.
+const OVERLAP: Duration = Duration::from_millis(1_500);
+/// The largest number of stations that are left out of account where the air is found unused.
+const MOST_LEFT_OUT: usize = 6;
+/// A station listens for this long after its request, to receive the requests of others that began
+/// at the same time.
+const LISTENS_FOR: Duration = Duration::from_millis(600);
+/// The time for which a station before the own one is waited for without a sign that it sends.
+const PATIENCE: Duration = Duration::from_millis(1_800);
+/// The longest turn.
+const TURN: Duration = Duration::from_secs(60);
+/// The time that the first waiting station waits before its trial.
+const FIRST_FOR: Duration = Duration::from_secs(2);
+/// The duration of a trial.
+const TRIAL: Duration = Duration::from_millis(1_500);
+/// The time from one trial to the next. It is also the time for which a station is left out of account.
+const FREE_FOR: Duration = Duration::from_secs(18);
+
+/// Decides when this station's transfers may send.
+///
+/// Order of calls: [`Turns::want`] where transfers begin or end, and [`Turns::update`] after each
+/// message, at each tick and at [`Turns::next_timeout`]. At each tick also [`Turns::on_tick`].
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
+    station: StationId,
+    own: Option<Request>,
+    order: Order,
+    /// The number of stations that are left out of account, and the time until which they are.
+    left_out: (usize, Instant),
+    /// The earliest time of the next trial.
+    next_trial: Instant,
+    next_timeout: Option<Instant>,
+}
+
+impl Turns {
+    pub(crate) fn new(now: Instant, station: StationId) -> Self {
+        Self {
+            station,
+            own: None,
+            order: Order::default(),
+            left_out: (0, now),
+            next_trial: now,
+            next_timeout: None,
+        }
+    }
+
+    /// Says how many bytes the station's transfers have left; `None` where it has none. A new request is
+    /// at the end of the order. `seen` is the observation of the last tick, and `peers` are the live peers.
+    pub(crate) fn want(
+        &mut self,
+        now: Instant,
+        left: Option<Bytes>,
+        seen: &Observation,
+        peers: &[PeerView],
+    ) {
+        let time = |left| trial::alone(seen).time_for(left).unwrap_or(Duration::MAX);
+        match (left, &mut self.own) {
+            (None, _) => (self.own, self.next_timeout) = (None, None),
+            (Some(left), Some(own)) => own.left = time(left),
+            (Some(left), None) => {
+                self.order.hear(now, peers);
+                let phase = Phase::Listening { until: now + LISTENS_FOR };
+                let ticket = self.order.next_ticket();
+                self.own = Some(Request { ticket, phase, left: time(left) });
+            }
+        }
+    }
+
+    /// Decides anew. `peers` are the live peers.
+    pub(crate) fn update(&mut self, now: Instant, peers: &[PeerView]) {
+        self.order.hear(now, peers);
+        let additional = self.order.additional() + usize::from(self.is_additional());
+        if additional > 0 && additional >= self.left_out(now) {
+            self.left_out = (additional.min(MOST_LEFT_OUT), now + FREE_FOR);
+        }
+        let alone = peers.is_empty();
+        self.next_timeout = None;
+        let Some(mut own) = self.own else { return };
+        own.phase = self.decide(now, own, alone);
+        if let Phase::Sending { since } | Phase::Additional { since } = &mut own.phase {
+            if now >= *since + TURN && self.order.somebody_waits() {
+                // The turn is over: the station asks again, at the end of the order.
+                own.ticket = self.order.next_ticket().max(own.ticket.saturating_add(1));
+                own.phase = Phase::Waiting { first_since: None };
+                own.phase = self.decide(now, own, alone);
+            } else {
+                *since = if now >= *since + TURN { now } else { *since };
+                let over_at = *since + TURN;
+                self.wake_at(over_at);
+            }
+        }
+        self.own = Some(own);
+    }
+
+    fn decide(&mut self, now: Instant, own: Request, alone: bool) -> Phase {
+        let place = self.order.place(now, (own.ticket, self.station), self.left_out(now));
+        if let Some(at) = place.changes_at {
+            self.wake_at(at);
+        }
+        match own.phase {
+            Phase::Listening { until } if now < until && !alone => {
+                self.wake_at(until);
+                own.phase
+            }
+            Phase::Sending { .. } | Phase::Additional { .. } => own.phase,
+            _ if alone || place.is_turn => Phase::Sending { since: now },
+            Phase::Trial { .. } => own.phase,
+            Phase::Listening { .. } => self.wait(now, None, place.waiting),
+            Phase::Waiting { first_since } => self.wait(now, first_since, place.waiting),
+        }
+    }
+
+    /// Waits, and begins a trial where the time for one has come. `before` is the number of waiting
+    /// stations before this one.
+    fn wait(&mut self, now: Instant, first_since: Option<Instant>, before: usize) -> Phase {
+        if before > 0 {
+            return Phase::Waiting { first_since: None };
+        }
+        let since = first_since.unwrap_or(now);
+        let at = (since + FIRST_FOR).max(self.next_trial);
+        if now >= at {
+            self.next_trial = now + FREE_FOR;
+            return Phase::Trial { since: now, best: Rate::ZERO };
+        }
+        self.wake_at(at);
+        Phase::Waiting { first_since: Some(since) }
+    }
+
+    /// Judges a trial by the station's delivery rate since the last tick.
+    pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation) {
+        let Some(own) = &mut self.own else { return };
+        let Phase::Trial { since, best } = &mut own.phase else { return };
+        *best = (*best).max(seen.delivery_rate);
+        if now >= *since + TRIAL {
+            own.phase = if trial::finds_unused(seen, *best) {
+                Phase::Additional { since: now }
+            } else {
+                Phase::Waiting { first_since: Some(now) }
+            };
+        }
+    }
+
+    /// What the station's transfers may do. A station without transfers may send, so that one that begins
+    /// without asking does not wait.
+    pub(crate) fn permission(&self) -> Permission {
+        self.own.map_or(Permission::Send, |own| own.permission())
+    }
+
+    /// The request as this station announces it.
+    pub(crate) fn announced(&self) -> Option<Turn> {
+        self.own.map(|own| own.announced())
+    }
+
+    /// The time at which the decision may change without a message.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.next_timeout
+    }
+
+    fn is_additional(&self) -> bool {
+        matches!(self.own, Some(Request { phase: Phase::Additional { .. }, .. }))
+    }
+
+    /// The number of stations before the own one that are left out of account.
+    fn left_out(&self, now: Instant) -> usize {
+        let (left_out, until) = self.left_out;
+        if now < until { left_out } else { 0 }
+    }
+
+    fn wake_at(&mut self, at: Instant) {
+        self.next_timeout = Some(self.next_timeout.map_or(at, |next| next.min(at)));
+    }
+}

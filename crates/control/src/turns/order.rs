@@ -1,0 +1,121 @@
+//! The order in which stations send, from the announcements of the peers.
+
+use std::collections::BTreeMap;
+
+use wakeai_units::{Duration, Instant};
+
+use super::{OVERLAP, PATIENCE, TURN, Turn, TurnState};
+use crate::{PeerView, StationId};
+
+/// The requests of the peers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    peers: BTreeMap<StationId, Peer>,
+    /// The largest ticket of all requests so far.
+    last_ticket: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    announced: Turn,
+    /// The ticket that counts. It is larger than the announced one after a turn that was too long.
+    ticket: u32,
+    /// The time of the peer's last message.
+    heard: Instant,
+    /// The time since which it is this peer's turn.
+    turn_since: Option<Instant>,
+}
+
+/// The place of the own request in the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Whether it is the own turn.
+    pub(super) is_turn: bool,
+    /// The number of peers before it that wait and whose turn has not come.
+    pub(super) waiting: usize,
+    /// The time at which this changes without a message.
+    pub(super) changes_at: Option<Instant>,
+}
+
+impl Order {
+    /// Takes the announcements of the live peers.
+    pub(super) fn hear(&mut self, now: Instant, peers: &[PeerView]) {
+        let mut heard = BTreeMap::new();
+        for peer in peers {
+            let Some(announced) = peer.announced.turn else { continue };
+            let at = Instant::from_nanos(now.as_nanos().saturating_sub(peer.age.as_nanos()));
+            let known = self.peers.get(&peer.station);
+            let entry = match known {
+                Some(known) if known.announced.ticket == announced.ticket => {
+                    Peer { announced, heard: at, ..*known }
+                }
+                // A new request is never before the old one.
+                _ => {
+                    let ticket = announced.ticket.max(known.map_or(0, |known| known.ticket));
+                    Peer { announced, ticket, heard: at, turn_since: None }
+                }
+            };
+            self.last_ticket = self.last_ticket.max(announced.ticket);
+            heard.insert(peer.station, entry);
+        }
+        self.peers = heard;
+    }
+
+    /// The ticket of a new request.
+    pub(super) fn next_ticket(&self) -> u32 {
+        self.last_ticket.saturating_add(1)
+    }
+
+    /// The number of peers that send in addition.
+    pub(super) fn additional(&self) -> usize {
+        let is = |peer: &&Peer| peer.announced.state == TurnState::Additional;
+        self.peers.values().filter(is).count()
+    }
+
+    /// Whether a peer waits.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.peers.values().any(|peer| peer.announced.state == TurnState::Waiting)
+    }
+
+    /// The place of the own request `own` among the peers. The first `left_out` peers do not count.
+    pub(super) fn place(&mut self, now: Instant, own: (u32, StationId), left_out: usize) -> Place {
+        let mut order: Vec<(u32, StationId)> =
+            self.peers.iter().map(|(station, peer)| (peer.ticket, *station)).collect();
+        order.push(own);
+        order.sort_unstable();
+        let last = order.last().map_or(0, |(ticket, _)| ticket.saturating_add(1));
+        let mut place = Place::default();
+        let mut before = Duration::ZERO;
+        let mut counted = 0;
+        for key in order {
+            let is_turn = before <= OVERLAP;
+            if key == own {
+                place.is_turn = is_turn;
+                break;
+            }
+            let Some(peer) = self.peers.get_mut(&key.1) else { continue };
+            let waits = peer.announced.state == TurnState::Waiting;
+            if !is_turn {
+                peer.turn_since = None;
+                place.waiting += usize::from(waits);
+                continue;
+            }
+            let since = *peer.turn_since.get_or_insert(now);
+            if now >= since + TURN {
+                (peer.ticket, peer.turn_since) = (last, None);
+                continue;
+            }
+            let sign = if waits { since } else { peer.heard.max(since) };
+            if now >= sign + PATIENCE {
+                continue; // passed over
+            }
+            let at = (sign + PATIENCE).min(since + TURN);
+            place.changes_at = Some(place.changes_at.map_or(at, |earlier| earlier.min(at)));
+            counted += 1;
+            if counted > left_out {
+                before = before.saturating_add(peer.announced.left);
+            }
+        }
+        place
+    }
+}

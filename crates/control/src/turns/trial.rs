@@ -1,0 +1,52 @@
+//! The trial that shows whether the stations before the own one use the air.
+
+use wakeai_units::{Duration, Rate};
+
+use crate::{Announcement, Observation};
+
+/// A trial succeeds above this many percent of a fair part.
+const CLEARLY_MORE_PERCENT: u64 = 160;
+/// A trial also succeeds where all announced rates together use less of the air than this, millionths.
+const LITTLE_USED: u64 = 800_000;
+/// The queueing delay from which on the air is in use, whatever is announced.
+const MOST_DELAY: Duration = Duration::from_millis(20);
+/// The rate that a station reaches alone, as percent of its PHY rate, where it was not measured.
+const ALONE_PERCENT_OF_PHY: u64 = 60;
+/// The rate that a station reaches alone where nothing is known.
+const UNKNOWN: Rate = Rate::from_mbps(10);
+
+/// The rate that this station reaches alone.
+pub(super) fn alone(seen: &Observation) -> Rate {
+    let by_phy = seen.own.link_rate.and_then(of_phy);
+    let measured = Some(seen.total_rate).filter(|rate| *rate > Rate::ZERO);
+    seen.max_rate.or(by_phy).or(measured).unwrap_or(UNKNOWN)
+}
+
+fn of_phy(rate: Rate) -> Option<Rate> {
+    rate.mul_div(ALONE_PERCENT_OF_PHY, 100)
+}
+
+/// Whether a trial in which this station delivered `best` shows that the air is unused.
+pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
+    let alone = alone(seen);
+    let sending = |of: &Announcement| of.turn.is_some() && of.sending;
+    let others = seen.peers.iter().filter(|peer| sending(&peer.announced)).count() as u64;
+    let fair = alone / (others + 1);
+    let enough = fair.mul_div(CLEARLY_MORE_PERCENT, 100).unwrap_or(fair);
+    if others > 0 && best > enough {
+        return true;
+    }
+    // The part of the air that a rate takes, millionths.
+    let part = |rate: Rate, alone: Rate| {
+        rate.mul_div(1_000_000, alone.bits_per_second().max(1)).map_or(0, Rate::bits_per_second)
+    };
+    let parts = seen.peers.iter().map(|peer| {
+        let of = &peer.announced;
+        let its = of.max_rate.or_else(|| of.link_rate.and_then(of_phy)).unwrap_or(alone);
+        part(of.delivery_rate, its)
+    });
+    let used = parts.fold(part(best, alone), u64::saturating_add);
+    // What stations without agents use is not announced, but it delays every packet.
+    let delayed = seen.rtt.is_none_or(|rtt| rtt.growth >= MOST_DELAY);
+    used < LITTLE_USED && !delayed
+}
