@@ -11,7 +11,8 @@ use crate::reservation::Reservations;
 use crate::turns::Turns;
 use crate::{
     Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
-    PeerView, Permission, Reason, Reservation, ReservationState, RttWatch, StationId, Turn, TurnState,
+    PeerView, Permission, Reason, Reservation, ReservationState, RttWatch, StationId, Turn,
+    TurnState,
 };
 
 /// The largest number of events that wait for [`Controller::poll_event`]. Beyond it the oldest are dropped.

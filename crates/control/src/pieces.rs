@@ -85,7 +85,7 @@ mod tests {
             left = left.saturating_sub(size);
             sizes.push(size.get());
             // 40 Mbit/s are 5 MB/s.
-            pieces.sent(size, Duration::from_micros(size.get() / 5));
+            pieces.sent(size, Duration::from_nanos(size.get() * 200));
         }
         assert_eq!(sizes[..4], [1 << 20, 1 << 22, 10_000_000, 10_000_000]);
         assert_eq!(sizes.iter().sum::<u64>(), 100_000_000);

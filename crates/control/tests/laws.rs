@@ -61,6 +61,7 @@ prop_compose! {
                 min_rtt: min,
                 growth,
                 reservation: None,
+                turn: None,
             },
         }
     }

@@ -6,7 +6,9 @@ mod ether;
 
 use ether::{Ether, challenge_of, config, crafted, only_counts, peers, seconds, start, station};
 use wakeai_control::presence::{Codec, Presence};
-use wakeai_control::{Announcement, Clocks, ControllerConfig, Event, PeerChange, StationId};
+use wakeai_control::{
+    Announcement, Clocks, ControllerConfig, Event, PeerChange, StationId, Turn, TurnState,
+};
 use wakeai_units::{Duration, Instant, Rate};
 
 #[test]
@@ -150,6 +152,7 @@ fn the_law_sees_what_the_peers_announce() {
         min_rtt: Some(Duration::from_millis(512)),
         growth: Duration::from_millis(40),
         reservation: None,
+        turn: Some(Turn { ticket: 3, state: TurnState::Waiting, left: Duration::from_secs(9) }),
     };
     let quiet = Announcement::default();
     let quiet = Presence { announced: quiet, ..crafted(2, 2, 1, vec![challenge]) };

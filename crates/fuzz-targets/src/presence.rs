@@ -3,7 +3,8 @@
 
 use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
 use wakeai_control::{
-    Announcement, Clocks, ControllerConfig, LawConfig, Reservation, Share, StationId,
+    Announcement, Clocks, ControllerConfig, LawConfig, Reservation, Share, StationId, Turn,
+    TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -197,6 +198,16 @@ pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
         min_rtt: input.option(span),
         growth: span(input),
         reservation: input.option(reservation),
+        turn: input.option(turn),
+    }
+}
+
+fn turn(input: &mut Input<'_>) -> Turn {
+    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+    Turn {
+        ticket: input.count(),
+        state: states[input.count() as usize % states.len()],
+        left: span(input),
     }
 }
 

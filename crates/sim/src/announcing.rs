@@ -74,6 +74,7 @@ mod tests {
             min_rtt: Some(Duration::from_millis(20)),
             growth: Duration::from_millis(30),
             reservation: None,
+            turn: None,
         }
     }
 

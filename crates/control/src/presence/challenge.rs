@@ -183,6 +183,7 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presence::codec::ANSWER_SLOTS;
 
     const US: BootId = BootId([1; 16]);
     const THEM: BootId = BootId([2; 16]);
@@ -247,15 +248,18 @@ mod tests {
     fn each_challenge_is_answered_four_times_new_ones_first() {
         let mut answers = Answers::new(100);
         answers.hear(at(0), THEM, 1, Challenge(5));
-        assert_eq!([answers.take(), answers.take()], [[Challenge(5)], [Challenge(5)]]);
+        assert_eq!(
+            [answers.take(ANSWER_SLOTS), answers.take(ANSWER_SLOTS)],
+            [[Challenge(5)], [Challenge(5)]]
+        );
         answers.hear(at(1), OTHERS, 1, Challenge(6));
-        assert_eq!(answers.take(), [Challenge(6), Challenge(5)]);
-        answers.take();
-        assert_eq!(answers.take(), [Challenge(6)]);
-        answers.take();
-        assert!(answers.take().is_empty());
+        assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(6), Challenge(5)]);
+        answers.take(ANSWER_SLOTS);
+        assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(6)]);
+        answers.take(ANSWER_SLOTS);
+        assert!(answers.take(ANSWER_SLOTS).is_empty());
         answers.hear(at(2), THEM, 2, Challenge(7));
-        assert_eq!(answers.take(), [Challenge(7)]);
+        assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(7)]);
     }
 
     #[test]
@@ -265,7 +269,7 @@ mod tests {
         for (sequence, challenge) in [(7, 5), (7, 6), (1, 6)] {
             assert!(!answers.hear(at(1), THEM, sequence, Challenge(challenge)));
         }
-        assert_eq!(answers.take(), [Challenge(5)]);
+        assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(5)]);
     }
 
     #[test]
@@ -281,7 +285,7 @@ mod tests {
             if round == 50 {
                 hear(&mut answers, 99, 1, 7);
             }
-            if answers.take().contains(&Challenge(7)) {
+            if answers.take(ANSWER_SLOTS).contains(&Challenge(7)) {
                 assert!((50..=53).contains(&round), "{round}: 40 others are three messages");
                 return;
             }
@@ -298,11 +302,12 @@ mod tests {
         for boot in 0..20 {
             hear(&mut answers, boot, 0);
         }
-        answers.take();
+        answers.take(ANSWER_SLOTS);
         for boot in 20..36 {
             hear(&mut answers, boot, 1);
         }
-        let left: Vec<u64> = answers.take().iter().map(|challenge| challenge.0 - 1).collect();
+        let left: Vec<u64> =
+            answers.take(ANSWER_SLOTS).iter().map(|challenge| challenge.0 - 1).collect();
         assert_eq!(left[..4], [16, 17, 18, 19], "16 were answered and made room");
     }
 
@@ -314,7 +319,7 @@ mod tests {
             answers.hear(at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
         }
         assert_eq!(answers.owed.len(), 40);
-        let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take()).collect();
+        let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take(ANSWER_SLOTS)).collect();
         said.sort();
         said.dedup();
         assert_eq!(said.len(), 40);

@@ -6,7 +6,7 @@ use super::{BootId, Challenge};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
 /// The largest number of answers in one message without a turn.
-const ANSWER_SLOTS: usize = 16;
+pub(super) const ANSWER_SLOTS: usize = 16;
 /// The largest number of answers in a message with a turn, which takes the place of the last answer.
 const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
 
@@ -338,6 +338,13 @@ mod tests {
     }
 
     prop_compose! {
+        fn any_turn()(ticket in 1_u32.., state in 0_usize..3, left in 0..=MAX_LEFT_MS) -> Turn {
+            let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+            Turn { ticket, state: states[state], left: Duration::from_millis(left) }
+        }
+    }
+
+    prop_compose! {
         fn any_presence()(
             bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
             interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
@@ -345,8 +352,11 @@ mod tests {
             link_rate in proptest::option::of(0_u64..=1_000_000_000_000),
             min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
             reservation in proptest::option::of(any_reservation()),
-            challenge in 1_u64.., answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
+            turn in proptest::option::of(any_turn()),
+            challenge in 1_u64..,
+            mut answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
+            answers.truncate(answer_slots(turn.is_some()));
             Presence {
                 bssid, station: StationId(station), boot: BootId(boot), sequence,
                 interval: Duration::from_millis(interval),
@@ -358,6 +368,7 @@ mod tests {
                     min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
                     growth: Duration::from_micros(u64::from(growth)),
                     reservation,
+                    turn,
                 },
                 unix_time: unix_time.map(Duration::from_nanos),
                 challenge: Challenge(challenge),
@@ -507,6 +518,7 @@ mod tests {
                     claim: Share::from_percent(30),
                     short: true,
                 }),
+                turn: None,
             },
             unix_time: None,
             challenge: Challenge(0xc0de),

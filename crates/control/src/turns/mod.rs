@@ -30,7 +30,7 @@ use self::request::{Phase, Request};
 use crate::{Observation, PeerView, StationId};
 
 /// A station begins when the stations before it need at most this time together, if each sends alone.
-const OVERLAP: Duration = Duration::from_millis(1_500);
+const OVERLAP: Duration = Duration::from_secs(2);
 /// The largest number of stations that are left out of account where the air is found unused.
 const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request, to receive the requests of others that began

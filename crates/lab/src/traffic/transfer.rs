@@ -62,7 +62,9 @@ impl Transfer {
         to: &Host,
         targets: Option<Arc<Control>>,
     ) -> Result<Self, LabError> {
-        let Kind::Own(mut division) = plan.kind.clone() else { unreachable!("the others are iperf3's") };
+        let Kind::Own(mut division) = plan.kind.clone() else {
+            unreachable!("the others are iperf3's")
+        };
         let start = meter.start();
         let stop = Arc::new(AtomicBool::new(false));
         let address = SocketAddrV4::new(plan.to, plan.port);
