@@ -151,15 +151,11 @@ fn date(seconds: u64) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Percent-encodes what is not an unreserved character (RFC 3986, section 2.3).
+/// Percent-encodes each byte that is not an unreserved character (RFC 3986, section 2.3).
 fn encoded(name: &str) -> String {
-    name.bytes().fold(String::new(), |mut text, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(char::from(byte));
-            }
-            byte => text.push_str(&format!("%{byte:02X}")),
-        }
-        text
-    })
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escaped = |byte: u8| {
+        if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    name.bytes().map(escaped).collect()
 }

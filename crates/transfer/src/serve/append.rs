@@ -204,7 +204,10 @@ impl Transfer<'_> {
         let server = Rc::clone(self.server);
         let mut stopping = server.stopping.subscribe();
         let patience: Duration = server.config.limits.body_timeout.into();
-        let length_known = self.state.upload.length().is_some();
+        let beyond = match self.state.upload.length() {
+            Some(_) => Refusal::BeyondLength,
+            None => Refusal::TooLarge,
+        };
         let mut room = self.state.upload.room(server.store.max_size);
         let mut offset = self.handled;
         loop {
@@ -226,10 +229,7 @@ impl Transfer<'_> {
             };
             let count = bytes.len() as u64;
             server.received(&self.entry.client, count);
-            room = room.checked_sub(count).ok_or(match length_known {
-                true => Refusal::BeyondLength,
-                false => Refusal::TooLarge,
-            })?;
+            room = room.checked_sub(count).ok_or(beyond)?;
             offset += count;
             if offset > self.state.booked {
                 server.store.book(&self.entry.client, self.state, offset).await?;

@@ -132,6 +132,6 @@ impl Drop for Place {
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }

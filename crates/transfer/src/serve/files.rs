@@ -13,7 +13,7 @@ use std::path::Path;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, open, openat, renameat2};
-use nix::sys::stat::{Mode, SFlag, fstatat, mkdirat};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ use super::record::{FILE_BYTES, Record};
 use super::request::Id;
 
 const UPLOADS: &str = ".wakeai-uploads";
+/// The ending of a file that is written to replace another one.
+const NEW: &str = ".json.new";
 /// The most names that are tried before an upload fails.
 const MOST_NAMES: u32 = 10_000;
 
@@ -66,6 +68,8 @@ impl Directory {
             Err(errno) => return Err(errno.into()),
         }
         let uploads = openat(&top, UPLOADS, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
+        // This fails where another user has made the directory in advance.
+        fchmod(&uploads, Mode::S_IRWXU)?;
         let uploads = Flock::lock(File::from(uploads), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, errno)| io::Error::from(errno))?;
         sync(&top)?;
@@ -92,7 +96,7 @@ impl Directory {
         for name in names.iter().filter(|name| !name.starts_with('.')) {
             let id = name.split('.').next().and_then(|id| id.parse::<Id>().ok());
             let is_left =
-                name.ends_with(".new") || id.is_some_and(|id| found.binary_search(&id).is_err());
+                name.ends_with(NEW) || id.is_some_and(|id| found.binary_search(&id).is_err());
             if id.is_some() && is_left {
                 self.unlink(name)?;
             }
@@ -138,7 +142,7 @@ impl Directory {
 
     /// Replaces `ID.json`.
     pub(crate) fn write_info(&self, id: Id, info: &Info) -> io::Result<()> {
-        let new = format!("{id}.json.new");
+        let new = format!("{id}{NEW}");
         let mut file = self.file(&new, OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_WRONLY)?;
         file.write_all(&serde_json::to_vec(info)?)?;
         file.sync_all()?;
@@ -219,7 +223,7 @@ impl Directory {
 
     /// Removes every file of an upload in `.wakeai-uploads`.
     pub(crate) fn remove(&self, id: Id) -> io::Result<()> {
-        for suffix in [".json", ".json.new", ".offset", ""] {
+        for suffix in [".json", NEW, ".offset", ""] {
             self.unlink(&format!("{id}{suffix}"))?;
         }
         self.uploads.sync_all()

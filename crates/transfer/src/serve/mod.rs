@@ -4,6 +4,7 @@
 //! its file; they do no input or output. [`run`] serves all clients on one thread, and further threads write and sync the
 //! files. Every byte that an answer acknowledges is on disk before the answer is sent.
 
+mod accept;
 mod accounts;
 mod answer;
 mod append;

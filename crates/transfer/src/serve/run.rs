@@ -6,24 +6,22 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio_rustls::TlsAcceptor;
 
+use super::accept::accept;
 use super::config::Config;
-use super::connections::{Busy, Connections, Open, Place};
+use super::connections::Connections;
 use super::counters::Report;
 use super::error::ServeError;
 use super::files::Directory;
 use super::server::Server;
-use super::service::handle;
 use super::store::Store;
 use super::sweep::sweep;
 use super::tls;
@@ -31,16 +29,16 @@ use super::tokens::Tokens;
 
 /// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 1024;
-/// The pause after an accept that failed because memory or file descriptors were short.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The threads that wait for the disk.
 const DISK_THREADS: usize = 16;
-/// The most bytes of a request's head, and of what is read of a body at a time.
-const BUFFER_BYTES: usize = 1 << 16;
-/// The most header fields of a request.
-const HEADERS: usize = 64;
-/// The time for bodies and answers at the end.
+/// The time for what has arrived to reach the disk at the end.
 const STOP_TIME: Duration = Duration::from_secs(10);
+/// The time for clients to take their last answers.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// The open files of the server itself.
+const OWN_FILES: u64 = 64;
+/// The open files of a connection: its socket and those of an upload.
+const FILES_PER_CONNECTION: u64 = 3;
 
 /// A report of a running server to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,12 +77,24 @@ pub fn run(
         .max_blocking_threads(DISK_THREADS)
         .build()
         .map_err(ServeError::system("start the event loop"))?;
+    raise_files(config.limits.connections);
     let server = Rc::new(Server::new(config, tokens, store));
     let tasks = LocalSet::new();
     let outcome = tasks.block_on(&runtime, serve(&server, socket, acceptor, shutdown, &mut tell));
     drop(tasks);
     runtime.shutdown_timeout(STOP_TIME);
     outcome
+}
+
+/// Raises the limit of open files as far as the connections need it and the system allows it.
+fn raise_files(connections: usize) {
+    let wanted = OWN_FILES + FILES_PER_CONNECTION * connections as u64;
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).is_err() {
+        tracing::warn!(soft, wanted, "cannot raise the limit of open files");
+    } else if hard < wanted {
+        tracing::warn!(hard, wanted, "the limit of open files is lower than the connections need");
+    }
 }
 
 /// Refuses to serve other machines without TLS and tokens.
@@ -120,35 +130,32 @@ async fn serve(
 ) -> Result<(), ServeError> {
     let mut asked =
         signal(SignalKind::user_defined1()).map_err(ServeError::system("wait for SIGUSR1"))?;
+    // A process that exceeds its limit of a file's size gets this signal, which would end it, and then an error.
+    let _too_large = signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))
+        .map_err(ServeError::system("handle SIGXFSZ"))?;
     let listener = TcpListener::from_std(socket.into()).map_err(ServeError::system("listen"))?;
     let address = listener.local_addr().map_err(ServeError::system("listen"))?;
     let limits = &server.config.limits;
     let connections = Connections::new(limits.connections, limits.client_connections);
-    let mut open = JoinSet::new();
-    let mut sweeping = JoinSet::new();
-    sweeping.spawn_local(sweep(Rc::clone(server)));
+    let mut serving = JoinSet::new();
+    serving.spawn_local(sweep(Rc::clone(server)));
+    serving.spawn_local(accept(Rc::clone(server), listener, Rc::clone(&connections), acceptor));
     let mut shutdown = std::pin::pin!(shutdown);
     tell(Event::Listening(address));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             _ = asked.recv() => tell(Event::Report(report(server, &connections))),
-            Some(_) = open.join_next(), if !open.is_empty() => {}
-            (stream, place) = accept(server, &listener, &connections) => {
-                open.spawn_local(connection(Rc::clone(server), stream, place, acceptor.clone()));
-            }
         }
     }
-    drop(listener);
-    sweeping.abort_all();
+    serving.shutdown().await;
     server.stopping.send_replace(true);
-    let stopped = tokio::time::timeout(STOP_TIME, async {
-        let mut bodies = server.bodies.subscribe();
-        let _ = bodies.wait_for(|bodies| *bodies == 0).await;
-        while open.join_next().await.is_some() {}
-    });
-    if stopped.await.is_err() {
-        tracing::warn!("a client did not take its last answer");
+    // Bodies are kept first, because clients may go on with them later.
+    for (left, time) in [(&server.bodies, STOP_TIME), (&server.open, ANSWER_TIME)] {
+        let mut left = left.subscribe();
+        if tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_err() {
+            tracing::warn!("not every client took its last answer");
+        }
     }
     tell(Event::Report(report(server, &connections)));
     Ok(())
@@ -156,103 +163,4 @@ async fn serve(
 
 fn report(server: &Server, connections: &Connections) -> Report {
     Report { evicted: connections.evicted.get(), ..server.counters.report() }
-}
-
-/// The next connection that has a place.
-async fn accept(
-    server: &Server,
-    listener: &TcpListener,
-    connections: &Rc<Connections>,
-) -> (TcpStream, Place) {
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::debug!(%error, "cannot accept");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
-        loop {
-            match connections.admit(from.ip()) {
-                Ok(open) => return (stream, Place(open)),
-                Err(Busy::Client) => {
-                    server.counters.over_share.one();
-                    break;
-                }
-                // Further clients wait in the kernel's queue meanwhile.
-                Err(Busy::All) => connections.freed().await,
-            }
-        }
-    }
-}
-
-async fn connection(
-    server: Rc<Server>,
-    stream: TcpStream,
-    place: Place,
-    acceptor: Option<TlsAcceptor>,
-) {
-    let counters = &server.counters;
-    counters.accepted.one();
-    counters.active.one();
-    counters.most_active.add(counters.active.get().saturating_sub(counters.most_active.get()));
-    let _ = stream.set_nodelay(true);
-    let patience: Duration = server.config.limits.head_timeout.into();
-    match acceptor {
-        None => requests(&server, stream, &place.0).await,
-        Some(acceptor) => {
-            let handshake = tokio::time::timeout(patience, acceptor.accept(stream));
-            tokio::select! {
-                done = handshake => match done {
-                    Ok(Ok(stream)) => requests(&server, stream, &place.0).await,
-                    _ => counters.failed_handshakes.one(),
-                },
-                () = place.0.close.notified() => {}
-            }
-        }
-    }
-    counters.active.less_one();
-}
-
-/// Serves the requests of one connection.
-async fn requests(
-    server: &Rc<Server>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    open: &Rc<Open>,
-) {
-    let mut stopping = server.stopping.subscribe();
-    let service = service_fn(|request| {
-        let (server, open) = (Rc::clone(server), Rc::clone(open));
-        async move {
-            open.is_busy();
-            let answer = handle(server, request).await;
-            open.is_idle();
-            answer
-        }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from(server.config.limits.head_timeout))
-        .max_buf_size(BUFFER_BYTES)
-        .max_headers(HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let mut is_stopping = false;
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended");
-                    server.counters.broken.one();
-                }
-                return;
-            }
-            () = open.close.notified() => return,
-            _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
-                is_stopping = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
 }

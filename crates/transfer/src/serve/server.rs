@@ -1,6 +1,6 @@
 //! What all connections of a server share. One thread serves them all.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -20,6 +20,13 @@ const SMALLEST_BATCH: usize = 1 << 15;
 /// The time by which a client's rate may be ahead.
 const BURST: Duration = Duration::from_millis(100);
 
+/// The rate of one client: what has arrived, and when its last byte would have at this rate.
+#[derive(Debug)]
+struct Pacer {
+    serializer: Serializer,
+    until: Instant,
+}
+
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) config: Config,
@@ -28,9 +35,11 @@ pub(crate) struct Server {
     pub(crate) counters: Counters,
     /// Turns true at the end.
     pub(crate) stopping: watch::Sender<bool>,
+    /// The number of connections that are open.
+    pub(crate) open: watch::Sender<usize>,
     /// The number of bodies that are being received or written.
     pub(crate) bodies: watch::Sender<usize>,
-    pacers: RefCell<HashMap<Rc<str>, (Serializer, Cell<Instant>)>>,
+    pacers: RefCell<HashMap<Rc<str>, Pacer>>,
     start: std::time::Instant,
 }
 
@@ -42,6 +51,7 @@ impl Server {
             store,
             counters: Counters::default(),
             stopping: watch::Sender::new(false),
+            open: watch::Sender::new(0),
             bodies: watch::Sender::new(0),
             pacers: RefCell::default(),
             start: std::time::Instant::now(),
@@ -63,15 +73,15 @@ impl Server {
         self.counters.bytes_received.add(count);
         let Some(rate) = self.config.limits.rate else { return };
         let mut pacers = self.pacers.borrow_mut();
-        let pacer = || (Serializer::new(rate), Cell::new(Instant::ZERO));
-        let (serializer, until) = pacers.entry(Rc::clone(client)).or_insert_with(pacer);
-        until.set(serializer.send(self.now(), Bytes::new(count)));
+        let pacer = || Pacer { serializer: Serializer::new(rate), until: Instant::ZERO };
+        let pacer = pacers.entry(Rc::clone(client)).or_insert_with(pacer);
+        pacer.until = pacer.serializer.send(self.now(), Bytes::new(count));
     }
 
     /// Waits until the client's rate allows more bytes.
     pub(crate) async fn pace(&self, client: &Rc<str>) {
         loop {
-            let until = self.pacers.borrow().get(client).map(|(_, until)| until.get());
+            let until = self.pacers.borrow().get(client).map(|pacer| pacer.until);
             let ahead = until.map(|until| until.saturating_since(self.now()));
             let Some(ahead) = ahead.filter(|&ahead| ahead > BURST) else { return };
             tokio::time::sleep(ahead.saturating_sub(BURST).into()).await;
@@ -81,6 +91,6 @@ impl Server {
     /// Forgets the rates of clients that do not send.
     pub(crate) fn forget_pacers(&self) {
         let now = self.now();
-        self.pacers.borrow_mut().retain(|_, (_, until)| until.get() > now);
+        self.pacers.borrow_mut().retain(|_, pacer| pacer.until > now);
     }
 }

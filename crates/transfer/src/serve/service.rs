@@ -137,11 +137,14 @@ async fn create(
     let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
     // An upload of no bytes is complete now.
     let appended = receive(server, client, entry.id, create.first.unwrap_or(none), body).await;
-    if let Some(refused @ (Refusal::Checksum | Refusal::DiskFull | Refusal::Storage)) =
-        appended.refused
-        && appended.offset.is_none_or(|offset| offset == 0)
-    {
-        // Nothing of it counts, and the client learns the reason rather than the address.
+    let refused = appended.refused.filter(|&refused| match refused {
+        // The client has not learnt the address, and cannot go on.
+        Refusal::Cut => true,
+        // What arrived is kept, and the client goes on at the address that it learns.
+        Refusal::Stalled | Refusal::Stopping | Refusal::TakenOver => false,
+        _ => appended.offset.is_none_or(|offset| offset == 0),
+    });
+    if let Some(refused) = refused {
         if let Ok(mut held) = entry.hold().await {
             let _ = server.store.remove(&entry, &mut held.state).await;
         }

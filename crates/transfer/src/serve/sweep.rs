@@ -8,7 +8,7 @@ use super::server::Server;
 use super::store::now;
 
 /// The longest time between two looks.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 const SHORTEST: Duration = Duration::from_millis(250);
 
 /// Finishes what a stop left unfinished, and then removes expired uploads, without end.
