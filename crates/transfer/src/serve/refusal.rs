@@ -22,6 +22,9 @@ pub enum Refusal {
     /// A header field is missing, comes twice, or cannot be read.
     #[error("the header field {0} is missing, repeated or invalid")]
     Field(&'static str),
+    /// The head of the request is too large.
+    #[error("the request's head has more than 16 kB")]
+    Head,
     /// The algorithm of the checksum is unknown.
     #[error("the algorithm of Upload-Checksum is unknown: sha1 and sha256 are known")]
     Algorithm,
@@ -88,6 +91,7 @@ impl Refusal {
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Field(_) | Self::Algorithm | Self::Length | Self::Cut => StatusCode::BAD_REQUEST,
             Self::BeyondLength | Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Offset => StatusCode::CONFLICT,
             Self::Checksum => StatusCode::from_u16(tus::CHECKSUM_MISMATCH).expect("a status code"),
             Self::Expired => StatusCode::GONE,

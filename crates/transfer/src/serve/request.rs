@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::tus::{self, Checksum, Invalid, Metadata};
 
@@ -14,6 +14,9 @@ use super::refusal::Refusal;
 pub(crate) const BASE: &str = "/files";
 /// The most bytes that `Upload-Metadata` may have.
 pub const METADATA_LIMIT: usize = 4096;
+
+/// The most bytes of a path and of all header fields together.
+const HEAD_LIMIT: usize = 16 << 10;
 
 const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
 
@@ -93,6 +96,10 @@ impl Operation {
     ///
     /// The reason why the request is refused.
     pub fn read(method: &Method, path: &str, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let field = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+        if path.len() + headers.iter().map(field).sum::<usize>() > HEAD_LIMIT {
+            return Err(Refusal::Head);
+        }
         let overridden = match one(headers, &METHOD_OVERRIDE)? {
             Some(name) => {
                 Method::from_str(name).map_err(|_| Refusal::Field("X-HTTP-Method-Override"))?

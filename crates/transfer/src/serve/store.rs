@@ -143,9 +143,12 @@ impl Store {
             return Err(Refusal::TooLarge);
         }
         let booked = create.length.unwrap_or(0);
-        if self.accounts.open(client, booked) == Err(Refusal::Quota) {
-            self.count_again().await;
-            self.accounts.open(client, booked)?;
+        match self.accounts.open(client, booked) {
+            Err(Refusal::Quota) => {
+                self.count_again().await;
+                self.accounts.open(client, booked)?;
+            }
+            opened => opened?,
         }
         let made = self.make(client, create).await;
         if made.is_err() {
