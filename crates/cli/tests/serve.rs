@@ -44,7 +44,14 @@ impl Server {
     }
 
     /// Sends a request of which the body may be shorter than `Content-Length` tells.
-    fn send(&self, method: &str, path: &str, fields: &str, length: usize, body: &[u8]) -> TcpStream {
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        length: usize,
+        body: &[u8],
+    ) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let fixed = "Host: localhost\r\nTus-Resumable: 1.0.0\r\nConnection: close";
@@ -123,7 +130,8 @@ fn acknowledged_bytes_survive_kill_minus_nine() {
         let offset = format!("Upload-Offset: {acknowledged}");
         let rest = &body[acknowledged..];
         let sent = rest.len().min(40_000 * round);
-        let stream = server.send("PATCH", &path, &offset, rest.len(), &rest[..sent.min(rest.len() - 1)]);
+        let stream =
+            server.send("PATCH", &path, &offset, rest.len(), &rest[..sent.min(rest.len() - 1)]);
         server.signal(Signal::SIGKILL);
         server.child.wait().unwrap();
         drop(stream);
@@ -149,7 +157,8 @@ fn a_stop_keeps_what_arrived_and_succeeds() {
         server.signal(Signal::SIGUSR1);
         let counters = next(&mut server.lines);
         assert_eq!((&counters["type"], &counters["created"]), (&"counters".into(), &1.into()));
-        let mut stream = server.send("PATCH", &path, "Upload-Offset: 0", body.len(), &body[..700_000]);
+        let mut stream =
+            server.send("PATCH", &path, "Upload-Offset: 0", body.len(), &body[..700_000]);
         let idle = TcpStream::connect(&server.address).unwrap();
         loop {
             server.signal(Signal::SIGUSR1);

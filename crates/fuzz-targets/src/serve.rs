@@ -35,7 +35,7 @@ fn read(head: &[u8]) {
             assert!(path.ends_with(&id.to_string()), "{path}");
             check_append(&append);
         }
-        Ok(Operation::Head(id) | Operation::Delete(id)) => {
+        Ok(Operation::Head { id, .. } | Operation::Delete(id)) => {
             assert!(path.ends_with(&id.to_string()), "{path}");
         }
         Ok(Operation::Options) => {}

@@ -96,7 +96,6 @@ where
     let writer = prepared.inspect_err(|_| {
         state.upload.handle_end(End::Refused);
     })?;
-    let snapshot = state.running.clone();
     let start = state.upload.offset();
     let mut pipeline = Pipeline::new(writer, server.batch_bytes(), state.sequence);
     let mut transfer =
@@ -109,17 +108,13 @@ where
     let is_lost = pipeline.is_lost;
     let Some(mut writer) = pipeline.into_writer() else {
         state.upload.handle_end(End::Refused);
-        state.running = snapshot;
         return Err(Refusal::Storage);
     };
     let end = match end(&mut outcome, request.checksum.as_ref(), writer.hasher.take()) {
         _ if is_lost => End::Refused,
         end => end,
     };
-    let running = std::mem::take(&mut writer.running);
-    let settled = settle(state, writer, end).await;
-    state.running = if running.at() == state.upload.offset() { running } else { snapshot };
-    settled.and(outcome)
+    settle(state, writer, end).await.and(outcome)
 }
 
 /// Books the bytes, keeps the length if this request tells it, and opens the files.
@@ -143,7 +138,7 @@ async fn prepare(
         files.open_data(id, offset)
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
-    Ok(Writer::new(opened.await?, offset, hasher, state.running.clone()))
+    Ok(Writer::new(opened.await?, offset, hasher))
 }
 
 /// How the body ended, for the state of the upload. A checksum that does not match is a refusal.

@@ -17,6 +17,7 @@ use nix::sys::stat::{Mode, SFlag, fchmod, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 
+use super::digest::sha256;
 use super::name::numbered;
 use super::record::{FILE_BYTES, Record};
 use super::request::Id;
@@ -34,9 +35,6 @@ pub(crate) struct Info {
     /// As `Upload-Metadata` had it.
     pub(crate) metadata: String,
     pub(crate) client: String,
-    /// The SHA-256 of the complete upload, in Base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sha256: Option<String>,
     /// The name of the file. It is written before the file is renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -219,6 +217,16 @@ impl Directory {
             }
         }
         Err(last.unwrap_or(Errno::EEXIST).into())
+    }
+
+    /// The SHA-256 of a finished upload's file, in Base64; `None` if the file is no longer there or has another length.
+    pub(crate) fn digest(&self, info: &Info) -> Option<String> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        let file = openat(&self.top, info.name.as_deref()?, flags, Mode::empty()).ok()?;
+        let file = File::from(file);
+        let status = file.metadata().ok()?;
+        let is_whole = status.is_file() && Some(status.len()) == info.length;
+        if is_whole { sha256(&file, status.len()).ok() } else { None }
     }
 
     /// Removes every file of an upload in `.wakeai-uploads`.

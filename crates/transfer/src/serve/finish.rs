@@ -16,11 +16,9 @@ pub(crate) async fn finish(
     if state.is_finished {
         return Ok(None);
     }
-    let (id, length, running) = (entry.id, state.upload.offset(), state.running.clone());
+    let id = entry.id;
     let done = server.store.blocking(move |files| {
-        let mut info = files.read_info(id)?;
-        let (data, _) = files.open_data(id, length)?;
-        info.sha256 = Some(running.finish(&data, length)?);
+        let info = files.read_info(id)?;
         let metadata: Metadata = info.metadata.parse().unwrap_or_default();
         let told = metadata.get("filename").or_else(|| metadata.get("name"));
         let wanted = safe(told, &format!("upload-{id}"));

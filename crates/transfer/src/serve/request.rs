@@ -20,6 +20,8 @@ const HEAD_LIMIT: usize = 16 << 10;
 
 const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
 
+const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+
 /// The identity of an upload: 128 random bits in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub [u8; 16]);
@@ -82,7 +84,12 @@ pub enum Operation {
     /// POST: create an upload.
     Create(Create),
     /// HEAD: the offset of an upload.
-    Head(Id),
+    Head {
+        /// The upload.
+        id: Id,
+        /// The digest of the finished upload is wanted, too (RFC 9530, `Want-Repr-Digest`).
+        wants_digest: bool,
+    },
     /// PATCH: bytes for an upload.
     Append(Id, Append),
     /// DELETE: end an upload and remove its bytes.
@@ -117,7 +124,9 @@ impl Operation {
         match (overridden.as_str(), id) {
             ("POST", "") => Ok(Self::Create(create(headers)?)),
             (_, "") => Err(Refusal::Method),
-            ("HEAD", id) => Ok(Self::Head(id.parse()?)),
+            ("HEAD", id) => {
+                Ok(Self::Head { id: id.parse()?, wants_digest: wants_digest(headers)? })
+            }
             ("DELETE", id) => Ok(Self::Delete(id.parse()?)),
             ("PATCH", id) => {
                 let id = id.parse()?;
@@ -169,6 +178,13 @@ fn append(headers: &HeaderMap, offset: u64) -> Result<Append, Refusal> {
         })?,
         length: number(headers, &tus::UPLOAD_LENGTH, "Upload-Length")?,
     })
+}
+
+/// Whether the client wants SHA-256: a preference of zero says that it does not (RFC 9530, section 4).
+fn wants_digest(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let wanted = one(headers, &WANT_REPR_DIGEST)?.unwrap_or_default().split(',');
+    let mut preferences = wanted.filter_map(|pair| pair.trim().split_once('='));
+    Ok(preferences.any(|(name, preference)| name == "sha-256" && preference != "0"))
 }
 
 fn has_offset_octets(headers: &HeaderMap) -> Result<bool, Refusal> {

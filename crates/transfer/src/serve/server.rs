@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use wakeai_units::{Bytes, Duration, Instant, Serializer};
 
 use super::config::Config;
@@ -39,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) open: watch::Sender<usize>,
     /// The number of bodies that are being received or written.
     pub(crate) bodies: watch::Sender<usize>,
+    /// The right to compute a digest, which keeps a processor busy.
+    pub(crate) digests: Semaphore,
     pacers: RefCell<HashMap<Rc<str>, Pacer>>,
     start: std::time::Instant,
 }
@@ -53,6 +55,7 @@ impl Server {
             stopping: watch::Sender::new(false),
             open: watch::Sender::new(0),
             bodies: watch::Sender::new(0),
+            digests: Semaphore::new(1),
             pacers: RefCell::default(),
             start: std::time::Instant::now(),
         }

@@ -12,11 +12,12 @@ use tokio::task::spawn_local;
 
 use super::answer::{self, Answer, Told};
 use super::append::{Appended, append};
+use super::files::Info;
 use super::finish::finish;
 use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
 use super::server::Server;
-use super::store::Held;
+use super::store::{Entry, Held, now};
 
 /// The name of the one client of a server without tokens.
 const NOBODY: &str = "local";
@@ -106,7 +107,7 @@ async fn answer(
     match operation {
         Operation::Options => Ok(answer::options(server.store.max_size)),
         Operation::Create(create) => self::create(server, client, create, body).await,
-        Operation::Head(id) => head(server, client, id).await,
+        Operation::Head { id, wants_digest } => head(server, client, id, wants_digest).await,
         Operation::Append(id, append) => {
             server.store.find(id, client)?;
             let appended = receive(server, client, id, append, body).await;
@@ -134,8 +135,13 @@ async fn create(
     let entry = server.store.create(client, &create).await?;
     server.counters.created.one();
     let has_body = create.first.is_some();
-    let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
+    if !has_body && create.length != Some(0) {
+        let expires = now().saturating_add(server.store.expire_after_s);
+        let nothing = Appended { offset: None, expires, name: None, refused: None };
+        return Ok(answer::created(entry.id, &nothing, false));
+    }
     // An upload of no bytes is complete now.
+    let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
     let appended = receive(server, client, entry.id, create.first.unwrap_or(none), body).await;
     let refused = appended.refused.filter(|&refused| match refused {
         // The client has not learnt the address, and cannot go on.
@@ -186,7 +192,12 @@ async fn receive(
     task.await.unwrap_or_else(|_| Refusal::Storage.into())
 }
 
-async fn head(server: &Rc<Server>, client: &Rc<str>, id: Id) -> Result<Answer, Refusal> {
+async fn head(
+    server: &Rc<Server>,
+    client: &Rc<str>,
+    id: Id,
+    wants_digest: bool,
+) -> Result<Answer, Refusal> {
     let entry = server.store.find(id, client)?;
     let Held { mut state, .. } = entry.hold().await?;
     server.store.check_alive(&state)?;
@@ -194,12 +205,31 @@ async fn head(server: &Rc<Server>, client: &Rc<str>, id: Id) -> Result<Answer, R
         finish(server, &entry, &mut state).await?; // an error kept it from being finished before
     }
     let info = server.store.blocking(move |files| files.read_info(id)).await?;
-    Ok(answer::head(&Told {
+    let mut told = Told {
         offset: state.upload.offset(),
         length: state.upload.length(),
         expires: server.store.expires(&state),
-        metadata: info.metadata,
-        sha256: info.sha256.filter(|_| state.is_finished),
-        name: info.name.filter(|_| state.is_finished),
-    }))
+        metadata: info.metadata.clone(),
+        sha256: None,
+        name: info.name.clone().filter(|_| state.is_finished),
+    };
+    let is_finished = state.is_finished;
+    drop(state); // a digest takes long, and other requests need not wait for it
+    if wants_digest && is_finished {
+        told.sha256 = digest(server, &entry, info).await;
+    }
+    Ok(answer::head(&told))
+}
+
+/// The digest of a finished upload. It is kept, so that its file is read once.
+async fn digest(server: &Server, entry: &Entry, info: Info) -> Option<String> {
+    let _permit = server.digests.acquire().await.ok()?;
+    if let Some(known) = entry.try_hold().and_then(|state| state.sha256.clone()) {
+        return Some(known);
+    }
+    let found = server.store.blocking(move |files| Ok(files.digest(&info))).await.ok()?;
+    if let Some(mut state) = entry.try_hold() {
+        state.sha256.clone_from(&found);
+    }
+    found
 }

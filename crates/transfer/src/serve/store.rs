@@ -17,7 +17,6 @@ use super::files::{Directory, Info, Stored};
 use super::record::Record;
 use super::refusal::Refusal;
 use super::request::{Create, Id};
-use super::running::Running;
 use super::upload::Upload;
 
 /// The time for which a request waits until the one before has let go of the upload.
@@ -42,7 +41,8 @@ pub(crate) struct State {
     pub(crate) at: u64,
     /// The bytes that are booked in the accounts.
     pub(crate) booked: u64,
-    pub(crate) running: Running,
+    /// The digest of the finished file, once a client wanted it.
+    pub(crate) sha256: Option<String>,
     pub(crate) is_finished: bool,
     pub(crate) is_removed: bool,
 }
@@ -166,7 +166,6 @@ impl Store {
             length: create.length,
             metadata: create.metadata.to_string(),
             client: client.to_string(),
-            sha256: None,
             name: None,
         };
         self.blocking(move |files| files.create(id, &info, record)).await?;
@@ -175,7 +174,7 @@ impl Store {
             sequence: record.sequence,
             at: record.at,
             booked: create.length.unwrap_or(0),
-            running: Running::default(),
+            sha256: None,
             is_finished: false,
             is_removed: false,
         };
@@ -239,7 +238,7 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
         upload,
         sequence: record.sequence,
         at: if record.at == 0 { now() } else { record.at },
-        running: Running::default(),
+        sha256: None,
         is_finished: !has_data,
         is_removed: false,
     };

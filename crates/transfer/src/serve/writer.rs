@@ -9,7 +9,6 @@ use crate::tus::Hasher;
 
 use super::files::write_record;
 use super::record::Record;
-use super::running::Running;
 
 /// The files of an upload whose body arrives.
 #[derive(Debug)]
@@ -20,18 +19,12 @@ pub(crate) struct Writer {
     pub(crate) position: u64,
     /// The digest of the body, where the request has told one.
     pub(crate) hasher: Option<Hasher>,
-    pub(crate) running: Running,
 }
 
 impl Writer {
-    pub(crate) fn new(
-        files: (File, File),
-        position: u64,
-        hasher: Option<Hasher>,
-        running: Running,
-    ) -> Self {
+    pub(crate) fn new(files: (File, File), position: u64, hasher: Option<Hasher>) -> Self {
         let (data, offsets) = (Arc::new(files.0), Arc::new(files.1));
-        Self { data, offsets, position, hasher, running }
+        Self { data, offsets, position, hasher }
     }
 
     /// Writes bytes behind those before. After an error [`Self::position`] tells how many were written.
@@ -46,7 +39,6 @@ impl Writer {
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(written);
             }
-            self.running.update(self.position, written);
             self.position += count as u64;
             bytes = rest;
         }

@@ -119,6 +119,12 @@ impl Server {
         self.ask("HEAD", path, &[], b"")
     }
 
+    /// The digest that HEAD tells where it is wanted.
+    pub(crate) fn digest(&self, path: &str) -> String {
+        let reply = self.ask("HEAD", path, &["Want-Repr-Digest: sha-512=3, sha-256=10"], b"");
+        reply.field("repr-digest").to_owned()
+    }
+
     /// The offset that HEAD tells.
     pub(crate) fn offset(&self, path: &str) -> usize {
         let reply = self.head(path);
