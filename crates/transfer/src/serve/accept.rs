@@ -19,6 +19,8 @@ use super::service::handle;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The most bytes of a request's head, and of what is read of a body at a time.
 const BUFFER_BYTES: usize = 1 << 16;
+/// The time for an answer that was given just before the server stops.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// The most header fields of a request.
 const HEADERS: usize = 64;
 
@@ -126,6 +128,11 @@ async fn requests(
             _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
+                if open.has_no_request() {
+                    // Its last answer may still be on the way; a request that has only begun is not waited for.
+                    let _ = tokio::time::timeout(LAST_ANSWER, connection.as_mut()).await;
+                    return;
+                }
             }
         }
     }

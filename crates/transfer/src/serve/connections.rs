@@ -28,6 +28,11 @@ impl Open {
         self.idle_since.set(None);
     }
 
+    /// Whether no request is being received or answered.
+    pub(crate) fn has_no_request(&self) -> bool {
+        self.idle_since.get().is_some()
+    }
+
     /// A request has been answered.
     pub(crate) fn is_idle(&self) {
         self.idle_since.set(Some(Instant::now()));
