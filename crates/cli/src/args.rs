@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 mod probe;
+mod serve;
 mod top;
 mod use_algorithm;
 
@@ -18,6 +19,7 @@ pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
 };
+pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};
 
@@ -51,6 +53,7 @@ pub(crate) enum Command {
     Top(TopArguments),
     Probe(ProbeArguments),
     Proxy(ProxyArguments),
+    Serve(ServeArguments),
     Use(UseArguments),
     Doctor(DoctorArguments),
     Completion(CompletionArguments),

@@ -36,7 +36,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
     (
         "fuzz-targets",
-        &["units", "connection", "control", "scenario", "api", "host", "proxy", "probe"],
+        &[
+            "units",
+            "connection",
+            "control",
+            "scenario",
+            "api",
+            "host",
+            "proxy",
+            "probe",
+            "transfer",
+        ],
     ),
     (
         "lab",

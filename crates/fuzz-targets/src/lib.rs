@@ -13,13 +13,14 @@ mod presence;
 mod probe;
 mod proxy;
 mod scenario;
+mod serve;
 mod station;
 
 /// One target: its name and its function. Its program and its corpus have the same name.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("presence", presence::target),
     ("controller", controller::target),
     ("lease", lease::target),
@@ -29,6 +30,7 @@ pub const TARGETS: [Target; 9] = [
     ("connect", proxy::connect),
     ("scenario", scenario::target),
     ("probe", probe::target),
+    ("serve", serve::target),
 ];
 
 /// Runs the target with this name.

@@ -10,6 +10,7 @@ pub(crate) mod monitor;
 pub(crate) mod probe;
 pub(crate) mod proxy;
 pub(crate) mod reserve;
+pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod top;

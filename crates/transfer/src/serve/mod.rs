@@ -1,1 +1,40 @@
 //! The server: takes uploads over tus and keeps them in one directory.
+//!
+//! [`Operation`] reads the head of a request, [`Upload`] is the state of an upload, and [`safe_name`] makes the name of
+//! its file; they do no input or output. [`run`] serves all clients on one thread, and further threads write and sync the
+//! files. Every byte that an answer acknowledges is on disk before the answer is sent.
+
+mod accept;
+mod accounts;
+mod answer;
+mod append;
+mod config;
+mod connections;
+mod counters;
+mod digest;
+mod error;
+mod files;
+mod finish;
+mod name;
+mod pipeline;
+mod record;
+mod refusal;
+mod request;
+mod run;
+mod server;
+mod service;
+mod store;
+mod sweep;
+mod tls;
+mod tokens;
+mod upload;
+mod writer;
+
+pub use config::{Config, Limits, Tls};
+pub use counters::Report;
+pub use error::ServeError;
+pub use name::{numbered as numbered_name, safe as safe_name};
+pub use refusal::Refusal;
+pub use request::{Append, Create, Id, METADATA_LIMIT, Operation};
+pub use run::{Event, run};
+pub use upload::{End, Upload};

@@ -1,0 +1,74 @@
+//! `wakeai serve`.
+
+use serde::Serialize;
+use wakeai_transfer::serve::{Config, Event, Limits, Report, Tls};
+
+use crate::args::ServeArguments;
+use crate::failure::{Failure, note};
+use crate::interrupt::terminated;
+use crate::output;
+
+/// The lines of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Listening { address: String, url: String },
+    Counters(Report),
+}
+
+pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
+    let config = config(arguments);
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let json = arguments.json;
+    let tell = |event| {
+        if let Err(failure) = tell(event, json, scheme) {
+            failure.say(); // the server continues when its counters are not read
+        }
+    };
+    wakeai_transfer::serve::run(config, terminated(), tell).map_err(|error| {
+        if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
+    })
+}
+
+fn config(arguments: &ServeArguments) -> Config {
+    let files = arguments.cert.clone().zip(arguments.key.clone());
+    Config {
+        directory: arguments.directory.clone(),
+        listen: arguments.listen,
+        tls: files.map(|(certificate, key)| Tls { certificate, key }),
+        tokens: arguments.token_file.clone(),
+        limits: Limits {
+            max_size: arguments.max_size,
+            quota: arguments.quota,
+            client_quota: arguments.client_quota,
+            client_uploads: arguments.client_uploads as usize,
+            connections: arguments.max_connections as usize,
+            client_connections: arguments.client_connections as usize,
+            rate: arguments.rate,
+            expire_after: arguments.expire_after,
+            head_timeout: arguments.head_timeout,
+            body_timeout: arguments.body_timeout,
+        },
+    }
+}
+
+fn tell(event: Event, json: bool, scheme: &str) -> Result<(), Failure> {
+    match event {
+        Event::Listening(address) => {
+            let url = format!("{scheme}://{address}/files");
+            if json {
+                return output::json(&Line::Listening { address: address.to_string(), url })
+                    .map(|_| ());
+            }
+            note(format_args!("listening on {url}"));
+            Ok(())
+        }
+        Event::Report(report) if json => output::json(&Line::Counters(report)).map(|_| ()),
+        Event::Report(report) => {
+            let lines = report.entries().into_iter();
+            let lines: Vec<_> =
+                lines.map(|(name, count)| format!("{name:<20} {count:>16}\n")).collect();
+            output::write(&lines.concat()).map(|_| ())
+        }
+    }
+}

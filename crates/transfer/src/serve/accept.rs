@@ -1,0 +1,139 @@
+//! Accepts connections, and serves the requests of each.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio_rustls::TlsAcceptor;
+
+use super::connections::{Busy, Connections, Open, Place};
+use super::server::Server;
+use super::service::handle;
+
+/// The pause after an accept that failed because memory or file descriptors were short.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The most bytes of a request's head, and of what is read of a body at a time.
+const BUFFER_BYTES: usize = 1 << 16;
+/// The time for an answer that was given just before the server stops.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
+/// The most header fields of a request.
+const HEADERS: usize = 64;
+
+/// Accepts connections and serves each, without end.
+pub(crate) async fn accept(
+    server: Rc<Server>,
+    listener: TcpListener,
+    connections: Rc<Connections>,
+    acceptor: Option<TlsAcceptor>,
+) {
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!(%error, "cannot accept");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
+        loop {
+            match connections.admit(from.ip()) {
+                Ok(open) => {
+                    let connection =
+                        connection(Rc::clone(&server), stream, Place(open), acceptor.clone());
+                    spawn_local(connection);
+                    break;
+                }
+                Err(Busy::Client) => {
+                    server.counters.over_share.one();
+                    break;
+                }
+                // Further clients wait in the kernel's queue meanwhile.
+                Err(Busy::All) => connections.freed().await,
+            }
+        }
+    }
+}
+
+async fn connection(
+    server: Rc<Server>,
+    stream: TcpStream,
+    place: Place,
+    acceptor: Option<TlsAcceptor>,
+) {
+    let counters = &server.counters;
+    server.open.send_modify(|open| *open += 1);
+    counters.accepted.one();
+    counters.active.one();
+    counters.most_active.add(counters.active.get().saturating_sub(counters.most_active.get()));
+    let _ = stream.set_nodelay(true);
+    let patience: Duration = server.config.limits.head_timeout.into();
+    let mut stopping = server.stopping.subscribe();
+    match acceptor {
+        None => requests(&server, stream, &place.0).await,
+        Some(acceptor) => {
+            let handshake = tokio::time::timeout(patience, acceptor.accept(stream));
+            tokio::select! {
+                done = handshake => match done {
+                    Ok(Ok(stream)) => requests(&server, stream, &place.0).await,
+                    _ => counters.failed_handshakes.one(),
+                },
+                () = place.0.close.notified() => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+        }
+    }
+    counters.active.less_one();
+    server.open.send_modify(|open| *open -= 1);
+}
+
+/// Serves the requests of one connection.
+async fn requests(
+    server: &Rc<Server>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    open: &Rc<Open>,
+) {
+    let mut stopping = server.stopping.subscribe();
+    let service = service_fn(|request| {
+        let (server, open) = (Rc::clone(server), Rc::clone(open));
+        async move {
+            open.is_busy();
+            let answer = handle(server, request).await;
+            open.is_idle();
+            answer
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from(server.config.limits.head_timeout))
+        .max_buf_size(BUFFER_BYTES)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut is_stopping = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended");
+                    server.counters.broken.one();
+                }
+                return;
+            }
+            () = open.close.notified() => return,
+            _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
+                is_stopping = true;
+                connection.as_mut().graceful_shutdown();
+                if open.has_no_request() {
+                    // Its last answer may still be on the way; a request that has only begun is not waited for.
+                    let _ = tokio::time::timeout(LAST_ANSWER, connection.as_mut()).await;
+                    return;
+                }
+            }
+        }
+    }
+}

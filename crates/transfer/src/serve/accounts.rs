@@ -1,0 +1,114 @@
+//! What the directory and each client use, against their quotas.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::config::Limits;
+use super::refusal::Refusal;
+
+#[derive(Debug, Default)]
+struct Account {
+    bytes: u64,
+    unfinished: usize,
+}
+
+/// The bytes in use. An upload of known length counts with its length from its creation on.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    quota: u64,
+    client_quota: u64,
+    client_uploads: usize,
+    /// The bytes of finished files in the directory.
+    finished: Cell<u64>,
+    unfinished: Cell<u64>,
+    clients: RefCell<HashMap<Rc<str>, Account>>,
+}
+
+impl Accounts {
+    pub(crate) fn new(limits: &Limits, finished: u64) -> Self {
+        let quota =
+            |quota: Option<wakeai_units::Bytes>| quota.map_or(u64::MAX, wakeai_units::Bytes::get);
+        Self {
+            quota: quota(limits.quota),
+            client_quota: quota(limits.client_quota),
+            client_uploads: limits.client_uploads,
+            finished: Cell::new(finished),
+            unfinished: Cell::new(0),
+            clients: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn has_quota(&self) -> bool {
+        self.quota != u64::MAX
+    }
+
+    /// Sets what the directory's finished files use, after it was counted again.
+    pub(crate) fn set_finished(&self, bytes: u64) {
+        self.finished.set(bytes);
+    }
+
+    /// Books an upload that was found at the start, whatever the quotas are now.
+    pub(crate) fn book(&self, client: &Rc<str>, bytes: u64, is_finished: bool) {
+        let mut clients = self.clients.borrow_mut();
+        let account = clients.entry(Rc::clone(client)).or_default();
+        account.bytes = account.bytes.saturating_add(bytes);
+        if !is_finished {
+            account.unfinished += 1;
+            self.unfinished.set(self.unfinished.get().saturating_add(bytes));
+        }
+    }
+
+    /// Opens the account of one more upload.
+    pub(crate) fn open(&self, client: &Rc<str>, bytes: u64) -> Result<(), Refusal> {
+        let count = self.clients.borrow().get(client).map_or(0, |account| account.unfinished);
+        if count >= self.client_uploads {
+            return Err(Refusal::TooMany);
+        }
+        self.check(client, bytes)?;
+        self.book(client, bytes, false);
+        Ok(())
+    }
+
+    /// An unfinished upload grows by `more` bytes.
+    pub(crate) fn grow(&self, client: &Rc<str>, more: u64) -> Result<(), Refusal> {
+        self.check(client, more)?;
+        self.unfinished.set(self.unfinished.get().saturating_add(more));
+        if let Some(account) = self.clients.borrow_mut().get_mut(client) {
+            account.bytes = account.bytes.saturating_add(more);
+        }
+        Ok(())
+    }
+
+    fn check(&self, client: &str, more: u64) -> Result<(), Refusal> {
+        let clients = self.clients.borrow();
+        let own = clients.get(client).map_or(0, |account| account.bytes);
+        let all = self.finished.get().saturating_add(self.unfinished.get());
+        let fits =
+            all.saturating_add(more) <= self.quota && own.saturating_add(more) <= self.client_quota;
+        if fits { Ok(()) } else { Err(Refusal::Quota) }
+    }
+
+    /// An upload is complete: its bytes are now those of a file in the directory.
+    pub(crate) fn finish(&self, client: &str, bytes: u64) {
+        self.unfinished.set(self.unfinished.get().saturating_sub(bytes));
+        self.finished.set(self.finished.get().saturating_add(bytes));
+        if let Some(account) = self.clients.borrow_mut().get_mut(client) {
+            account.unfinished = account.unfinished.saturating_sub(1);
+        }
+    }
+
+    /// An upload is forgotten.
+    pub(crate) fn close(&self, client: &str, bytes: u64, is_finished: bool) {
+        let mut clients = self.clients.borrow_mut();
+        if !is_finished {
+            self.unfinished.set(self.unfinished.get().saturating_sub(bytes));
+        }
+        let Some(account) = clients.get_mut(client) else { return };
+        account.bytes = account.bytes.saturating_sub(bytes);
+        account.unfinished = account.unfinished.saturating_sub(usize::from(!is_finished));
+        if account.bytes == 0 && account.unfinished == 0 {
+            clients.remove(client);
+        }
+    }
+}

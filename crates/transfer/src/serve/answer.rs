@@ -1,0 +1,161 @@
+//! The answers to requests.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Bytes;
+
+use crate::tus::{self, Algorithm, Extension};
+
+use super::append::Appended;
+use super::refusal::Refusal;
+use super::request::{BASE, Id};
+
+/// The name of a finished upload's file, percent-encoded.
+const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
+/// The digest of a finished upload (RFC 9530).
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The extensions that the server has.
+const EXTENSIONS: [Extension; 6] = [
+    Extension::Creation,
+    Extension::CreationWithUpload,
+    Extension::CreationDeferLength,
+    Extension::Expiration,
+    Extension::Termination,
+    Extension::Checksum,
+];
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// What a HEAD request tells of an upload.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) offset: u64,
+    pub(crate) length: Option<u64>,
+    pub(crate) expires: u64,
+    pub(crate) metadata: String,
+    pub(crate) sha256: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+pub(crate) fn options(max_size: u64) -> Answer {
+    let mut answer = plain(StatusCode::NO_CONTENT);
+    let names = EXTENSIONS.map(Extension::name).join(",");
+    let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
+    let headers = answer.headers_mut();
+    headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+    put(headers, tus::TUS_EXTENSION, &names);
+    headers.insert(tus::TUS_MAX_SIZE, max_size.into());
+    put(headers, tus::TUS_CHECKSUM_ALGORITHM, &algorithms);
+    answer
+}
+
+/// The answer to a request that created an upload, and maybe brought bytes.
+pub(crate) fn created(id: Id, appended: &Appended, has_body: bool) -> Answer {
+    // The upload exists whatever became of the bytes, and the client needs its address to go on.
+    let mut answer = plain(StatusCode::CREATED);
+    put(answer.headers_mut(), LOCATION, &format!("{BASE}/{id}"));
+    if let Some(offset) = appended.offset.filter(|_| has_body) {
+        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
+    }
+    tell_end(answer.headers_mut(), appended);
+    answer
+}
+
+/// The answer to a PATCH.
+pub(crate) fn appended(appended: &Appended) -> Answer {
+    let mut answer = appended.refused.map_or_else(|| plain(StatusCode::NO_CONTENT), refused);
+    if let Some(offset) = appended.offset {
+        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
+        tell_end(answer.headers_mut(), appended);
+    }
+    answer
+}
+
+fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
+    put(headers, tus::UPLOAD_EXPIRES, &date(appended.expires));
+    if let Some(name) = &appended.name {
+        put(headers, WAKEAI_NAME, &encoded(name));
+    }
+}
+
+/// The answer to a HEAD.
+pub(crate) fn head(told: &Told) -> Answer {
+    let mut answer = plain(StatusCode::OK);
+    let headers = answer.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(tus::UPLOAD_OFFSET, told.offset.into());
+    match told.length {
+        Some(length) => headers.insert(tus::UPLOAD_LENGTH, length.into()),
+        None => headers.insert(tus::UPLOAD_DEFER_LENGTH, HeaderValue::from_static("1")),
+    };
+    if !told.metadata.is_empty() {
+        put(headers, tus::UPLOAD_METADATA, &told.metadata);
+    }
+    put(headers, tus::UPLOAD_EXPIRES, &date(told.expires));
+    if let Some(digest) = &told.sha256 {
+        put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
+    }
+    if let Some(name) = &told.name {
+        put(headers, WAKEAI_NAME, &encoded(name));
+    }
+    answer
+}
+
+/// The answer to a DELETE.
+pub(crate) fn deleted() -> Answer {
+    plain(StatusCode::NO_CONTENT)
+}
+
+/// The answer to a request that is refused. The body tells the reason.
+pub(crate) fn refused(refusal: Refusal) -> Answer {
+    let mut answer = plain(refusal.status());
+    *answer.body_mut() = Full::new(Bytes::from(format!("{refusal}\n")));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    match refusal {
+        Refusal::Version => {
+            headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+        }
+        Refusal::Token => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        Refusal::Method => {
+            headers.insert(ALLOW, HeaderValue::from_static("OPTIONS, POST, HEAD, PATCH, DELETE"));
+        }
+        _ => {}
+    }
+    answer
+}
+
+fn plain(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(tus::TUS_RESUMABLE, HeaderValue::from_static(tus::VERSION));
+    answer
+}
+
+/// Adds a field, unless its value cannot stand in a header.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn date(seconds: u64) -> String {
+    // The format ends with the year 9999.
+    let seconds = seconds.min(253_402_300_799);
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// Percent-encodes each byte that is not an unreserved character (RFC 3986, section 2.3).
+fn encoded(name: &str) -> String {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escaped = |byte: u8| {
+        if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    name.bytes().map(escaped).collect()
+}

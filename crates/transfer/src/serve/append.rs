@@ -1,0 +1,265 @@
+//! Receives the body of a PATCH, or of a POST that carries the first bytes.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Bytes};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use crate::tus::{Checksum, Hasher};
+
+use super::finish::finish;
+use super::pipeline::Pipeline;
+use super::record::Record;
+use super::refusal::Refusal;
+use super::request::Append;
+use super::server::Server;
+use super::store::{Entry, Held, State, now, refusal};
+use super::upload::End;
+use super::writer::Writer;
+
+/// What became of an upload by one request.
+#[derive(Debug)]
+pub(crate) struct Appended {
+    /// The offset now, if the request came as far as that.
+    pub(crate) offset: Option<u64>,
+    /// The time at which the upload expires, in seconds since 1970.
+    pub(crate) expires: u64,
+    /// The name of the file, if the upload is complete.
+    pub(crate) name: Option<String>,
+    /// Why the request did not succeed.
+    pub(crate) refused: Option<Refusal>,
+}
+
+impl From<Refusal> for Appended {
+    fn from(refused: Refusal) -> Self {
+        Self { offset: None, expires: 0, name: None, refused: Some(refused) }
+    }
+}
+
+/// Appends a body to an upload. What counts of it is on disk at the return.
+pub(crate) async fn append<B>(
+    server: &Rc<Server>,
+    entry: &Entry,
+    request: &Append,
+    body: B,
+) -> Appended
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let Held { mut state, mut newer } = match entry.hold().await {
+        Ok(held) => held,
+        Err(refused) => return refused.into(),
+    };
+    if let Err(refused) = server.store.check_alive(&state) {
+        return refused.into();
+    }
+    let before = state.upload.offset();
+    let received = receive(server, entry, &mut state, request, &mut newer, body).await;
+    server.counters.bytes_acknowledged.add(state.upload.offset() - before);
+    let mut appended = Appended {
+        offset: Some(state.upload.offset()),
+        expires: server.store.expires(&state),
+        name: None,
+        refused: received.err(),
+    };
+    if appended.refused.is_none() && state.upload.is_complete() {
+        match finish(server, entry, &mut state).await {
+            Ok(name) => appended.name = name,
+            Err(refused) => appended.refused = Some(refused),
+        }
+    }
+    appended
+}
+
+async fn receive<B>(
+    server: &Rc<Server>,
+    entry: &Entry,
+    state: &mut State,
+    request: &Append,
+    newer: &mut watch::Receiver<u64>,
+    body: B,
+) -> Result<(), Refusal>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let knew_length = state.upload.length().is_some();
+    state.upload.handle_append(request, server.store.max_size)?;
+    if state.is_finished {
+        state.upload.handle_end(End::Refused);
+        return if request.size == Some(0) { Ok(()) } else { Err(Refusal::BeyondLength) };
+    }
+    let prepared = prepare(server, entry, state, request, knew_length).await;
+    let writer = prepared.inspect_err(|_| {
+        state.upload.handle_end(End::Refused);
+    })?;
+    let start = state.upload.offset();
+    let mut pipeline = Pipeline::new(writer, server.batch_bytes(), state.sequence);
+    let mut transfer =
+        Transfer { server, entry, state, newer, pipeline: &mut pipeline, handled: start };
+    let mut outcome = transfer.run(body).await;
+    if let Err(error) = transfer.end_writing(&outcome).await {
+        outcome = Err(refusal(&error));
+    }
+    state.sequence = pipeline.sequence;
+    let is_lost = pipeline.is_lost;
+    let Some(mut writer) = pipeline.into_writer() else {
+        state.upload.handle_end(End::Refused);
+        return Err(Refusal::Storage);
+    };
+    let end = match end(&mut outcome, request.checksum.as_ref(), writer.hasher.take()) {
+        _ if is_lost => End::Refused,
+        end => end,
+    };
+    settle(state, writer, end).await.and(outcome)
+}
+
+/// Books the bytes, keeps the length if this request tells it, and opens the files.
+async fn prepare(
+    server: &Server,
+    entry: &Entry,
+    state: &mut State,
+    request: &Append,
+    knew_length: bool,
+) -> Result<Writer, Refusal> {
+    let (id, offset, length) = (entry.id, state.upload.offset(), state.upload.length());
+    let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
+    server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
+    let tells_length = !knew_length && length.is_some();
+    let opened = server.store.blocking(move |files| {
+        if tells_length {
+            let mut info = files.read_info(id)?;
+            info.length = length;
+            files.write_info(id, &info)?;
+        }
+        files.open_data(id, offset)
+    });
+    let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
+    Ok(Writer::new(opened.await?, offset, hasher))
+}
+
+/// How the body ended, for the state of the upload. A checksum that does not match is a refusal.
+fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option<Hasher>) -> End {
+    match outcome {
+        Ok(()) => {
+            let matches = found.map(Hasher::finish).as_ref() == told;
+            if !matches {
+                *outcome = Err(Refusal::Checksum);
+            }
+            End::Complete { matches }
+        }
+        Err(Refusal::BeyondLength | Refusal::TooLarge | Refusal::Quota | Refusal::Storage) => {
+            End::Refused
+        }
+        Err(_) => End::Cut,
+    }
+}
+
+/// Brings the file to what counts, and what counts to the disk.
+async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
+    let mut after = state.upload.clone();
+    let moved = after.handle_end(end);
+    let record = Record { sequence: state.sequence + 1, offset: after.offset(), at: now() };
+    let offset = after.offset();
+    let settled = spawn_blocking(move || writer.settle(offset, moved.then_some(record))).await;
+    match settled.map_err(io::Error::other).flatten() {
+        Ok(()) => {
+            state.upload = after;
+            if moved {
+                (state.sequence, state.at) = (record.sequence, record.at);
+            }
+            Ok(())
+        }
+        Err(error) => {
+            // The bytes may be on disk or not. They do not count, and the next request cuts them off.
+            state.sequence = record.sequence;
+            state.upload.handle_end(End::Refused);
+            Err(refusal(&error))
+        }
+    }
+}
+
+/// A body on its way into the files.
+struct Transfer<'a> {
+    server: &'a Rc<Server>,
+    entry: &'a Entry,
+    state: &'a mut State,
+    newer: &'a mut watch::Receiver<u64>,
+    pipeline: &'a mut Pipeline,
+    /// The offset up to which the state knows of written bytes.
+    handled: u64,
+}
+
+impl Transfer<'_> {
+    /// Receives the whole body.
+    async fn run<B: Body<Data = Bytes> + Unpin>(&mut self, mut body: B) -> Result<(), Refusal> {
+        let server = Rc::clone(self.server);
+        let mut stopping = server.stopping.subscribe();
+        let patience: Duration = server.config.limits.body_timeout.into();
+        let beyond = match self.state.upload.length() {
+            Some(_) => Refusal::BeyondLength,
+            None => Refusal::TooLarge,
+        };
+        let mut room = self.state.upload.room(server.store.max_size);
+        let mut offset = self.handled;
+        loop {
+            let next = async {
+                server.pace(&self.entry.client).await;
+                tokio::time::timeout(patience, body.frame()).await
+            };
+            let frame = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stopping| *stopping) => return Err(Refusal::Stopping),
+                _ = self.newer.changed() => return Err(Refusal::TakenOver),
+                frame = next => frame,
+            };
+            let bytes = match frame {
+                Err(_) => return Err(Refusal::Stalled),
+                Ok(None) => return Ok(()),
+                Ok(Some(Err(_))) => return Err(Refusal::Cut),
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            };
+            let count = bytes.len() as u64;
+            server.received(&self.entry.client, count);
+            room = room.checked_sub(count).ok_or(beyond)?;
+            offset += count;
+            if offset > self.state.booked {
+                server.store.book(&self.entry.client, self.state, offset).await?;
+            }
+            self.pipeline.push(&bytes).await.map_err(|error| refusal(&error))?;
+            let synced = self.pipeline.end_checkpoint(false).await;
+            if let Some(upto) = synced.map_err(|error| refusal(&error))? {
+                self.synced(upto);
+            }
+        }
+    }
+
+    fn synced(&mut self, upto: u64) {
+        self.written(upto);
+        if self.state.upload.handle_synced(upto).is_some() {
+            self.state.at = now();
+        }
+    }
+
+    fn written(&mut self, upto: u64) {
+        self.state.upload.handle_written(upto.saturating_sub(self.handled));
+        self.handled = self.handled.max(upto);
+    }
+
+    /// Writes what arrived. After an error of the disk, what was written before it still counts.
+    async fn end_writing(&mut self, outcome: &Result<(), Refusal>) -> io::Result<()> {
+        let keep = !matches!(outcome, Err(Refusal::DiskFull | Refusal::Storage));
+        let finished = self.pipeline.finish(keep).await;
+        let checkpoint = self.pipeline.end_checkpoint(true).await;
+        if let Ok(Some(upto)) = checkpoint {
+            self.synced(upto);
+        }
+        if let Some(position) = self.pipeline.position() {
+            self.written(position);
+        }
+        finished.and(checkpoint.map(|_| ()))
+    }
+}

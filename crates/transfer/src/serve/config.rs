@@ -1,0 +1,72 @@
+//! What a server is told at its start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use wakeai_units::{Bytes, Duration, Rate};
+
+/// The configuration of a server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The directory that takes the uploads.
+    pub directory: PathBuf,
+    /// The address on which to listen.
+    pub listen: SocketAddr,
+    /// The files of the certificate chain and of its private key, both PEM.
+    pub tls: Option<Tls>,
+    /// The file of the clients' tokens.
+    pub tokens: Option<PathBuf>,
+    /// What clients may use.
+    pub limits: Limits,
+}
+
+/// The files of a server's TLS identity.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// The limits of clients.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest upload.
+    pub max_size: Bytes,
+    /// The most bytes of all files in the directory, and of those that unfinished uploads will have.
+    pub quota: Option<Bytes>,
+    /// The most bytes of one client's uploads, until they expire.
+    pub client_quota: Option<Bytes>,
+    /// The most unfinished uploads of one client.
+    pub client_uploads: usize,
+    /// The most connections at a time.
+    pub connections: usize,
+    /// The most connections of one address at a time.
+    pub client_connections: usize,
+    /// The rate at which one client's bytes are read.
+    pub rate: Option<Rate>,
+    /// The time without activity after which an upload is removed.
+    pub expire_after: Duration,
+    /// The time for a TLS handshake, for a request's head, and between two requests.
+    pub head_timeout: Duration,
+    /// The time without a byte of the body after which a request ends.
+    pub body_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_size: Bytes::new(1 << 40),
+            quota: None,
+            client_quota: None,
+            client_uploads: 1000,
+            connections: 512,
+            client_connections: 256,
+            rate: None,
+            expire_after: Duration::from_secs(24 * 3600),
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The digest of a finished upload's file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest as _, Sha256};
+
+const PIECE_BYTES: usize = 1 << 18;
+
+/// The SHA-256 of a file of `length` bytes, in Base64.
+pub(crate) fn sha256(file: &File, length: u64) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut at = 0;
+    while at < length {
+        let count = PIECE_BYTES.min(usize::try_from(length - at).unwrap_or(PIECE_BYTES));
+        file.read_exact_at(&mut piece[..count], at)?;
+        hasher.update(&piece[..count]);
+        at += count as u64;
+    }
+    Ok(BASE64.encode(hasher.finalize()))
+}

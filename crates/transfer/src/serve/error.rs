@@ -1,0 +1,113 @@
+//! The errors of a server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a server could not start. Once it runs, a failure ends only one request and is counted.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address outside of this machine was asked for without TLS.
+    #[error(
+        "{address} can be reached by other machines, and without TLS anyone on the way reads the tokens and changes \
+         the files: add --cert FILE and --key FILE, or listen on 127.0.0.1"
+    )]
+    NeedsTls {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// An address outside of this machine was asked for without tokens.
+    #[error(
+        "{address} can be reached by other machines, and without tokens anyone there may upload: add --token-file \
+         FILE, with a line NAME TOKEN for each client, or listen on 127.0.0.1"
+    )]
+    NeedsTokens {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The server cannot listen on an address.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The directory cannot be used.
+    #[error("cannot keep uploads in {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// Another server holds the directory.
+    #[error("another wakeai serve keeps its uploads in {}: stop it, or name another directory", path.display())]
+    Held {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file of the configuration cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// Others than the owner may read the token file or the private key.
+    #[error("others than its owner may read or change {path}: run `chmod 600 {path}`", path = path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line of the token file is wrong.
+    #[error(
+        "{}, line {line}: {reason}; expected NAME TOKEN: a name of letters, digits, '.', '_' and '-', a space, and a \
+         token of 16 characters or more, such as `openssl rand -hex 32` prints", path.display()
+    )]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The token file has no token.
+    #[error("{} has no token: add a line NAME TOKEN for each client", path.display())]
+    NoTokens {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A system call failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// Whether other options or another configuration are needed.
+    pub fn is_usage(&self) -> bool {
+        !matches!(
+            self,
+            Self::Listen { .. } | Self::Directory { .. } | Self::Held { .. } | Self::System { .. }
+        )
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

@@ -1,0 +1,108 @@
+//! The reasons for which a request is refused, each with its status code.
+
+use http::StatusCode;
+
+use crate::tus;
+
+/// Why a request is refused. Nothing that was acknowledged before is lost by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// `Tus-Resumable` is missing or names another version.
+    #[error("Tus-Resumable has to be 1.0.0")]
+    Version,
+    /// No upload has this path.
+    #[error("no such upload: it never existed, was removed, or has expired")]
+    NotFound,
+    /// The path takes no request of this method.
+    #[error("this path does not take this method")]
+    Method,
+    /// A PATCH has a body of another media type.
+    #[error("the body's Content-Type has to be application/offset+octet-stream")]
+    MediaType,
+    /// A header field is missing, comes twice, or cannot be read.
+    #[error("the header field {0} is missing, repeated or invalid")]
+    Field(&'static str),
+    /// The head of the request is too large.
+    #[error("the request's head has more than 16 kB")]
+    Head,
+    /// The algorithm of the checksum is unknown.
+    #[error("the algorithm of Upload-Checksum is unknown: sha1 and sha256 are known")]
+    Algorithm,
+    /// The upload ends before the end of the request's body.
+    #[error("the body goes beyond the length of the upload")]
+    BeyondLength,
+    /// The upload is larger than any that the server takes.
+    #[error("the upload is larger than this server allows; Tus-Max-Size has the limit")]
+    TooLarge,
+    /// The offset of the request is not that of the upload.
+    #[error("Upload-Offset is not the offset of the upload; HEAD tells it")]
+    Offset,
+    /// The upload's length is known already and another one was told.
+    #[error("the upload has another length")]
+    Length,
+    /// The body's checksum does not match: none of its bytes counts.
+    #[error("the body does not match its checksum")]
+    Checksum,
+    /// The upload has expired.
+    #[error("the upload has expired")]
+    Expired,
+    /// Another request holds the upload.
+    #[error("another request works on this upload")]
+    Locked,
+    /// A newer request has taken the upload over.
+    #[error("a newer request took this upload over")]
+    TakenOver,
+    /// The client's or the directory's quota would be exceeded.
+    #[error("the quota is used up")]
+    Quota,
+    /// The client has too many unfinished uploads.
+    #[error("too many unfinished uploads of this client")]
+    TooMany,
+    /// The disk is full.
+    #[error("the server's disk is full; what was acknowledged is kept")]
+    DiskFull,
+    /// The server could not read or write its files.
+    #[error("the server could not store the upload; what was acknowledged is kept")]
+    Storage,
+    /// No valid token was shown.
+    #[error("a valid token is needed: Authorization: Bearer TOKEN")]
+    Token,
+    /// The request names another host than this one.
+    #[error("Host has to be an IP address or localhost")]
+    Host,
+    /// No byte of the body arrived for too long.
+    #[error("no byte of the body arrived for too long; what arrived before is kept")]
+    Stalled,
+    /// The connection of the request was lost.
+    #[error("the connection was lost")]
+    Cut,
+    /// The server stops.
+    #[error("the server stops; what arrived is kept")]
+    Stopping,
+}
+
+impl Refusal {
+    /// The status code that tells the client.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Version => StatusCode::PRECONDITION_FAILED,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Field(_) | Self::Algorithm | Self::Length | Self::Cut => StatusCode::BAD_REQUEST,
+            Self::BeyondLength | Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::Offset => StatusCode::CONFLICT,
+            Self::Checksum => StatusCode::from_u16(tus::CHECKSUM_MISMATCH).expect("a status code"),
+            Self::Expired => StatusCode::GONE,
+            Self::Locked | Self::TakenOver => StatusCode::LOCKED,
+            Self::Quota | Self::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Self::Storage => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
+            Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}

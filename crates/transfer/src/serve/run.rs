@@ -1,0 +1,166 @@
+//! Starts a server, serves its clients, and stops.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{JoinSet, LocalSet};
+use tokio_rustls::TlsAcceptor;
+
+use super::accept::accept;
+use super::config::Config;
+use super::connections::Connections;
+use super::counters::Report;
+use super::error::ServeError;
+use super::files::Directory;
+use super::server::Server;
+use super::store::Store;
+use super::sweep::sweep;
+use super::tls;
+use super::tokens::Tokens;
+
+/// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
+const BACKLOG: i32 = 1024;
+/// The threads that wait for the disk.
+const DISK_THREADS: usize = 16;
+/// The time for what has arrived to reach the disk at the end.
+const STOP_TIME: Duration = Duration::from_secs(10);
+/// The time for clients to take their last answers.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// The open files of the server itself.
+const OWN_FILES: u64 = 64;
+/// The open files of a connection: its socket and those of an upload.
+const FILES_PER_CONNECTION: u64 = 3;
+
+/// A report of a running server to its caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The server listens on this address.
+    Listening(SocketAddr),
+    /// The counts, on request or at the end.
+    Report(Report),
+}
+
+/// Runs a server until `shutdown` is ready. What clients have sent by then is kept. Upon SIGUSR1 it reports its counts.
+///
+/// # Errors
+///
+/// The server cannot start.
+pub fn run(
+    config: Config,
+    shutdown: impl Future<Output = ()>,
+    mut tell: impl FnMut(Event),
+) -> Result<(), ServeError> {
+    check(&config)?;
+    let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
+    let tokens = config.tokens.as_deref().map(Tokens::read).transpose()?;
+    let path = &config.directory;
+    let failed = |source: io::Error| match source.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EWOULDBLOCK) => ServeError::Held { path: path.clone() },
+        _ => ServeError::Directory { path: path.clone(), source },
+    };
+    let directory = Directory::open(path).map_err(failed)?;
+    let store = Store::open(directory, &config.limits).map_err(failed)?;
+    let socket = listen(config.listen)
+        .map_err(|source| ServeError::Listen { address: config.listen, source })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(DISK_THREADS)
+        .build()
+        .map_err(ServeError::system("start the event loop"))?;
+    raise_files(config.limits.connections);
+    let server = Rc::new(Server::new(config, tokens, store));
+    let tasks = LocalSet::new();
+    let outcome = tasks.block_on(&runtime, serve(&server, socket, acceptor, shutdown, &mut tell));
+    drop(tasks);
+    runtime.shutdown_timeout(STOP_TIME);
+    outcome
+}
+
+/// Raises the limit of open files as far as the connections need it and the system allows it.
+fn raise_files(connections: usize) {
+    let wanted = OWN_FILES + FILES_PER_CONNECTION * connections as u64;
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).is_err() {
+        tracing::warn!(soft, wanted, "cannot raise the limit of open files");
+    } else if hard < wanted {
+        tracing::warn!(hard, wanted, "the limit of open files is lower than the connections need");
+    }
+}
+
+/// Refuses to serve other machines without TLS and tokens.
+fn check(config: &Config) -> Result<(), ServeError> {
+    let address = config.listen;
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    if config.tls.is_none() {
+        return Err(ServeError::NeedsTls { address });
+    }
+    if config.tokens.is_none() {
+        return Err(ServeError::NeedsTokens { address });
+    }
+    Ok(())
+}
+
+fn listen(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+async fn serve(
+    server: &Rc<Server>,
+    socket: Socket,
+    acceptor: Option<TlsAcceptor>,
+    shutdown: impl Future<Output = ()>,
+    tell: &mut impl FnMut(Event),
+) -> Result<(), ServeError> {
+    let mut asked =
+        signal(SignalKind::user_defined1()).map_err(ServeError::system("wait for SIGUSR1"))?;
+    // A process that exceeds its limit of a file's size gets this signal, which would end it, and then an error.
+    let _too_large = signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))
+        .map_err(ServeError::system("handle SIGXFSZ"))?;
+    let listener = TcpListener::from_std(socket.into()).map_err(ServeError::system("listen"))?;
+    let address = listener.local_addr().map_err(ServeError::system("listen"))?;
+    let limits = &server.config.limits;
+    let connections = Connections::new(limits.connections, limits.client_connections);
+    let mut serving = JoinSet::new();
+    serving.spawn_local(sweep(Rc::clone(server)));
+    serving.spawn_local(accept(Rc::clone(server), listener, Rc::clone(&connections), acceptor));
+    let mut shutdown = std::pin::pin!(shutdown);
+    tell(Event::Listening(address));
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            _ = asked.recv() => tell(Event::Report(report(server, &connections))),
+        }
+    }
+    serving.shutdown().await;
+    server.stopping.send_replace(true);
+    // Bodies are kept first, because clients may go on with them later.
+    for (left, time) in [(&server.bodies, STOP_TIME), (&server.open, ANSWER_TIME)] {
+        let mut left = left.subscribe();
+        if tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_err() {
+            tracing::warn!("not every client took its last answer");
+        }
+    }
+    tell(Event::Report(report(server, &connections)));
+    Ok(())
+}
+
+fn report(server: &Server, connections: &Connections) -> Report {
+    Report { evicted: connections.evicted.get(), ..server.counters.report() }
+}

@@ -1,0 +1,99 @@
+//! What all connections of a server share. One thread serves them all.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tokio::sync::{Semaphore, watch};
+use wakeai_units::{Bytes, Duration, Instant, Serializer};
+
+use super::config::Config;
+use super::counters::Counters;
+use super::store::Store;
+use super::tokens::Tokens;
+
+/// The most bytes of the buffers of all bodies.
+const BUFFERS_BYTES: usize = 32 << 20;
+/// The size of one body's buffers, of which there are two.
+const LARGEST_BATCH: usize = 1 << 18;
+const SMALLEST_BATCH: usize = 1 << 15;
+/// The time by which a client's rate may be ahead.
+const BURST: Duration = Duration::from_millis(100);
+
+/// The rate of one client: what has arrived, and when its last byte would have at this rate.
+#[derive(Debug)]
+struct Pacer {
+    serializer: Serializer,
+    until: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) store: Store,
+    pub(crate) counters: Counters,
+    /// Turns true at the end.
+    pub(crate) stopping: watch::Sender<bool>,
+    /// The number of connections that are open.
+    pub(crate) open: watch::Sender<usize>,
+    /// The number of bodies that are being received or written.
+    pub(crate) bodies: watch::Sender<usize>,
+    /// The right to compute a digest, which keeps a processor busy.
+    pub(crate) digests: Semaphore,
+    pacers: RefCell<HashMap<Rc<str>, Pacer>>,
+    start: std::time::Instant,
+}
+
+impl Server {
+    pub(crate) fn new(config: Config, tokens: Option<Tokens>, store: Store) -> Self {
+        Self {
+            config,
+            tokens,
+            store,
+            counters: Counters::default(),
+            stopping: watch::Sender::new(false),
+            open: watch::Sender::new(0),
+            bodies: watch::Sender::new(0),
+            digests: Semaphore::new(1),
+            pacers: RefCell::default(),
+            start: std::time::Instant::now(),
+        }
+    }
+
+    /// The size of a body's buffers: smaller while many bodies arrive.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        let each = BUFFERS_BYTES / (2 * (*self.bodies.borrow()).max(1));
+        each.clamp(SMALLEST_BATCH, LARGEST_BATCH)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Counts bytes that arrived.
+    pub(crate) fn received(&self, client: &Rc<str>, count: u64) {
+        self.counters.bytes_received.add(count);
+        let Some(rate) = self.config.limits.rate else { return };
+        let mut pacers = self.pacers.borrow_mut();
+        let pacer = || Pacer { serializer: Serializer::new(rate), until: Instant::ZERO };
+        let pacer = pacers.entry(Rc::clone(client)).or_insert_with(pacer);
+        pacer.until = pacer.serializer.send(self.now(), Bytes::new(count));
+    }
+
+    /// Waits until the client's rate allows more bytes.
+    pub(crate) async fn pace(&self, client: &Rc<str>) {
+        loop {
+            let until = self.pacers.borrow().get(client).map(|pacer| pacer.until);
+            let ahead = until.map(|until| until.saturating_since(self.now()));
+            let Some(ahead) = ahead.filter(|&ahead| ahead > BURST) else { return };
+            tokio::time::sleep(ahead.saturating_sub(BURST).into()).await;
+        }
+    }
+
+    /// Forgets the rates of clients that do not send.
+    pub(crate) fn forget_pacers(&self) {
+        let now = self.now();
+        self.pacers.borrow_mut().retain(|_, pacer| pacer.until > now);
+    }
+}

@@ -1,0 +1,264 @@
+//! All uploads of a directory, and who works on each of them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use nix::errno::Errno;
+use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::task::spawn_blocking;
+
+use super::accounts::Accounts;
+use super::config::Limits;
+use super::files::{Directory, Info, Stored};
+use super::record::Record;
+use super::refusal::Refusal;
+use super::request::{Create, Id};
+use super::upload::Upload;
+
+/// The time for which a request waits until the one before has let go of the upload.
+const TAKE_OVER: Duration = Duration::from_secs(10);
+
+/// One upload.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: Id,
+    pub(crate) client: Rc<str>,
+    state: Mutex<State>,
+    /// Counts the requests that wanted the upload while another one held it.
+    newer: watch::Sender<u64>,
+}
+
+/// The state of an upload, for the request that holds it.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) upload: Upload,
+    pub(crate) sequence: u64,
+    /// The time of the last activity, in seconds since 1970.
+    pub(crate) at: u64,
+    /// The bytes that are booked in the accounts.
+    pub(crate) booked: u64,
+    /// The digest of the finished file, once a client wanted it.
+    pub(crate) sha256: Option<String>,
+    pub(crate) is_finished: bool,
+    pub(crate) is_removed: bool,
+}
+
+/// An upload that one request holds. `newer` changes when another request wants it.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    pub(crate) state: MutexGuard<'a, State>,
+    pub(crate) newer: watch::Receiver<u64>,
+}
+
+impl Entry {
+    fn new(id: Id, client: Rc<str>, state: State) -> Rc<Self> {
+        Rc::new(Self { id, client, state: Mutex::new(state), newer: watch::Sender::new(0) })
+    }
+
+    /// Takes the upload. A request that holds it is told to let go: its connection may be dead, and a client that asks
+    /// again has given the old request up.
+    pub(crate) async fn hold(&self) -> Result<Held<'_>, Refusal> {
+        if let Ok(state) = self.state.try_lock() {
+            return Ok(Held { state, newer: self.newer.subscribe() });
+        }
+        self.newer.send_modify(|count| *count += 1);
+        let newer = self.newer.subscribe();
+        let state = tokio::time::timeout(TAKE_OVER, self.state.lock()).await;
+        Ok(Held { state: state.map_err(|_| Refusal::Locked)?, newer })
+    }
+
+    /// Takes the upload, unless a request holds it.
+    pub(crate) fn try_hold(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock().ok()
+    }
+}
+
+/// The uploads of a directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) files: Arc<Directory>,
+    pub(crate) accounts: Accounts,
+    pub(crate) max_size: u64,
+    pub(crate) expire_after_s: u64,
+    pub(crate) entries: RefCell<HashMap<Id, Rc<Entry>>>,
+}
+
+impl Store {
+    /// Reads what is in the directory.
+    pub(crate) fn open(files: Directory, limits: &Limits) -> io::Result<Self> {
+        let accounts = Accounts::new(limits, files.used()?);
+        let mut entries = HashMap::new();
+        for id in files.list()? {
+            match files.load(id).map(|stored| restored(id, stored)) {
+                Ok(Some(entry)) => {
+                    let state = entry.state.try_lock().expect("nobody else has it yet");
+                    accounts.book(&entry.client, state.booked, state.is_finished);
+                    drop(state);
+                    entries.insert(id, entry);
+                }
+                Ok(None) => tracing::warn!(%id, "the files of this upload contradict each other"),
+                Err(error) => tracing::warn!(%id, %error, "this upload cannot be read"),
+            }
+        }
+        Ok(Self {
+            files: Arc::new(files),
+            accounts,
+            max_size: limits.max_size.get().min(i64::MAX as u64),
+            expire_after_s: (limits.expire_after.as_millis() / 1000).max(1),
+            entries: RefCell::new(entries),
+        })
+    }
+
+    /// The upload, if it is this client's.
+    pub(crate) fn find(&self, id: Id, client: &str) -> Result<Rc<Entry>, Refusal> {
+        let entries = self.entries.borrow();
+        let entry = entries.get(&id).filter(|entry| *entry.client == *client);
+        entry.cloned().ok_or(Refusal::NotFound)
+    }
+
+    /// The upload must not have expired or been removed.
+    pub(crate) fn check_alive(&self, state: &State) -> Result<(), Refusal> {
+        if state.is_removed {
+            return Err(Refusal::NotFound);
+        }
+        if self.expires(state) <= now() { Err(Refusal::Expired) } else { Ok(()) }
+    }
+
+    /// The time at which the upload expires, in seconds since 1970.
+    pub(crate) fn expires(&self, state: &State) -> u64 {
+        state.at.saturating_add(self.expire_after_s)
+    }
+
+    /// Creates an upload.
+    pub(crate) async fn create(
+        &self,
+        client: &Rc<str>,
+        create: &Create,
+    ) -> Result<Rc<Entry>, Refusal> {
+        if create.length.is_some_and(|length| length > self.max_size) {
+            return Err(Refusal::TooLarge);
+        }
+        let booked = create.length.unwrap_or(0);
+        match self.accounts.open(client, booked) {
+            Err(Refusal::Quota) => {
+                self.count_again().await;
+                self.accounts.open(client, booked)?;
+            }
+            opened => opened?,
+        }
+        let made = self.make(client, create).await;
+        if made.is_err() {
+            self.accounts.close(client, booked, false);
+        }
+        made
+    }
+
+    async fn make(&self, client: &Rc<str>, create: &Create) -> Result<Rc<Entry>, Refusal> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|_| Refusal::Storage)?;
+        let id = Id(random);
+        let record = Record { sequence: 1, offset: 0, at: now() };
+        let info = Info {
+            length: create.length,
+            metadata: create.metadata.to_string(),
+            client: client.to_string(),
+            name: None,
+        };
+        self.blocking(move |files| files.create(id, &info, record)).await?;
+        let state = State {
+            upload: Upload::new(create.length, 0).expect("zero is not above any length"),
+            sequence: record.sequence,
+            at: record.at,
+            booked: create.length.unwrap_or(0),
+            sha256: None,
+            is_finished: false,
+            is_removed: false,
+        };
+        let entry = Entry::new(id, Rc::clone(client), state);
+        self.entries.borrow_mut().insert(id, Rc::clone(&entry));
+        Ok(entry)
+    }
+
+    /// Books the upload's bytes up to `bytes`.
+    pub(crate) async fn book(
+        &self,
+        client: &Rc<str>,
+        state: &mut State,
+        bytes: u64,
+    ) -> Result<(), Refusal> {
+        let more = bytes.saturating_sub(state.booked);
+        if more > 0 && self.accounts.grow(client, more) == Err(Refusal::Quota) {
+            self.count_again().await;
+            self.accounts.grow(client, more)?;
+        }
+        state.booked += more;
+        Ok(())
+    }
+
+    /// Files may have been removed from the directory, so they are counted before a request is refused.
+    async fn count_again(&self) {
+        if !self.accounts.has_quota() {
+            return;
+        }
+        if let Ok(used) = self.blocking(Directory::used).await {
+            self.accounts.set_finished(used);
+        }
+    }
+
+    /// Forgets an upload and removes what is in `.wakeai-uploads` of it. The file of a finished upload stays.
+    pub(crate) async fn remove(&self, entry: &Entry, state: &mut State) -> Result<(), Refusal> {
+        let id = entry.id;
+        self.blocking(move |files| files.remove(id)).await?;
+        state.is_removed = true;
+        self.accounts.close(&entry.client, state.booked, state.is_finished);
+        self.entries.borrow_mut().remove(&id);
+        Ok(())
+    }
+
+    /// Runs what may wait for the disk on another thread.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Directory) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let files = Arc::clone(&self.files);
+        let done = spawn_blocking(move || work(&files)).await;
+        done.map_err(io::Error::other).flatten().map_err(|error| refusal(&error))
+    }
+}
+
+fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
+    let Stored { info, record, has_data } = stored;
+    let upload = Upload::new(info.length, record.offset)?;
+    let state = State {
+        booked: info.length.unwrap_or(record.offset),
+        upload,
+        sequence: record.sequence,
+        at: if record.at == 0 { now() } else { record.at },
+        sha256: None,
+        is_finished: !has_data,
+        is_removed: false,
+    };
+    Some(Entry::new(id, Rc::from(info.client), state))
+}
+
+/// The refusal that tells a client of an error of the disk.
+pub(crate) fn refusal(error: &io::Error) -> Refusal {
+    // EFBIG is what the limit of a file's size (RLIMIT_FSIZE) gives.
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG) => Refusal::DiskFull,
+        Some(Errno::ENOENT) => Refusal::NotFound,
+        _ => {
+            tracing::error!(%error, "cannot read or write an upload");
+            Refusal::Storage
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

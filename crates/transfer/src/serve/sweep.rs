@@ -1,0 +1,38 @@
+//! Removes uploads that have expired.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::finish::finish;
+use super::server::Server;
+use super::store::now;
+
+/// The longest time between two looks.
+const LONGEST: Duration = Duration::from_mins(1);
+const SHORTEST: Duration = Duration::from_millis(250);
+
+/// Finishes what a stop left unfinished, and then removes expired uploads, without end.
+pub(crate) async fn sweep(server: Rc<Server>) {
+    let expire_after: Duration = server.config.limits.expire_after.into();
+    let pause = (expire_after / 4).clamp(SHORTEST, LONGEST);
+    loop {
+        let entries: Vec<_> = server.store.entries.borrow().values().cloned().collect();
+        for entry in entries {
+            // An upload that a request holds has not expired.
+            let Some(mut state) = entry.try_hold() else { continue };
+            if state.is_removed {
+                continue;
+            }
+            if server.store.expires(&state) <= now() {
+                let is_finished = state.is_finished;
+                if server.store.remove(&entry, &mut state).await.is_ok() && !is_finished {
+                    server.counters.expired.one();
+                }
+            } else if state.upload.is_complete() && !state.is_finished {
+                let _ = finish(&server, &entry, &mut state).await;
+            }
+        }
+        server.forget_pacers();
+        tokio::time::sleep(pause).await;
+    }
+}
