@@ -27,7 +27,7 @@ fn assignments_are_listed_with_their_connections() {
     assert_eq!(first["algorithm"], "wakeai_rtt");
     assert_eq!(first["scope"], "namespace");
     assert_eq!(first["netns"], bss.namespace("a").id().0);
-    assert_eq!(first["connections"], 0, "the second has it now");
+    assert_eq!(first["connections"], 0, "the second assignment has the connection now");
     assert!(first["left_s"].as_f64().unwrap() > 0.0);
     assert_eq!((&second["connections"], &second["to"]), (&1.into(), &"10.77.0.2/32".into()));
     assert_eq!(second["left_s"], Value::Null);
