@@ -55,7 +55,7 @@ pub struct TableWriter<R, W: Write + Send> {
 }
 
 impl<R, W: Write + Send> TableWriter<R, W> {
-    /// Begins a table with these columns. The file's metadata name `schema` as the table's version.
+    /// Begins a table with these columns. `schema` is the table's version in the file's metadata.
     ///
     /// # Errors
     ///
