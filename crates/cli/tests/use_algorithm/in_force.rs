@@ -52,7 +52,7 @@ fn one_or_all_assignments_are_ended_and_undone_on_return() {
     let undone = wakeai(&["use", "--undo", &moving.id()]);
     assert!(undone.status.success(), "{}", stderr(&undone));
     assert_eq!(talk.algorithm(), "reno");
-    assert_eq!(bss.default("a"), "wakeai_cubic", "the others stay");
+    assert_eq!(bss.default("a"), "wakeai_cubic", "the other assignments stay");
     assert!(moving.wait().success());
     let again = wakeai(&["use", "--undo", &moving.id()]);
     assert_eq!(again.status.code(), Some(2), "there is no such ID any more");
