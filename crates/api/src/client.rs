@@ -52,15 +52,15 @@ impl AskError {
 pub struct Answers {
     /// The agent's socket.
     pub socket: PathBuf,
-    /// To [`Request::Status`].
+    /// The answer to [`Request::Status`].
     pub status: Status,
-    /// To [`Request::Peers`].
+    /// The answer to [`Request::Peers`].
     pub peers: Vec<Peer>,
-    /// To [`Request::Bounds`].
+    /// The answer to [`Request::Bounds`].
     pub bounds: BoundsReport,
-    /// To [`Request::Targets`].
+    /// The answer to [`Request::Targets`].
     pub targets: Targets,
-    /// To [`Request::Metrics`].
+    /// The answer to [`Request::Metrics`].
     pub metrics: BTreeMap<String, u64>,
 }
 

@@ -29,9 +29,9 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
-    /// Asks the peers to leave this rate free from the agent's next decision (its next tick) on;
-    /// `None` ends the reservation. The agent accepts this request only from root and from its own
-    /// user.
+    /// Asks the peers to leave this rate free; `None` ends the reservation. It takes effect at the
+    /// agent's next decision (its next tick). The agent accepts this request only from root and from
+    /// its own user.
     Reserve(Option<Rate>),
 }
 

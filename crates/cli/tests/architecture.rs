@@ -1,5 +1,5 @@
-//! The arrows between the crates point one way (ARCHITECTURE.md): what a crate may use is listed
-//! here, and a dependency that is not listed fails.
+//! The dependencies between the crates go one way (ARCHITECTURE.md). This file lists what each
+//! crate may use, and the test fails for any other dependency.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -72,7 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The crates of the workspace and what each uses of the others, for building and for tests.
+/// The crates of the workspace, each with the other crates that it uses, also for tests only.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -169,7 +169,8 @@ fn the_page_on_security_names_tests_that_exist() {
     sources(&root.join("crates"), &mut source);
     let quoted = page.split('`').skip(1).step_by(2);
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    // A name with three underscores or more is that of a test; options and counters have fewer.
+    // A name with three underscores or more is the name of a test. The names of options and
+    // counters have fewer.
     let tests = quoted.filter(|name| name.chars().all(word) && name.matches('_').count() >= 3);
     let tests: Vec<&str> = tests.collect();
     assert!(tests.len() > 40, "{}", tests.len());

@@ -1,4 +1,4 @@
-//! The output and the exit status of the program without an agent or a lab.
+//! The output and the exit status of commands that need neither an agent nor a lab.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -207,7 +207,7 @@ fn check_finds_another_file_at_the_path_of_the_socket() {
         ("dead.sock", None),
         ("agent.sock", None),
     ];
-    // Only root can see who listens.
+    // Only root can see whether a process listens on the socket.
     let live = ("live.sock", Some("a process listens at"));
     for (name, expected) in
         cases.into_iter().chain(nix::unistd::geteuid().is_root().then_some(live))
@@ -244,7 +244,10 @@ fn an_existing_key_is_kept_and_the_advice_works() {
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(fs::read(&key).unwrap(), before);
     let said = stderr(&again);
-    assert!(!said.contains("make a key with"), "that is what has just failed: {said}");
+    assert!(
+        !said.contains("make a key with"),
+        "the advice must not be the command that failed: {said}"
+    );
     assert!(said.contains("exists") && said.contains("is not replaced"), "{said}");
     // The advice for a new key.
     let advice = format!("mv {0} {0}.old", key.display());
@@ -265,7 +268,7 @@ fn an_existing_key_is_kept_and_the_advice_works() {
 #[test]
 fn tcp_av_needs_a_rate_to_hold() {
     let asked: [&[&str]; 5] = [
-        // If the command were accepted, it would find no such namespace and change nothing.
+        // This namespace does not exist, so the command would change nothing if it were accepted.
         &["use", "wakeai_av", "--namespace", "wkt-nowhere"],
         &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--for", "1s"],
         &["use", "wakeai_av", "--namespace", "wkt-nowhere", "--connections"],
@@ -305,7 +308,11 @@ fn the_doctor_finds_the_same_in_words_and_in_json() {
     for finding in found["findings"].as_array().unwrap() {
         assert!(text.contains(finding["name"].as_str().unwrap()), "{text}");
         let is_ok = finding["ok"].as_bool().unwrap();
-        assert_eq!(is_ok, finding["remedy"].is_null(), "a lack has a remedy: {finding}");
+        assert_eq!(
+            is_ok,
+            finding["remedy"].is_null(),
+            "every missing feature has a remedy: {finding}"
+        );
         assert_eq!(is_ok, finding["level"] == "ok", "{finding}");
     }
     let able = found["can_monitor"] == true && found["can_bound"] == true;
@@ -331,7 +338,7 @@ fn without_root_the_doctor_marks_only_needed_features_missing() {
     fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let run = |arguments: &[&str]| {
-        // iperf3 is not in the path. The lack of a program that only the lab needs is a note.
+        // iperf3 is not in the path. Only the lab needs it, so the finding is a note and no error.
         let mut command = Command::new(&program);
         command.args(arguments).env("PATH", directory.path()).uid(65534).gid(65534);
         command.output().unwrap()
@@ -395,5 +402,8 @@ fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them
         let said = stderr(&found) + &stdout(&found);
         assert!(said.contains("CAP_BPF"), "{arguments:?}: {said}");
     }
-    assert!(run(&["completion", "bash"]).status.success(), "what needs nothing works");
+    assert!(
+        run(&["completion", "bash"]).status.success(),
+        "a command that needs no privilege works"
+    );
 }

@@ -86,7 +86,7 @@ fn lab_process(path: &str, more: &[&str]) -> Child {
 /// Starts a lab, and waits until this number of its agents and proxies run.
 fn start(path: &str, helpers: usize, more: &[&str]) -> Child {
     let lab = lab_process(path, more);
-    // The lab itself is one of the processes.
+    // The lab itself is one of the counted processes.
     wait_for("agents and proxies run", || (own_processes() == 1 + helpers).then_some(()));
     lab
 }
@@ -171,7 +171,7 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let before = host_state();
     let mut lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "60s")), &[]);
     wait_for("the flows run", || (clients() == 2).then_some(()));
-    assert_eq!(lab.try_wait().unwrap(), None, "it still runs");
+    assert_eq!(lab.try_wait().unwrap(), None, "the lab still runs");
     lab.kill().unwrap();
     lab.wait().unwrap();
 
@@ -179,8 +179,8 @@ fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     assert!(stderr(&any).contains("removed network namespace"), "{}", stderr(&any));
     nothing_left();
     assert_eq!(host_state(), before);
-    wait_for("its processes are gone", || (own_processes() == 0).then_some(()));
-    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+    wait_for("the lab's processes are gone", || (own_processes() == 0).then_some(()));
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
 #[test]
@@ -243,15 +243,15 @@ fn kill_9_of_a_lab_with_a_proxy_leaves_nothing_after_one_more_command() {
     wait_for("the proxy listens", || {
         fs::read_to_string(&counts).is_ok_and(|text| text.contains("listening")).then_some(())
     });
-    assert_eq!(lab.try_wait().unwrap(), None, "it still runs");
+    assert_eq!(lab.try_wait().unwrap(), None, "the lab still runs");
     lab.kill().unwrap();
     lab.wait().unwrap();
-    wait_for("its processes are gone", || (own_processes() == 0).then_some(()));
+    wait_for("the lab's processes are gone", || (own_processes() == 0).then_some(()));
     let any = wakeai(&["completion", "bash"]);
     assert!(stderr(&any).contains("removed network namespace"), "{}", stderr(&any));
     nothing_left();
     assert_eq!(host_state(), before);
-    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn agents_hear_each_other_over_the_emulated_air() {
         senders.sort_unstable();
         senders
     };
-    wait_for("both count both", || (senders() == [2, 2]).then_some(()));
+    wait_for("both agents count two senders", || (senders() == [2, 2]).then_some(()));
     kill(Pid::from_raw(lab.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(lab.wait().unwrap().code(), Some(143), "an interrupted run is a failed one");
     nothing_left();
@@ -302,13 +302,17 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_neither_records_nor_anything_on_the_hos
     let said = stderr(&found);
     assert_eq!(found.status.code(), Some(130), "{said}");
     assert_eq!(said.lines().filter(|line| line.contains("interrupted")).count(), 1, "{said}");
-    assert!(!directory.path().join("results").exists(), "made for nothing");
+    assert!(
+        !directory.path().join("results").exists(),
+        "the lab has removed the directory that it made"
+    );
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0);
 }
 
-/// A stopped agent delays the orderly end by twenty seconds, and the second Ctrl-C comes meanwhile.
+/// An agent that is stopped (SIGSTOP) delays the orderly end by twenty seconds. The second Ctrl-C comes during this
+/// time.
 #[test]
 fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() {
     let Some(_machine) = Machine::take() else { return };
@@ -322,7 +326,7 @@ fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() 
     kill(Pid::from_raw(agent.unwrap()), Signal::SIGSTOP).unwrap();
     kill(pid, Signal::SIGINT).unwrap();
     wait_for("the other agent has ended", || (own_processes() == 2).then_some(()));
-    assert_eq!(lab.try_wait().unwrap(), None, "it waits for the agent");
+    assert_eq!(lab.try_wait().unwrap(), None, "the lab waits for the stopped agent");
     kill(pid, Signal::SIGINT).unwrap();
     assert_eq!(lab.wait().unwrap().code(), Some(130));
     let namespaces = must("ip", "netns list");
@@ -332,7 +336,7 @@ fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() 
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0, "no process outlives the lab");
-    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second finds nothing");
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
 #[test]
@@ -380,7 +384,7 @@ fn a_lab_that_is_killed_leaves_another_one_as_it_was() {
     nothing_left();
     assert_eq!(host_state(), before);
     assert_eq!(own_processes(), 0);
-    assert_eq!(stderr(&wakeai(&["sweep"])), "", "nothing of the dead one is left");
+    assert_eq!(stderr(&wakeai(&["sweep"])), "", "nothing of the killed lab is left");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The files that `--out` replaces and that an interrupted run leaves, with the simulator as a user runs it.
+//! The files that `--out` replaces, and those that an interrupted run leaves. The tests run `wakeai sim` as a user
+//! does.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -20,7 +21,7 @@ const SCENARIO: &str = "# My thesis.\nname = \"small\"\nduration = \"5s\"\n\
     [access_point]\nstandard = \"802.11g\"\n[[stations]]\nname = \"tablet\"\n\
     [[flows]]\nfrom = \"tablet\"\nto = \"server\"\nsize = \"500kB\"\n";
 
-/// A scenario that never ends within the time of a test.
+/// A scenario that does not end within the time of a test.
 fn endless() -> String {
     SCENARIO.replace("5s", "1000000s").replace("size = \"500kB\"\n", "")
 }
@@ -91,7 +92,7 @@ fn files_of_the_same_name_are_not_replaced_and_an_earlier_result_only_with_force
     assert_eq!(seed(), 2);
     assert!(path("out/notes.txt").exists() && !path("out/pcap").exists());
 
-    // A result that was changed belongs to the user.
+    // A result that the user has changed is not replaced.
     fs::write(path("out/scenario.toml"), SCENARIO).unwrap();
     let edited = sim(directory.path(), &["my.toml", "--out", "out", "--force"]);
     assert_eq!(edited.status.code(), Some(2), "{}", stderr(&edited));
@@ -160,7 +161,7 @@ fn start(directory: &Path, errors: Stdio) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
     let begun =
         || fs::read_dir(directory.join("results/one")).is_ok_and(|mut all| all.next().is_some());
-    wait_for("its records are begun", || begun().then_some(()));
+    wait_for("the simulation has begun its records", || begun().then_some(()));
     child
 }
 
@@ -201,7 +202,7 @@ fn a_second_signal_ends_an_interrupted_run_at_once() {
     signal(&child, Signal::SIGINT);
     // The command waits to report the interruption, because nobody reads the pipe.
     let is_gone = || (names(directory.path()) == ["my.toml"]).then_some(());
-    wait_for("its records are gone", is_gone);
+    wait_for("the records of the simulation are removed", is_gone);
     assert_eq!(child.try_wait().unwrap(), None);
     signal(&child, Signal::SIGINT);
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -111,7 +111,7 @@ fn packets_are_captured_into_the_directory_of_the_records_alone() {
     let output = wakeai(&["sim", path, "--out", out.to_str().unwrap(), "--pcap"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let station = fs::read(out.join("pcap/airtime-0/tablet2.pcapng")).unwrap();
-    // Agents use the same port as outside of the simulator.
+    // Agents in the simulator use the same port as real agents.
     let port = wakeai_api::config::DEFAULT_PORT.to_be_bytes();
     let presence = [[10, 73, 255, 255], [port[0], port[1], port[0], port[1]]].concat();
     assert!(station.windows(presence.len()).any(|bytes| bytes == presence));

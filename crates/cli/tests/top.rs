@@ -44,7 +44,7 @@ fn a_connection_has_its_process_its_rate_its_bounds_and_its_agent() {
     let bss = Bss::new(&["a", "server"]);
     let _agent = Fleet::new().start(&bss, "a", 1, "[law]\nname = \"fixed\"\nceiling = 7\n");
     let upload = upload(&bss, "wakeai_cubic");
-    // The bounds of a new connection are known once it has been seen to send.
+    // A new connection gets its bounds when the agent has seen that it sends.
     let reading = wait_for("the ceiling is shown", || {
         let output = wakeai(&["top", "--once", "--json", "--network", "10.77.0.0/24"]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -191,7 +191,7 @@ fn a_simulation_replays_with_the_rates_of_its_result() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/quickstart.toml");
     let out = directory.path().join("out").display().to_string();
-    // At the end up to a round trip of data has been received and not yet acknowledged.
+    // At the end the receiver has got data whose ACKs are still on their way, up to one round trip of data.
     let set = ["--set", "duration=90s", "--set", "warmup=0s"];
     let run = wakeai(&[&["sim", scenario, "--json", "--out", &out], &set[..]].concat());
     assert!(run.status.success(), "{}", stderr(&run));

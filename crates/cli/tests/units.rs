@@ -1,4 +1,5 @@
-//! The systemd units: their exposure as `systemd-analyze security` computes it, and their users.
+//! Checks the users of the systemd units, and the exposure of the units as `systemd-analyze
+//! security` computes it.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test is skipped")]

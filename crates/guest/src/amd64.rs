@@ -21,8 +21,8 @@ const TOOLS: [&str; 9] = [
     "xz",
 ];
 
-/// The machine with this kernel. Its files are below `work`. Where a tool or the kernel's package
-/// is missing, it calls [`skip`] and returns `None`.
+/// Prepares a machine with this kernel; the machine's files are below `work`. If a tool or the
+/// kernel's package is missing, this function calls [`skip`] and returns `None`.
 pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     match machine(kernel, &work.join("guests").join(kernel.suite)) {
         Ok(machine) => Some(machine),

@@ -12,7 +12,7 @@ pub const KERNELS: &[Kernel] = &[
 /// The kernel of the package `linux-image-amd64` in a suite of Debian.
 #[derive(Debug)]
 pub struct Kernel {
-    /// The suite's code name, which covers its security updates.
+    /// The suite's code name. The package may also come from the suite's security updates.
     pub suite: &'static str,
     /// The first two numbers of the kernel's version.
     pub version: &'static str,

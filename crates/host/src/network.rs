@@ -1,4 +1,4 @@
-//! Networks in CIDR notation, and those with a meaning of their own.
+//! Networks in CIDR notation, and lists of the private, link-local and special networks.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -52,9 +52,10 @@ impl Network {
     /// default.
     pub const LINK_LOCAL: [Self; 2] = [Self::v4([169, 254, 0, 0], 16), Self::v6(0xfe80, 10)];
 
-    /// Destinations that a wider network in a list does not include: "this network" and the unspecified
-    /// address, loopback, link-local addresses (the metadata of a cloud's machines, 169.254.169.254, among
-    /// them), multicast and the limited broadcast address (RFC 6890).
+    /// Special destinations (RFC 6890): "this network" and the unspecified address, loopback, link-local
+    /// addresses (among them 169.254.169.254, where clouds serve the metadata of a machine), multicast and
+    /// the limited broadcast address. A list allows them only if it has an entry for exactly these
+    /// addresses; a wider network such as `0.0.0.0/0` does not allow them.
     pub const SPECIAL: [Self; 9] = [
         Self::v4([0, 0, 0, 0], 8),
         Self::v4([127, 0, 0, 0], 8),
@@ -83,7 +84,8 @@ impl Network {
         self.length == 0
     }
 
-    /// The network of `length` bits of prefix around `address`. Panics if the address has fewer bits.
+    /// The network that contains `address` and has a prefix of `length` bits. Panics if the address has fewer
+    /// bits.
     pub fn around(address: IpAddr, length: u8) -> Self {
         assert!(length <= if address.is_ipv4() { 32 } else { 128 }, "/{length} of {address}");
         Self { address: masked(address, length), length }

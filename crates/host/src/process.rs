@@ -118,7 +118,7 @@ fn fields(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
 }
 
 fn start_time(stat: &str) -> Option<u64> {
-    fields(stat)?.nth(19)?.parse().ok() // field 22 of the file; number 0 here is its field 3
+    fields(stat)?.nth(19)?.parse().ok() // `fields` begins with field 3 of the file: 3 + 19 = 22
 }
 
 fn state(stat: &str) -> Option<char> {
@@ -145,7 +145,7 @@ mod tests {
         assert!(!earlier.kill().unwrap(), "another process with our PID must not be killed");
     }
 
-    /// Starts a process that has this pid (clone(2), `set_tid`) and waits until it is killed.
+    /// Starts a process that has this pid (clone(2), `set_tid`). The process runs until it is killed.
     #[allow(unsafe_code, reason = "no crate at hand wraps clone3(2)")]
     fn start_with(pid: i32) {
         let mut arguments = [0_u64; 11];

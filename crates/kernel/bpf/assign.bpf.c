@@ -246,9 +246,10 @@ int give_back_moved(struct bpf_iter__tcp *ctx)
 
 /*
  * Moves back the connections that have the algorithm by default. It moves none if the algorithm
- * still is the default, because then another process has set it. Listening sockets are moved only
- * where the algorithm is unloaded. Elsewhere the connections that they accept get the default
- * anyway, except where the algorithm of the listener was set.
+ * is still the namespace's default, because then another process has made it the default.
+ * Listening sockets are moved only if the algorithm will be unloaded. Otherwise this is not
+ * necessary: a connection that a listening socket accepts gets the default, unless an application
+ * has set the listening socket's algorithm.
  */
 SEC("iter/tcp")
 int give_back_defaults(struct bpf_iter__tcp *ctx)

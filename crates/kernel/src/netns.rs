@@ -15,7 +15,8 @@ use crate::error::Error;
 ///
 /// Where the kernel is older or allows no socket.
 pub fn netns_cookie() -> io::Result<u64> {
-    // The socket has no address of its own, because the loopback may be down.
+    // The socket is bound to the unspecified address, which works even while the loopback
+    // interface is down.
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     let socket = any.or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))?;
     let mut cookie = 0_u64;
@@ -34,7 +35,7 @@ pub fn netns_cookie() -> io::Result<u64> {
     if status == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The error of an operation that needs the cookie.
+/// The error of the operation `asked`, for which the cookie could not be read.
 pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {
     if error.raw_os_error() != Some(libc::ENOPROTOOPT) {
         return Error::from_io("read the namespace's cookie", error);

@@ -30,7 +30,7 @@ pub(crate) enum Source {
 ///
 /// # Errors
 ///
-/// The outcome, which the answer to the client tells.
+/// The reason why there is no connection. The answer to the client states it.
 pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -67,8 +67,8 @@ pub(crate) async fn connect(
     Err(outcome)
 }
 
-/// The addresses of the destination. The caller checks each address against the access lists, which
-/// a name could bypass otherwise.
+/// The addresses of the destination. The caller checks each of them against the access lists.
+/// Otherwise a name could lead to an address that the lists forbid.
 async fn addresses(
     slot: &Rc<Slot>,
     client: SocketAddr,

@@ -39,8 +39,8 @@ pub fn figure_columns<R: HasFigures>() -> Vec<Column<R>> {
     ]
 }
 
-/// The figures in row `row` of the group. `None` where the group lacks one of the columns, or a value of them cannot be
-/// the figure of a connection. Times are exact to the microsecond, and rates to the byte per second.
+/// The figures in row `row` of the group. The result is `None` if the group lacks a column of the figures, or if a
+/// value is not valid for its column. Times are exact to the microsecond, and rates to the byte per second.
 pub fn figures_of(group: &Group, row: usize) -> Option<Figures> {
     let integer = |name| group.u64(name, row).ok().flatten();
     let small = |name| integer(name).and_then(|value| u32::try_from(value).ok());

@@ -1,9 +1,9 @@
 //! Tables of records as Parquet files.
 //!
-//! A table is a list of [`Column`]s, each with the function that finds its value in a row. [`TableWriter`] writes
-//! rows, and [`TableReader`] reads a file back, one group of rows at a time. Each file has the version of its
-//! schema in its metadata under the key [`SCHEMA`]. [`figure_columns`] are the columns of a connection's
-//! [`Figures`](wakeai_connection::Figures), which all tables of connections share, and [`figures_of`] reads them.
+//! A table is a list of [`Column`]s, each with the function that finds its value in a row. [`TableWriter`] writes rows,
+//! and [`TableReader`] reads a file back, one group of rows at a time. Each file has the version of its schema in its
+//! metadata under the key [`SCHEMA`]. All tables of connections share the columns of a connection's
+//! [`Figures`](wakeai_connection::Figures): [`figure_columns`] gives these columns, and [`figures_of`] reads them.
 
 mod figures;
 mod reader;

@@ -30,7 +30,7 @@ pub enum TableError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The content is no Parquet, or damaged.
+    /// The content is damaged, or it is not Parquet.
     #[error("{} is no table that can be read: {reason}", path.display())]
     Damaged {
         /// The file.
@@ -70,7 +70,7 @@ impl TableReader {
     ///
     /// # Errors
     ///
-    /// It cannot be opened, or is no Parquet.
+    /// The file cannot be opened, or it is not Parquet.
     pub fn open(path: &Path) -> Result<Self, TableError> {
         let path = path.to_owned();
         let file = match File::open(&path) {
@@ -87,7 +87,7 @@ impl TableReader {
     ///
     /// # Errors
     ///
-    /// It is another one, or missing.
+    /// The file has another version, or none.
     pub fn expect(self, expected: &'static str) -> Result<Self, TableError> {
         let metadata = self.file.metadata().file_metadata().key_value_metadata();
         let found = metadata.into_iter().flatten().find(|pair| pair.key == SCHEMA);
@@ -209,8 +209,9 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, TableError>) -> Resu
     })
 }
 
-/// Keeps the panic hook from reporting panics that become a [`TableError`]. Call it after a panic hook was installed
-/// that must not see them, such as one that restores the terminal.
+/// Installs a panic hook that does not report the panics that become a [`TableError`], and passes all others to the
+/// previous hook. Call this function again after another hook was installed that must not see them, such as one that
+/// restores the terminal.
 pub fn keep_guarded_panics_quiet() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -282,7 +283,7 @@ impl Group {
         }
     }
 
-    /// The error of a column that is missing, or whose value in some row is null where none may be.
+    /// The error for a column that is missing, or that has a null although its values may not be null.
     pub fn lacks(&self, column: &str) -> TableError {
         TableError::Column { path: self.path.clone(), column: column.to_owned() }
     }
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// A file of the test, which is removed at the end.
+    /// A file that is removed when the test ends.
     struct Scratch(PathBuf);
 
     impl Scratch {

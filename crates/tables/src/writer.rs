@@ -55,11 +55,11 @@ pub struct TableWriter<R, W: Write + Send> {
 }
 
 impl<R, W: Write + Send> TableWriter<R, W> {
-    /// Begins a table with these columns, whose metadata has the version `schema`.
+    /// Begins a table with these columns. `schema` is the table's version in the file's metadata.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, as for all methods.
+    /// The file cannot be written. The other methods fail for the same reason.
     pub fn new(
         schema: &'static str,
         columns: Vec<Column<R>>,

@@ -105,7 +105,7 @@ impl Column {
         Self::Local,
     ];
 
-    /// Its name for `--sort`.
+    /// The column's name for `--sort`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -136,7 +136,7 @@ impl Column {
         Self::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// The text above it.
+    /// The column's head.
     pub const fn head(self) -> &'static str {
         match self {
             Self::Process => "PROCESS",
@@ -162,7 +162,7 @@ impl Column {
         }
     }
 
-    /// Whether its texts are aligned at the right.
+    /// Whether the column's texts are aligned at the right.
     pub const fn is_number(self) -> bool {
         !matches!(
             self,
@@ -178,13 +178,13 @@ impl Column {
         )
     }
 
-    /// The next one on the screen, after the last one the first.
+    /// The next column on the screen. After the last column comes the first.
     #[must_use]
     pub fn next(self) -> Self {
         self.after(1)
     }
 
-    /// The previous one on the screen, before the first one the last.
+    /// The previous column on the screen. Before the first column comes the last.
     #[must_use]
     pub fn previous(self) -> Self {
         self.after(Self::ALL.len() - 1)
@@ -195,7 +195,8 @@ impl Column {
         Self::ALL[(place + steps) % Self::ALL.len()]
     }
 
-    /// The text of a connection. `past` are its states at the readings before, the oldest first, and this one.
+    /// The text of a connection in this column. `past` has the connection's states at the previous readings, the oldest
+    /// first, and ends with the present state.
     pub fn cell(self, connection: &Connection, past: &[Option<&Connection>]) -> String {
         let figures = &connection.figures;
         match self {
@@ -222,7 +223,7 @@ impl Column {
         }
     }
 
-    /// The usual order of two connections: texts from A on, numbers from the largest on.
+    /// The usual order of two connections: texts ascend, and numbers descend.
     pub fn compare(self, a: &Connection, b: &Connection) -> Ordering {
         let down = |of: fn(&Connection) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
         match self {
@@ -247,7 +248,8 @@ impl Column {
         }
     }
 
-    /// Its width for these rows. Numbers have a fixed width, so that the table does not jump.
+    /// The column's width for these rows. Numbers have a fixed width, so that the columns do not move from reading to
+    /// reading.
     fn width(self, rows: &[&Connection]) -> usize {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let content = match self {
@@ -265,7 +267,7 @@ impl Column {
             Self::EventHistory | Self::History => SPARKS,
             _ => 7,
         };
-        // The mark of the sorted column stands behind its head.
+        // One character is for the mark behind the head of the sorted column.
         content.max(self.head().len() + 1)
     }
 
@@ -282,7 +284,7 @@ impl Column {
 }
 
 /// The columns that `width` characters have room for, in the order of the screen, each with its width. A column is
-/// shown whole or not at all; the first two are always there.
+/// shown whole or not at all. The two most important columns are always shown.
 pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)> {
     let mut room = width;
     let mut chosen = Vec::new();
@@ -344,7 +346,7 @@ fn recent_rates(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
     past.iter().map(|one| one.and_then(|one| one.sent).map(Rate::bits_per_second)).collect()
 }
 
-/// The number of events between each two readings.
+/// The number of events between each reading and the next.
 fn recent_events(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
     let totals: Vec<_> =
         past.iter().map(|one| one.and_then(|one| one.events).map(Events::total)).collect();
@@ -352,7 +354,7 @@ fn recent_events(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
     totals.windows(2).map(between).collect()
 }
 
-/// The last values as bars, the largest of them the highest. A value that is unknown is a space.
+/// The last values as bars. The largest value has the highest bar, and an unknown value is a space.
 fn sparks(values: &[Option<u64>]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = &values[values.len().saturating_sub(SPARKS)..];

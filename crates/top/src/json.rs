@@ -57,11 +57,11 @@ struct Counts {
     timeout: u64,
 }
 
-/// The connections that the view shows, in its order, with the agents and what is missing. Null is what is unknown.
+/// The connections that the view shows, in its order, with the agents and what is missing. Unknown values are null.
 ///
 /// # Errors
 ///
-/// None that a reading can cause: all keys are strings.
+/// No reading causes an error, because all keys are strings.
 pub fn to_json(view: &View, reading: &Reading) -> serde_json::Result<String> {
     serde_json::to_string(&Object {
         at_s: reading.at.as_secs_f64(),

@@ -62,13 +62,14 @@ pub struct Connection {
     pub figures: Figures,
     /// The bounds that an agent has set for it.
     pub bounds: SocketBounds,
-    /// The rate of acknowledged bytes since the reading before.
+    /// The rate of acknowledged bytes since the previous reading.
     pub sent: Option<Rate>,
-    /// The rate of received bytes since the reading before.
+    /// The rate of received bytes since the previous reading.
     pub received: Option<Rate>,
-    /// What limited its sending since the reading before.
+    /// What limited its sending since the previous reading.
     pub limit: Option<Limit>,
-    /// Its congestion events since the watch began; `None` where they cannot be seen.
+    /// Its congestion events since this program began to count them; `None` if they cannot be
+    /// counted.
     pub events: Option<Events>,
     /// Segments retransmitted since the connection began.
     pub retransmits: u64,

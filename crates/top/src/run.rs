@@ -43,7 +43,7 @@ pub struct LiveFeed {
 }
 
 impl LiveFeed {
-    /// Begins with a first reading.
+    /// Starts the thread, which makes the first reading at once.
     pub fn start(live: Live, recorder: Option<Recorder>, interval: Span) -> Self {
         let (to_updates, updates) = channel();
         let (to_failures, failures) = channel();
@@ -86,10 +86,10 @@ fn read_all(
             && let Err(error) = recording.push(Arc::clone(&reading))
         {
             recorder = None;
-            let _ = failures.send(error); // where nobody listens any more, the feed has ended
+            let _ = failures.send(error); // sending fails only if the feed has ended
         }
         let _ = updates.send(reading);
-        // A reading that took too long is not made up for.
+        // If a reading takes longer than the interval, the next one follows at once, and none is made up for.
         due = (due + interval).max(Clock::now());
         let wait = due.saturating_duration_since(Clock::now());
         if ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
@@ -98,7 +98,7 @@ fn read_all(
     }
 }
 
-/// The table of the last of these readings as text, for a terminal of `width` columns.
+/// The table of the last reading in `window` as text, for a terminal of `width` columns.
 pub fn table(view: &View, window: &[Arc<Reading>], width: usize) -> String {
     screen::table_text(view, window, width)
 }
@@ -107,8 +107,8 @@ pub fn table(view: &View, window: &[Arc<Reading>], width: usize) -> String {
 ///
 /// # Errors
 ///
-/// The terminal cannot be used, or the recording ended. A recording that ends leaves the screen as it is, with a
-/// message; the error comes at the end.
+/// The terminal cannot be used, or the recording ended. If the recording ends, the screen continues and shows a
+/// message, and the error is returned at the end.
 pub fn watch_on_screen(
     feed: LiveFeed,
     is_recorded: bool,
@@ -173,7 +173,7 @@ fn live_status(is_held: bool, is_recorded: bool, failed: Option<&RecordError>) -
     Status { mode: mode.to_owned(), message }
 }
 
-/// Removes what is too old for the screen.
+/// Removes the readings that are too old for the screen.
 fn forget(window: &mut Vec<Arc<Reading>>) {
     let Some(end) = window.last().map(|reading| reading.at) else { return };
     let old = window.partition_point(|reading| end.saturating_since(reading.at) > SHOWN);
@@ -203,7 +203,7 @@ fn next_input(patience: Span) -> io::Result<Input> {
     Ok(Input::Nothing)
 }
 
-/// Shows a replay until the user quits or `stop` holds. `speed` is 1 for the original one.
+/// Shows a replay until the user quits or `stop` holds. At `speed` 1 the replay takes as long as the recording did.
 ///
 /// # Errors
 ///
@@ -215,7 +215,8 @@ pub fn replay_on_screen(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), RunError> {
     let mut terminal = ratatui::try_init()?;
-    // A damaged file ends the replay with an error, and not the terminal with a panic.
+    // A damaged file has to end the replay with an error. A reported panic would restore the terminal and disturb the
+    // screen.
     wakeai_tables::keep_guarded_panics_quiet();
     let shown = play(&mut terminal, &mut replay, &mut view, speed, stop);
     let restored = ratatui::try_restore();
@@ -241,7 +242,7 @@ impl Place {
     fn apply(&mut self, action: Action) {
         match action {
             Action::Hold => {
-                // At the end it begins again.
+                // At the end the replay begins again.
                 if !self.is_playing && self.next().is_none() {
                     self.index = if self.is_backward { self.last } else { 0 };
                 }

@@ -15,8 +15,8 @@ pub struct Filter {
     pub ports: Vec<u16>,
     /// The namespace has one of these names or inodes; empty: any.
     pub namespaces: Vec<String>,
-    /// Process, ends, algorithm, namespace, state or limit contain this text, in any case. A network such as
-    /// `10.0.0.0/8` stands for the connections with one end in it.
+    /// The process, an end, the algorithm, the namespace, the state or the limit contains this text; upper and lower
+    /// case are equal. A network such as `10.0.0.0/8` stands for the connections with one end in it.
     pub text: String,
 }
 
@@ -80,7 +80,7 @@ pub enum Action {
     Draw,
     /// To end.
     Quit,
-    /// To stop or go on with showing new readings.
+    /// To stop showing new readings, or to continue.
     Hold,
     /// Replay: to go this many readings forward; backward if it is negative.
     Step(i32),
@@ -134,7 +134,7 @@ impl View {
     pub fn arrange<'a>(&self, reading: &'a Reading) -> Vec<&'a Connection> {
         let mut rows: Vec<_> =
             reading.connections.iter().filter(|found| self.filter.fits(found)).collect();
-        // The sort is stable, and the connections are in the order of their identities.
+        // The sort is stable, so equal rows stay in the order of their identities.
         rows.sort_by(|a, b| {
             let order = self.sort.compare(a, b);
             if self.reversed { order.reverse() } else { order }
@@ -142,7 +142,7 @@ impl View {
         rows
     }
 
-    /// Applies a key to the view of `reading`.
+    /// Changes the view as the key says; `reading` is the one on the screen.
     pub fn handle_key(&mut self, key: KeyEvent, reading: &Reading) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Action::Quit;

@@ -25,10 +25,11 @@ struct Took {
 ///
 /// A program cannot be run, or fails.
 pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Result<()> {
-    // `cargo run` becomes this process, so the compilers that it ran would count as its children.
+    // `cargo run` turns into this process by exec, so the compilers that it ran would count as
+    // children of this process.
     ensure!(
         Usage::of(UsageWho::RUSAGE_CHILDREN)?.peak_kb == 0,
-        "other children would count: build it, then start target/release/wakeai-validation itself"
+        "cargo's compilers would count, too: build first, then start target/release/wakeai-validation"
     );
     say(&format!(
         "802.11g, 10 MB up from each station, buffer 300, one thread.\n\
@@ -106,8 +107,8 @@ fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     })
 }
 
-/// Runs Wakeai. All of its runs come before those of ns-3, and the small case first, because the
-/// peak is that of the largest child so far.
+/// Runs Wakeai. The kernel gives the peak memory of the largest child so far. So the smaller case
+/// has to run before the larger one, and all runs of Wakeai before those of ns-3.
 fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let mut command = Command::new(program);
     command

@@ -14,8 +14,8 @@ use crate::job::Job;
 /// The path of the file, from the project's root.
 pub const FILE: &str = "validation/lab.json";
 
-/// The bound on the waits of ordinary processes for a processor (99th percentile, ms) in a run that
-/// counts: with longer waits, agents decide late.
+/// Ordinary processes wait for a processor. The bound on the 99th percentile of these waits, ms. A
+/// run with longer waits is not used, because its agents decided late.
 const WAITS_MS: f64 = 50.0;
 
 /// The lab's runs.

@@ -66,8 +66,8 @@ enum Command {
         /// Only settings whose names contain one of these
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Run only `airtime`, and take the other conditions, which a change of the law does not affect, from
-        /// this file; it is made where it does not exist
+        /// Run only `airtime`, and take the figures of the other conditions from this file, because a change of the law
+        /// does not affect them; the file is written if it does not exist
         #[arg(long)]
         keep: Option<PathBuf>,
         /// Run nothing; write the scenarios into this directory

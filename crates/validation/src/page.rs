@@ -19,7 +19,7 @@ use crate::svg::Picture;
 /// The path of the page, from the project's root.
 pub const FILE: &str = "docs/reference/validation.md";
 
-/// The most columns of a line of prose.
+/// The largest number of columns in a line of prose.
 const COLUMNS: usize = 100;
 
 /// Renders the page.
@@ -38,7 +38,7 @@ pub fn render(results: &Results) -> anyhow::Result<String> {
         .add_filter("against", |found: f64, reference: f64| percent(deviation(found, reference)));
     environment.add_filter("interval", interval);
     environment.add_filter("held", |holds: bool| if holds { "yes" } else { "**no**" });
-    // These two mark the figures that were not measured here, see `tests/page.rs`.
+    // The next two filters mark the figures that were not measured here, see `tests/page.rs`.
     environment.add_filter("setup", |text: String| text);
     environment.add_filter("paper", |text: String| text);
     for &(name, text) in TEMPLATES {

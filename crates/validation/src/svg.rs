@@ -124,7 +124,7 @@ mod tests {
         let svg = plot.render();
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(svg.contains("a &lt; b"));
-        // Zero is the corner of the axes; 7 s of 8, 23 Mbit/s of 30.
+        // The point (0, 0) is in the corner. The axes end at 8 s and at 30 Mbit/s.
         assert!(svg.contains("60.0,315.0 "), "{svg}");
         assert!(svg.contains(&format!(
             "{:.1},{:.1} ",

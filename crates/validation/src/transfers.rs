@@ -26,8 +26,8 @@ impl Transfer {
         Some(self.completion_s? - self.syn_wait_s())
     }
 
-    /// The time spent waiting for lost SYNs and SYN-ACKs: that of the handshake if it took more
-    /// than one SYN.
+    /// The time spent waiting for lost SYNs and SYN-ACKs: the duration of the handshake if it took
+    /// more than one SYN, else zero.
     fn syn_wait_s(&self) -> f64 {
         if self.syns > 1 { self.open_s } else { 0.0 }
     }

@@ -18,8 +18,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on the worst of some deviations, each with its name, against a bound on the
-    /// share; `None` if there are none.
+    /// The verdict on named deviations, as shares: the promise holds if none is larger than
+    /// `bound`. The worst one is shown. `None` if there are no deviations.
     pub fn worst(
         what: &str,
         bound: f64,

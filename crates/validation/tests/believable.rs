@@ -67,7 +67,8 @@ fn all_but(unexplained: Option<(Congestion, u32)>, up: bool) {
 
 #[test]
 fn ten_uploads_are_within_the_bounds_of_ns3() {
-    // ns-3 has more timeouts only with our own CUBIC; the cause was not found (see the page).
+    // ns-3 has more timeouts than the simulator only with the CUBIC that we gave to it. The cause
+    // was not found (see the page).
     all_but(Some((Congestion::RfcCubic, 100)), true);
 }
 

@@ -1,13 +1,13 @@
 //! The law `airtime` over a part of the matrix, as a table.
 //!
-//! After a change of the law read the difference of the whole matrix (`wakeai-validation law`): a gain in one row
-//! that costs another is no gain. `cargo insta review` takes a new table.
+//! After a change of the law, run the whole matrix (`wakeai-validation law`) and compare all rows, because a gain in
+//! one row may be a loss in another. `cargo insta review` accepts a new table.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use wakeai_validation::law::{self, Conditions, Promise, Row};
 
-/// One seed of each: the whole matrix with five takes minutes.
+/// The settings that are run here, with one seed each. The whole matrix with five seeds takes minutes.
 const SETTINGS: [&str; 11] = [
     "g-10",
     "n-4",

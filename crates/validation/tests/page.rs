@@ -40,7 +40,7 @@ fn other_figures_make_other_sentences() {
     assert!(page(results).contains("less than 12 % of an even share"));
 }
 
-/// The words for figures.
+/// Words that state a figure.
 const NUMBERS: [&str; 16] = [
     "half",
     "third",
@@ -60,7 +60,7 @@ const NUMBERS: [&str; 16] = [
     "tenfold",
 ];
 
-/// The words that a number follows as part of a name.
+/// The words before a number that is part of a name, such as "table 2".
 const NAMED: [&str; 5] = ["table", "tables", "figure", "figures", "section"];
 
 /// The prose of a template without headings, tables and code, and without the parts that come from

@@ -104,7 +104,7 @@ mod tests {
             Step::Solo(2),
             Step::Solo(3),
             condition(0, 1, [2, 3]),
-            Step::Solo(4), // the solo run of c at its other rate; that of a exists already
+            Step::Solo(4), // c alone at its other rate; the solo run of a is not repeated
             condition(1, 0, [0, 4]),
             Step::Solo(5),
             condition(1, 1, [2, 5]),

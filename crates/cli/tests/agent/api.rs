@@ -1,4 +1,4 @@
-//! The local API: the rights of its clients, and the effects of bad clients.
+//! The local API: the rights of its clients, and clients that send bad requests or nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -62,7 +62,9 @@ fn a_bad_request_is_refused_in_words_and_counted() {
         let error = answer["error"].as_str().unwrap();
         assert!(error.contains(expected), "{error}");
     }
-    wait_for("they are counted", || (agent.metric("api_bad_requests") == 5).then_some(()));
+    wait_for("the bad requests are counted", || {
+        (agent.metric("api_bad_requests") == 5).then_some(())
+    });
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn a_stranger_is_turned_away_and_counted() {
     assert!(stderr(&stranger).contains("only root, the agent's user and members of api.group"));
     let member = ask(65534, 4242);
     assert!(member.status.success(), "{}", stderr(&member));
-    wait_for("one is counted", || (agent.metric("api_strangers") == 1).then_some(()));
+    wait_for("the stranger is counted", || (agent.metric("api_strangers") == 1).then_some(()));
 }
 
 #[test]
@@ -92,16 +94,17 @@ fn silent_clients_do_not_delay_the_agent() {
     let agent = Fleet::new().start(&bss, "a", 1, "");
     let ticks = agent.metric("ticks");
     let mut silent: Vec<_> = (0..40).map(|_| UnixStream::connect(&agent.socket).unwrap()).collect();
-    // Clients over the limit are refused at once; the others are dropped when they stay silent.
+    // Clients over the limit are refused at once. The others are disconnected, because they stay
+    // silent.
     for stream in &mut silent {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.is_empty() || text.contains("too many clients"), "{text}");
     }
     // The limit is 16 clients.
-    wait_for("those over the limit are counted", || {
+    wait_for("the clients over the limit are counted", || {
         (agent.metric("api_crowded") >= 24).then_some(())
     });
-    wait_for("a silent one is counted", || (agent.metric("api_slow") >= 1).then_some(()));
-    assert!(agent.metric("ticks") > ticks, "the loop went on meanwhile");
+    wait_for("a silent client is counted", || (agent.metric("api_slow") >= 1).then_some(()));
+    assert!(agent.metric("ticks") > ticks, "the agent continued to tick");
 }

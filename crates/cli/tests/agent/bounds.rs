@@ -36,7 +36,7 @@ fn traffic_over_another_interface_is_not_bound() {
     let ours_over_wire = upload(&bss, [10, 88, 0, 2], "wakeai_cubic");
     bound(&over_wifi);
     assert_eq!(over_wire.algorithm(), "cubic");
-    wait_for("the others grow", || {
+    wait_for("the windows of the other connections grow", || {
         (over_wire.cwnd() > CEILING && ours_over_wire.cwnd() > CEILING).then_some(())
     });
     let seen = agent.ask(Request::Status)["connections"].as_array().unwrap().len();
@@ -65,7 +65,8 @@ fn a_stations_bounds_are_divided_among_its_sending_connections() {
         let moved = |connection: &&Value| connection["algorithm"] == "wakeai_cubic";
         let windows = connections.iter().filter(moved).map(|c| c["cwnd"].as_u64().unwrap());
         let windows: Vec<_> = windows.collect();
-        // Each connection has a part, and the sum of the parts does not exceed the whole.
+        // Each connection has a part of the ceiling, and the sum of the windows does not exceed the
+        // ceiling.
         (windows.len() == uploads.len() && windows.iter().sum::<u64>() <= 40).then_some(())
     });
 }
@@ -97,11 +98,13 @@ fn an_interface_that_comes_back_is_bound_and_of_the_earlier_one_no_entry_is_left
     for _ in 0..2 {
         bound(&upload(&bss, [10, 77, 0, 2], "cubic"));
         bss.ip("a", &format!("link del {WIFI}"));
-        wait_for("it is gone", || (agent.state() == "waiting-for-interface").then_some(()));
+        wait_for("the agent waits for the interface", || {
+            (agent.state() == "waiting-for-interface").then_some(())
+        });
         assert_eq!((entries("interface_bounds"), entries("heartbeats")), (0, 0));
         bss.plug("a", WIFI);
         bss.ip("a", &format!("addr add 10.77.0.1/24 brd + dev {WIFI}"));
-        wait_for("it is back", || (agent.state() == "controlling").then_some(()));
+        wait_for("the agent controls again", || (agent.state() == "controlling").then_some(()));
     }
     bound(&upload(&bss, [10, 77, 0, 2], "cubic"));
     assert_eq!((entries("interface_bounds"), entries("heartbeats")), (1, 1));

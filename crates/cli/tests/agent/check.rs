@@ -1,4 +1,5 @@
-//! `wakeai agent --check` finds all problems of a start at once, before it.
+//! `wakeai agent --check` finds everything that would prevent the agent's start, and reports it at
+//! once.
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -1,5 +1,5 @@
-//! Agents and proxies that are killed, and namespaces whose names are removed while they have connections: the
-//! registration of our algorithms ends with its last user.
+//! Agents and proxies are killed, and the names of namespaces with open connections are removed. The registration of
+//! our algorithms nevertheless ends with its last user.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -79,7 +79,7 @@ fn the_registration_ends_with_its_last_user_after_many_kills() {
         number % 3 != 0
     });
 
-    // The sweep waits for the kernel for five seconds at most, and reports where that was too short.
+    // The sweep waits at most five seconds for the kernel, and reports algorithms that are still loaded then.
     let swept = wakeai(&["sweep"]);
     assert!(swept.status.success());
     assert!(!stderr(&swept).contains("keep the algorithms of Wakeai loaded"), "{}", stderr(&swept));

@@ -1,4 +1,5 @@
-//! System clocks that are set, and machines that sleep, while agents run. `presence.clock_tolerance` compares the clocks.
+//! A system clock is set, or a machine is suspended, while agents run. The agents check with `presence.clock_tolerance`
+//! how much their clocks differ.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -14,9 +15,9 @@ use crate::support::{Machine, must, wait_for};
 
 const TOLERANCE: &str = "[presence]\nclock_tolerance = \"1s\"\n";
 
-/// The system clock of one process, by libfaketime. The other clocks stay the machine's.
+/// The system clock of one process, which libfaketime sets. All other clocks of the process are the machine's.
 struct SystemClock {
-    /// libfaketime reads the offset from it each time that the process asks for the time.
+    /// The file with the offset. libfaketime reads it each time that the process asks for the time.
     offset: PathBuf,
 }
 
@@ -56,7 +57,7 @@ fn a_clock_that_is_set_is_reported_and_needs_no_restart() {
     let first = fleet.start(&bss, "a", 1, TOLERANCE);
     let second = fleet.start_by(clock.command(&bss, "b"), &bss, "b", 2, TOLERANCE);
     let hear_each_other = || (first.peers() == [2] && second.peers() == [1]).then_some(());
-    wait_for("they hear each other", hear_each_other);
+    wait_for("the agents hear each other", hear_each_other);
     assert_eq!(first.metric("faults_clock") + second.metric("faults_clock"), 0);
 
     clock.set("-60s");
@@ -66,14 +67,16 @@ fn a_clock_that_is_set_is_reported_and_needs_no_restart() {
         };
         wait_for("the difference is reported", || reports(agent).then_some(()));
     }
-    wait_for("the first has lost the second", || first.peers().is_empty().then_some(()));
+    wait_for("the first agent has removed the second from its peers", || {
+        first.peers().is_empty().then_some(())
+    });
 
     clock.set("+0s");
-    wait_for("they hear each other again", hear_each_other);
+    wait_for("the agents hear each other again", hear_each_other);
 }
 
-/// A library for `LD_PRELOAD`. The system clock and the time since boot of its process are later than the machine's, by
-/// the number of seconds in a file. The monotonic clock stays: this is what a suspend of that many seconds looks like.
+/// A library for `LD_PRELOAD` that shows its process a suspend, whose duration in seconds is in a file: the library
+/// adds the duration to the system clock and to the time since boot, and leaves the monotonic clock as it is.
 const SLEPT: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -102,7 +105,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 }
 "#;
 
-/// The sleep of the machines of some processes.
+/// A suspend of the machine, as some processes see it.
 struct Suspend {
     library: PathBuf,
     path: PathBuf,
@@ -120,7 +123,7 @@ impl Suspend {
         suspend
     }
 
-    /// The machines have slept for this many seconds in all.
+    /// Sets the total duration of the suspend.
     fn has_lasted(&self, seconds: i64) {
         self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
@@ -142,16 +145,18 @@ fn after_a_suspend_peers_are_old_and_are_heard_again_without_a_restart() {
         |name, station| fleet.start_by(suspend.command(&bss, name), &bss, name, station, TOLERANCE);
     let (first, second) = (start("a", 1), start("b", 2));
     let hear_each_other = || (first.peers() == [2] && second.peers() == [1]).then_some(());
-    wait_for("they hear each other", hear_each_other);
+    wait_for("the agents hear each other", hear_each_other);
 
     first.signal(Signal::SIGSTOP);
     second.signal(Signal::SIGSTOP);
     suspend.has_lasted(600);
     second.signal(Signal::SIGCONT);
     let uptime = || second.ask(Request::Status)["uptime_s"].as_f64().unwrap();
-    wait_for("the second has noticed that it slept", || (uptime() >= 600.0).then_some(()));
-    assert!(second.peers().is_empty(), "what it heard ten minutes ago does not count");
+    wait_for("the second agent's uptime includes the suspend", || {
+        (uptime() >= 600.0).then_some(())
+    });
+    assert!(second.peers().is_empty(), "peers heard ten minutes ago are removed");
     first.signal(Signal::SIGCONT);
-    wait_for("they hear each other again", hear_each_other);
+    wait_for("the agents hear each other again", hear_each_other);
     assert_eq!(first.metric("faults_clock") + second.metric("faults_clock"), 0);
 }

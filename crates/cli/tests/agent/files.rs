@@ -83,7 +83,7 @@ fn a_file_in_place_of_a_dead_socket_is_kept_and_reported_once() {
     assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
-/// A lease of a dead process, as the previous version wrote it.
+/// Writes a lease of a dead process in the format of the previous version.
 fn old_lease(path: &Path) {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pid = child.id();
@@ -110,7 +110,10 @@ fn a_lease_of_the_previous_version_removes_only_a_dead_socket() {
         old_lease(path);
         wakeai(&["sweep"]);
     }
-    assert!(directory.is_dir() && file.is_file(), "neither was the agent's");
-    assert!(!dead.exists(), "a dead socket goes");
+    assert!(
+        directory.is_dir() && file.is_file(),
+        "the directory and the file did not belong to an agent"
+    );
+    assert!(!dead.exists(), "the socket on which nobody listens is removed");
     nothing_left();
 }

@@ -61,7 +61,7 @@ fn sigterm_undoes_every_change() {
         let (from, to) = (bss.namespace("a"), bss.namespace("server"));
         (algorithm, Upload::start(from, &to, Ipv4Addr::new(10, 77, 0, 2), algorithm))
     });
-    // The kernel may refuse CUBIC to a namespace, which then has Reno.
+    // The kernel may not allow CUBIC in a namespace. The default is then Reno.
     bss.set_default("a", "cubic");
     let before = bss.default("a");
     let law = "[law]\nname = \"fixed\"\nceiling = 5\n";
@@ -72,7 +72,7 @@ fn sigterm_undoes_every_change() {
         let ours = format!("wakeai_{algorithm}");
         wait_for("the connection is moved", || (upload.algorithm() == ours).then_some(()));
     }
-    assert!(!leftovers().is_empty(), "while it runs, there is something to undo");
+    assert!(!leftovers().is_empty(), "while the agent runs, there is something to undo");
 
     assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
     assert_eq!(bss.default("a"), before);
@@ -111,24 +111,26 @@ fn an_interface_may_go_down_vanish_and_come_back() {
     wait_for("the peer is heard", heard);
 
     bss.ip("a", &format!("link set {WIFI} down"));
-    wait_for("it is down", || is("waiting-for-interface"));
+    wait_for("the agent waits for the interface that is down", || is("waiting-for-interface"));
     bss.ip("a", &format!("link set {WIFI} up"));
-    wait_for("it is up", || is("controlling"));
+    wait_for("the agent controls again", || is("controlling"));
     wait_for("the peer is heard again", heard);
 
     bss.ip("a", &format!("addr flush dev {WIFI} scope global"));
-    wait_for("it has no address", || is("waiting-for-address"));
+    wait_for("the agent waits for an address", || is("waiting-for-address"));
     bss.ip("a", &format!("addr add 10.77.0.1/24 brd + dev {WIFI}"));
-    wait_for("it has an address again", || is("controlling"));
+    wait_for("the agent has an address and controls", || is("controlling"));
 
     bss.ip("a", &format!("link del {WIFI}"));
-    wait_for("it is gone", || is("waiting-for-interface"));
+    wait_for("the agent waits for the deleted interface", || is("waiting-for-interface"));
     assert!(agent.metric("faults_interface") > 0);
     bss.plug("a", WIFI);
     bss.ip("a", &format!("addr add 10.77.0.1/24 brd + dev {WIFI}"));
-    wait_for("it is back", || is("controlling"));
+    wait_for("the agent controls over the new interface", || is("controlling"));
     let sent = agent.metric("presence_accepted");
-    wait_for("the new one is heard", || (agent.metric("presence_accepted") > sent).then_some(()));
+    wait_for("the peer is heard over the new interface", || {
+        (agent.metric("presence_accepted") > sent).then_some(())
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Commands under `ip netns exec`, which gives them a /sys of their own.
+//! Commands under `ip netns exec`, which mounts a separate `/sys` for them.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ fn an_agent_under_ip_netns_exec_shares_the_registration() {
     wait_for("the connection is bound", || (upload.cwnd() <= 5).then_some(()));
     assert_eq!(upload.algorithm(), "wakeai_cubic");
     assert!(first.end(Signal::SIGTERM).success());
-    wait_for("it is still bound", || (second.state() == "controlling").then_some(()));
+    wait_for("the second agent controls", || (second.state() == "controlling").then_some(()));
     assert!(second.end(Signal::SIGTERM).success(), "{}", second.log());
     assert_eq!(upload.algorithm(), "cubic");
     nothing_left();
@@ -46,7 +46,7 @@ fn the_first_to_register_may_be_under_ip_netns_exec() {
     let fleet = Fleet::new();
     let mut first = fleet.start_by(exec(&bss, "a"), &bss, "a", 1, "");
     let mut second = fleet.start(&bss, "b", 2, "");
-    wait_for("both work", || (second.state() == "controlling").then_some(()));
+    wait_for("the second agent controls", || (second.state() == "controlling").then_some(()));
     assert!(second.end(Signal::SIGTERM).success());
     assert!(first.end(Signal::SIGTERM).success(), "{}", first.log());
     nothing_left();
@@ -59,7 +59,7 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     let bss = Bss::new(&["a", "b"]);
     let _agent = Fleet::new().start(&bss, "a", 1, "");
     let used = exec(&bss, "b").args(["use", "wakeai_rtt", "--connections"]).output().unwrap();
-    // The command reached the connections, of which there are none.
+    // The command could read the connections, and found none.
     assert_eq!(used.status.code(), Some(1), "{}", stderr(&used));
     assert!(stderr(&used).contains("there is no such connection"), "{}", stderr(&used));
     let hidden = exec(&bss, "b").args(["use", "wakeai_rtt", "--cgroup", "/any"]).output().unwrap();
@@ -84,8 +84,8 @@ fn use_proxy_and_doctor_work_there_while_an_agent_holds_the_registration() {
     assert!(proxy.wait().unwrap().success());
 }
 
-/// An agent cannot unmount a bpffs that it has mounted, because it keeps no privilege for that. It leaves a note for
-/// the next command.
+/// An agent cannot unmount a bpffs that it has mounted, because it keeps no privilege for that. It records the mount,
+/// and a later command unmounts it.
 #[test]
 fn a_command_that_does_not_see_the_bpffs_keeps_its_note() {
     let Some(_machine) = Machine::take() else { return };
@@ -98,7 +98,7 @@ fn a_command_that_does_not_see_the_bpffs_keeps_its_note() {
     let mut agent = Fleet::new().start(&bss, "a", 1, "");
     assert!(agent.end(Signal::SIGTERM).success());
     assert!(is_mounted(), "the agent may not unmount it");
-    // As the first process of a PID namespace, the command finds no other mounts than its own.
+    // The command is process 1 of its PID namespace, so it takes its own mounts for those of the machine.
     let script = "umount /sys/fs/bpf && exec \"$0\" sweep";
     let elsewhere = Command::new("unshare")
         .args(["--pid", "--fork", "--mount-proc", "--mount", "sh", "-c", script])
@@ -107,7 +107,7 @@ fn a_command_that_does_not_see_the_bpffs_keeps_its_note() {
     assert!(elsewhere.unwrap().success());
     assert!(is_mounted());
     wakeai(&["sweep"]);
-    assert!(!is_mounted(), "the next command that sees it unmounts it");
+    assert!(!is_mounted(), "the next command that sees the bpffs unmounts it");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The agents that receive each other's presence messages, and the effects of forged messages.
+//! Presence messages: which agents receive them, and what happens to forged ones.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -19,9 +19,9 @@ fn two_agents_on_one_link_see_each_other_and_none_of_another_access_point() {
     let first = fleet.start(&bss, "a", 1, "");
     let second = fleet.start(&bss, "b", 2, "");
     let stranger = fleet.start_at(&bss, "c", 3, "02:00:5e:10:00:02", "");
-    wait_for("the first hears the second", || (first.peers() == [2]).then_some(()));
-    wait_for("the second hears the first", || (second.peers() == [1]).then_some(()));
-    wait_for("the stranger is counted", || {
+    wait_for("the first agent hears the second", || (first.peers() == [2]).then_some(()));
+    wait_for("the second agent hears the first", || (second.peers() == [1]).then_some(()));
+    wait_for("both sides count the messages of the other access point", || {
         (first.metric("presence_wrong_bssid") > 0 && stranger.metric("presence_wrong_bssid") > 0)
             .then_some(())
     });
@@ -62,7 +62,7 @@ fn status_names_the_destination_and_gives_advice_without_peers() {
     let goes_to =
         "presence messages are sent to 255.255.255.255:19719 (wlan0 has no IPv4 broadcast address)";
     assert!(agent.log().contains(goes_to), "{}", agent.log());
-    wait_for("it has heard itself", || {
+    wait_for("the agent has heard itself", || {
         (agent.metric("presence_sent") >= 3 && agent.metric("presence_own") >= 1).then_some(())
     });
     let socket = agent.socket.display().to_string();
@@ -87,7 +87,9 @@ fn messages_under_another_key_are_counted_as_forged() {
     let (fleet, other) = (Fleet::new(), Fleet::new());
     let agent = fleet.start(&bss, "a", 1, "");
     let _foreign = other.start(&bss, "b", 2, "");
-    wait_for("it is counted", || (agent.metric("presence_forged") > 0).then_some(()));
+    wait_for("the forged message is counted", || {
+        (agent.metric("presence_forged") > 0).then_some(())
+    });
     assert_eq!(agent.peers(), [0_u64; 0]);
 }
 
@@ -111,7 +113,7 @@ fn a_running_fleet_changes_its_key_by_sighup() {
             agent.signal(Signal::SIGHUP);
             wait_for("the key is read again", || (reads() > before).then_some(()));
             let accepted = agents.each_ref().map(|agent| agent.metric("presence_accepted"));
-            wait_for("both hear each other's next messages", || {
+            wait_for("both agents hear each other's next messages", || {
                 let now = agents.each_ref().map(|agent| agent.metric("presence_accepted"));
                 now.iter().zip(&accepted).all(|(now, before)| now > before).then_some(())
             });
@@ -138,7 +140,9 @@ fn presence_is_neither_sent_nor_heard_on_another_interface() {
     let listener = bss.namespace("b").run(|| UdpSocket::bind("0.0.0.0:19719").unwrap()).unwrap();
     listener.set_nonblocking(true).unwrap();
     let agent = fleet.start(&bss, "a", 1, "");
-    wait_for("it has spoken", || (agent.metric("presence_sent") > 3).then_some(()));
+    wait_for("the agent has sent presence messages", || {
+        (agent.metric("presence_sent") > 3).then_some(())
+    });
     assert!(listener.recv(&mut [0; 512]).is_err(), "nothing came over the wire");
     let shout = || {
         let socket = UdpSocket::bind("10.88.0.2:0").unwrap();
@@ -180,7 +184,7 @@ fn a_flood_of_bad_messages_changes_only_counters() {
                 2 => {} // replayed
                 _ => bad = vec![(round % 251) as u8; round % 500],
             }
-            // A datagram is not sent where the socket's own queue is full.
+            // If the socket's send queue is full, the datagram is not sent.
             sent += u32::from(socket.send_to(&bad, "10.77.0.255:19719").is_ok());
         }
         sent
@@ -191,9 +195,9 @@ fn a_flood_of_bad_messages_changes_only_counters() {
         let names = ["malformed", "wrong_version", "forged", "invalid", "replayed", "unproven"];
         names.map(|name| agent.metric(&format!("presence_{name}"))).iter().sum::<u64>()
     };
-    wait_for("they are counted", || (bad(&agent) > 1000).then_some(()));
+    wait_for("the bad messages are counted", || (bad(&agent) > 1000).then_some(()));
     let ticks = agent.metric("ticks");
-    wait_for("it ticks on", || (agent.metric("ticks") > ticks + 4).then_some(()));
+    wait_for("the agent continues to tick", || (agent.metric("ticks") > ticks + 4).then_some(()));
     println!("{sent} sent, {} counted as bad", bad(&agent));
     assert_eq!(agent.peers(), [2]);
     let after = agent.ask(Request::Bounds);

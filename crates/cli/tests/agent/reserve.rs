@@ -48,7 +48,9 @@ fn a_rate_that_fits_is_admitted_and_a_higher_one_is_refused() {
     let (from, to) = (bss.namespace("a"), bss.namespace("server"));
     let _upload = Upload::start(from, &to, Ipv4Addr::from([10, 77, 0, 2]), "cubic");
     reserve(&agent, &["5Mbit/s"]);
-    wait_for("it is admitted", || (reservation(&agent)["admitted"] == true).then_some(()));
+    wait_for("the reservation is admitted", || {
+        (reservation(&agent)["admitted"] == true).then_some(())
+    });
     let said = reserve(&agent, &["5Mbit/s", "--json"]);
     assert!(said.status.success(), "{}", stderr(&said));
     let own: Value = serde_json::from_str(&stdout(&said)).unwrap();
@@ -71,7 +73,9 @@ fn members_of_the_group_may_ask_and_not_reserve() {
     let said = command.output().unwrap();
     assert_eq!(said.status.code(), Some(1));
     assert!(stderr(&said).contains("only root and the agent's user may reserve"));
-    wait_for("it is counted", || (agent.metric("api_forbidden") == 1).then_some(()));
+    wait_for("the refused request is counted", || {
+        (agent.metric("api_forbidden") == 1).then_some(())
+    });
     let ticks = agent.metric("ticks");
     wait_for("two ticks", || (agent.metric("ticks") >= ticks + 2).then_some(()));
     assert_eq!(reservation(&agent), Value::Null);

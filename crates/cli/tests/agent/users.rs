@@ -1,4 +1,4 @@
-//! Attacks of other users of the machine on an agent and on the commands.
+//! Attacks by other users of the machine on an agent and on commands.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -71,16 +71,16 @@ fn nobody_takes_the_port_while_the_interface_is_down_or_gone() {
     wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
 
     bss.ip("a", &format!("link set {WIFI} down"));
-    wait_for("it is down", || is("waiting-for-interface"));
+    wait_for("the agent waits for the interface that is down", || is("waiting-for-interface"));
     take_port(&bss.namespace("a")).unwrap_err();
     bss.ip("a", &format!("link set {WIFI} up"));
-    wait_for("it is up", || is("controlling"));
+    wait_for("the agent controls again", || is("controlling"));
     let accepted = agent.metric("presence_accepted");
     let heard = || (agent.metric("presence_accepted") > accepted).then_some(());
     wait_for("the peer is heard again", heard);
 
     bss.ip("a", &format!("link del {WIFI}"));
-    wait_for("it is gone", || is("waiting-for-interface"));
+    wait_for("the agent waits for the deleted interface", || is("waiting-for-interface"));
     take_port(&bss.namespace("a")).unwrap_err();
 }
 
@@ -132,10 +132,10 @@ fn an_agent_that_cannot_write_bounds_is_without_bounds() {
     let bss = Bss::new(&["a"]);
     let mut agent = Fleet::new().start(&bss, "a", 1, "");
     let is = |wanted: &str| (agent.state() == wanted).then_some(());
-    wait_for("it controls", || is("controlling"));
+    wait_for("the agent controls", || is("controlling"));
     // From now on the kernel refuses each write of the map from user space.
     must("bpftool", "map freeze pinned /sys/fs/bpf/wakeai/interface_bounds");
-    wait_for("it says that it does not", || is("without-bounds"));
+    wait_for("the agent reports that it is without bounds", || is("without-bounds"));
     assert!(agent.metric("faults_bound") > 0);
     assert!(agent.end(Signal::SIGTERM).success());
     wakeai(&["sweep"]);
@@ -149,14 +149,14 @@ fn an_agent_whose_algorithms_are_gone_is_without_bounds() {
     let fleet = Fleet::new();
     let mut agent = fleet.start(&bss, "a", 1, "");
     let is = |agent: &Agent, wanted: &str| (agent.state() == wanted).then_some(());
-    wait_for("it controls", || is(&agent, "controlling"));
+    wait_for("the agent controls", || is(&agent, "controlling"));
     fs::remove_dir_all("/sys/fs/bpf/wakeai").unwrap(); // the last references
-    wait_for("it says that it does not", || is(&agent, "without-bounds"));
+    wait_for("the agent reports that it is without bounds", || is(&agent, "without-bounds"));
     assert!(agent.log().contains("not registered any more"), "{}", agent.log());
 
     // The new algorithms have the same names, but read other maps.
     let mut other = fleet.start(&bss, "b", 2, "");
-    wait_for("the other one controls", || is(&other, "controlling"));
+    wait_for("the other agent controls", || is(&other, "controlling"));
     let ticks = agent.metric("ticks");
     wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
     assert_eq!(agent.state(), "without-bounds");
@@ -166,7 +166,7 @@ fn an_agent_whose_algorithms_are_gone_is_without_bounds() {
     nothing_left();
 }
 
-/// The lines of the process in `/proc`.
+/// The value of a field in `/proc/PID/status`.
 fn status_of(pid: u64, field: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -195,7 +195,7 @@ fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
     let fleet = Fleet::new();
     let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
     let _other = fleet.start(&bss, "b", 2, "");
-    wait_for("it controls", || (agent.state() == "controlling").then_some(()));
+    wait_for("the agent controls", || (agent.state() == "controlling").then_some(()));
     wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
     assert_eq!(bss.default("a"), format!("wakeai_{before}"));
 
@@ -204,13 +204,17 @@ fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
     let ids: Vec<_> = status_of(pid, "Uid:").split_whitespace().map(str::to_owned).collect();
     assert_eq!(ids, [NOBODY; 4]);
     assert_eq!(status_of(pid, "Groups:"), "");
-    assert_eq!(capabilities(pid), KEPT, "it owns nothing, and can override no permission");
+    assert_eq!(
+        capabilities(pid),
+        KEPT,
+        "the serving process owns nothing, and has no capability to override permissions"
+    );
     assert_eq!(capabilities(agent.pid().into()), KEPT | KILL);
     let lease = fs::metadata(lease(&agent)).unwrap();
     assert_eq!(
         (lease.uid(), lease.mode() & 0o777),
         (0, 0o600),
-        "only root may write the lease, because root obeys it"
+        "only root may write the lease, because the sweep executes it as root"
     );
 
     assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());

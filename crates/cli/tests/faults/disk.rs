@@ -23,7 +23,7 @@ fn scenario(directory: &std::path::Path) -> String {
     path.display().to_string()
 }
 
-/// Runs a command after the shell commands `prepared`, in a mount namespace of its own.
+/// Runs a command in a mount namespace of its own, after the shell commands `prepared`.
 fn run(prepared: &str, command: &[&str]) -> Output {
     let script = format!("{prepared} && exec \"$@\"");
     let mut apart = Command::new("timeout"); // ends a command that is not refused
@@ -80,7 +80,8 @@ fn without_room_for_a_lease_nothing_is_changed() {
     each_is_refused(&full, &["/run/wakeai/leases", "No space left on device"]);
 }
 
-/// There is room for the first record, but not for the second, which is written to a file beside it.
+/// There is room for the first record, but not for the second: the lease is written to a temporary file, while the old
+/// file still exists.
 #[test]
 fn without_room_for_a_second_record_every_change_is_undone() {
     let Some(_machine) = Machine::take() else { return };

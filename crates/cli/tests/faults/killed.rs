@@ -1,5 +1,5 @@
 //! Programs are ended by `kill -9` after a step of their start or stop, and the next command undoes their changes.
-//! `make test` kills after some steps, evenly spread; `make test-faults` kills after each step.
+//! `make test` does this for some steps, evenly spread, and `make test-faults` for each step.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 const WAKEAI: &str = env!("CARGO_BIN_EXE_wakeai");
-/// The file of the sysctl that an agent and an assignment change.
+/// The step in which an agent or an assignment changes a sysctl.
 const DEFAULT: &str = "write /proc/sys/net/ipv4/tcp_congestion_control";
 /// One station with an agent and a proxy.
 const SCENARIO: &str = r#"
@@ -38,7 +38,8 @@ law = "fixed"
 bounds = [{ stations = "player", floor = 1, ceiling = 8 }]
 "#;
 
-/// The number of runs that are killed after evenly spread steps, besides the last step of each kind that a test names.
+/// The number of evenly spread steps after which a run is killed. More runs are killed after the last step of each kind
+/// that the test names.
 const SOME: usize = 2;
 
 /// The state of the host, the station's default algorithm, and the files in the directories that Wakeai uses.
@@ -50,7 +51,8 @@ fn state(bss: Option<&Bss>) -> Vec<String> {
     for directory in ["/run/wakeai", "/run/wakeai/leases", "/run/netns", "/sys/fs/bpf"] {
         files.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|it| it.path()));
     }
-    // Locks stay: if one were removed while a process waits for it, two processes could hold it.
+    // Lock files are never removed. If one were removed while a process waits for it, two processes could hold the
+    // lock.
     let stay = |path: &Path| path.ends_with(".lock") || path.ends_with("kernel.lock");
     files.retain(|path| !stay(path) && path != Path::new("/run/wakeai/leases"));
     files.sort();
@@ -85,15 +87,20 @@ fn kill_after_each(
         let died = run(command, up, Some(fatal));
         let step = died.steps.last().map_or("none", String::as_str);
         println!("killed after step {fatal} of {count}: {step}");
-        // A run can have fewer steps than the first, and then ends by itself; the last four may be missing.
+        // A run can have up to four steps fewer than the first run. If step `fatal` is one of these, the run ends by
+        // itself.
         assert!(died.end == End::Killed || fatal + 5 > count, "{:?}", died.end);
         let swept = wakeai(&["sweep"]);
         let said = stderr(&swept);
         assert!(swept.status.success() && !said.contains("warning"), "after {step}: {said}");
         nothing_left();
         assert_eq!(state(bss), before, "after {step}: {said}");
-        wait_for("its processes are gone", || (processes() == 0).then_some(()));
-        assert_eq!(stderr(&wakeai(&["sweep"])), "", "after {step} the second finds something");
+        wait_for("the command's processes are gone", || (processes() == 0).then_some(()));
+        assert_eq!(
+            stderr(&wakeai(&["sweep"])),
+            "",
+            "after {step} the second command finds something"
+        );
     }
 }
 
@@ -121,7 +128,8 @@ fn agent(most: usize) {
     kill_after_each(&command, Some("started"), Some(&bss), most, &kinds);
 }
 
-/// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open one ends under CUBIC.
+/// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open connection has CUBIC
+/// again at the end.
 fn assigned(most: usize) {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);

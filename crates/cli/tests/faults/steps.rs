@@ -28,8 +28,8 @@ pub(crate) struct Run {
     pub(crate) end: End,
 }
 
-/// Runs the command. Once it has written `up` to a file or a socket, it is sent SIGTERM; without `up` it ends by
-/// itself. It is killed after its step number `fatal`, counted from zero.
+/// Runs the command, and kills it after its step number `fatal`, counted from zero. If `up` is given, the command gets
+/// SIGTERM when it has written this text to a file or a socket. Otherwise it ends by itself.
 #[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
 pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
     // The shell waits until it is traced.
@@ -84,7 +84,7 @@ impl Tracer<'_> {
                 _ => continue,
             };
             match ptrace::syscall(thread, signal) {
-                Ok(()) | Err(Errno::ESRCH) => {} // it was killed meanwhile
+                Ok(()) | Err(Errno::ESRCH) => {} // the thread was killed meanwhile
                 Err(errno) => panic!("{errno}"),
             }
         }
@@ -114,12 +114,12 @@ impl Tracer<'_> {
 fn has_failed(info: &libc::ptrace_syscall_info) -> bool {
     debug_assert_eq!(info.op, libc::PTRACE_SYSCALL_INFO_EXIT);
     #[allow(unsafe_code, reason = "the kernel gives a union, and `op` says which of its members")]
-    // SAFETY: of an exit the kernel fills `exit`, which consists of integers.
+    // SAFETY: for the exit of a system call the kernel fills `exit`, which consists of integers.
     let exit = unsafe { info.u.exit };
     exit.is_error != 0
 }
 
-/// The step of a clone(2) with these flags: a new process is a step, and a new thread is none.
+/// The step that clone(2) with these flags makes. A new process is a step, and a new thread is none.
 fn started(flags: u64) -> Option<String> {
     (flags & libc::CLONE_THREAD as u64 == 0).then(|| "start a process".to_owned())
 }
@@ -141,7 +141,7 @@ impl Call {
         Some(Self { thread, number, arguments: words.map_while(hexadecimal).collect() })
     }
 
-    /// Its change outside of the program, in words; `None` where it has no lasting effect there.
+    /// What the call changes outside of the program, in words; `None` if it has no lasting effect there.
     fn step(&self) -> Option<String> {
         let path = |argument: usize| self.text(self.arguments[argument]);
         let named = |call: &str, argument: usize| Some(format!("{call} {}", path(argument)));
@@ -170,7 +170,7 @@ impl Call {
                 let file = self.file(0)?;
                 file.starts_with("/proc/sys/").then(|| format!("write {file}"))
             }
-            // Reading runs an iterator over connections, which may move them.
+            // A read of an iterator runs its BPF program, which may move connections.
             libc::SYS_read => {
                 (self.file(0)? == "anon_inode:bpf_iter").then(|| "iterate".to_owned())
             }
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Whether it writes or sends this text.
+    /// Whether the call writes or sends this text.
     fn writes(&self, text: &str) -> bool {
         let writes = self.number == libc::SYS_write || self.number == libc::SYS_sendto;
         writes && {
@@ -221,7 +221,7 @@ impl Call {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// At most `most` bytes of the program's memory from this address on, as far as they can be read.
+    /// The program's memory from this address on: at most `most` bytes, and only as far as they can be read.
     fn bytes(&self, address: u64, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let memory = File::open(format!("/proc/{}/mem", self.thread));

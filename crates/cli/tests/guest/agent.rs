@@ -22,7 +22,7 @@ pub(crate) fn sets_bounds_reports_and_leaves_nothing() {
     let law = "[law]\nname = \"fixed\"\nceiling = 5\n";
     let mut agent = Fleet::new().start(&bss, "a", 1, law);
     wait_for("the connection is moved", || (upload.algorithm() == "wakeai_cubic").then_some(()));
-    wait_for("the ceiling is obeyed", || (upload.cwnd() <= 5).then_some(()));
+    wait_for("the window is at most the ceiling", || (upload.cwnd() <= 5).then_some(()));
 
     let shown = wakeai(&["status", "--json"]);
     assert!(shown.status.success(), "{}", stderr(&shown));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{ANY_LATENESS, nothing_left, stderr, stdout, wakeai};
 use crate::{file, passed};
 
-/// One host has a longer queue than newer kernels give a device.
+/// One host has a longer queue than a device has by default on newer kernels.
 const SCENARIO: &str = r#"
 name = "three"
 duration = "5s"

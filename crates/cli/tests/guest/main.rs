@@ -2,7 +2,7 @@
 //! emulation. This test program is the first program that uses `wakeai` there.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
-#![allow(clippy::print_stdout, reason = "inside the guest it tells the outside what was checked")]
+#![allow(clippy::print_stdout, reason = "the test on the host reads this output")]
 
 mod agent;
 mod lab;
@@ -27,12 +27,12 @@ use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
 
 /// The programs that the checks and `wakeai` run in the guest, in addition to busybox's.
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
-/// The same for the checks with radios.
+/// The programs that the checks with radios run in the guest, in addition to busybox's.
 const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
-/// The same for the checks with queues.
+/// The programs that the checks with queues run in the guest, in addition to busybox's.
 const QUEUE_TOOLS: [&str; 3] = ["bpftool", "ip", "tc"];
 
-/// This and the next functions do not test this machine: the guest's init runs them.
+/// The guest's init runs this function and the next ones. They do not test this machine.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_a_guest_that_runs_wakeai() {
@@ -139,7 +139,7 @@ fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
         return Ok(());
     };
     let share = goodput(&console, "airtime") / goodput(&console, "default");
-    // This share falls to 0.36 when connections of the first run keep the little memory of the guest.
+    // If connections of the first run still hold memory, the guest has too little of it, and this share falls to 0.36.
     if share > 0.7 {
         Ok(())
     } else {

@@ -59,7 +59,7 @@ pub(crate) fn carries_forwarded_and_explicit_connections() {
             client.args(["-sS", "-m", "60", &format!("http://{to}/")]).spawn().unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         // The proxy's connection exists until the request is answered.
-        wait_for("the leg has the algorithm", || {
+        wait_for("the proxy's connection has the algorithm", || {
             let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None));
             let leg = all.unwrap().into_iter().find(|found| found.socket.remote == to)?;
             (leg.algorithm == "wakeai_av").then_some(())

@@ -1,7 +1,7 @@
 //! `wakeai probe buffer` behind queueing disciplines of a Debian kernel.
 //!
-//! A router stands for the access point. A bridge would not do: packets that wait in it still count against the
-//! sender's socket buffer, so that the sender would stop before the queue drops.
+//! A router stands for the access point. A bridge cannot, because packets that wait in a bridge still count against the
+//! sender's socket buffer. The sender would stop before the queue drops.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::support::bss::Bss;
 use crate::support::must;
 use crate::support::probe::{Listener, buffer, inside, near};
 
-/// The rate of the link to the station. Software emulation has no time for a faster one.
+/// The rate of the link to the station. The software emulation is too slow for a faster link.
 const LINK: &str = "4mbit";
 const OFFERED: &str = "16Mbit/s";
 
@@ -29,7 +29,7 @@ pub(crate) fn are_told_apart() {
     passed("fq_codel was recognised", began);
 }
 
-/// Measures the way to a station behind a token bucket with this queue.
+/// Measures the buffer in front of a station: a token bucket with this queue.
 fn behind(queue: &str) -> Value {
     let bss = Bss::without_interfaces(&["a", "router", "b"]);
     for (host, network) in [("a", 1), ("b", 2)] {

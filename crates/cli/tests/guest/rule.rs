@@ -21,7 +21,7 @@ pub(crate) fn moves_connections_and_covers_a_cgroup() {
     let mut existing = Use::start(&bss, "wakeai_rtt --connections");
     assert_eq!(talk.algorithm(), "wakeai_rtt");
     existing.ends_well();
-    assert_eq!(talk.algorithm(), "cubic", "it is back on its own");
+    assert_eq!(talk.algorithm(), "cubic", "the connection has its own algorithm again");
 
     let mut route = Use::start(&bss, "bbr --route 192.0.2.0/24");
     assert_eq!(Talk::open(&bss, crate::rig::BEHIND).algorithm(), "bbr");
@@ -37,7 +37,11 @@ pub(crate) fn moves_connections_and_covers_a_cgroup() {
     let inside = Talk::open(&bss, SERVER);
     enter(CGROUPS);
     assert_eq!(inside.algorithm(), "wakeai_cubic");
-    assert_eq!(Talk::open(&bss, SERVER).algorithm(), "reno", "it is outside");
+    assert_eq!(
+        Talk::open(&bss, SERVER).algorithm(),
+        "reno",
+        "the connection is outside of the cgroup"
+    );
     cgroup.ends_well();
     assert_eq!(inside.algorithm(), "reno");
 

@@ -1,5 +1,5 @@
 //! Agents on Linux's own 802.11 stack, with radios of `mac80211_hwsim`, two of which are hostapd's access points. The
-//! agents' configurations name no access point, so the agents know theirs from nl80211 only.
+//! agents' configurations name no access point, so the agents can learn it only from nl80211.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -47,7 +47,7 @@ pub(crate) fn agents_follow_their_access_point() {
     air.join("b", "ap2");
     wait_for("roaming is seen", || (bssid(&second) == air.address("ap2")).then_some(()));
     assert_eq!(second.peers(), [0_u64; 0], "peers of another access point do not count");
-    wait_for("the other one has no peer any more", || first.peers().is_empty().then_some(()));
+    wait_for("the first agent has no peer any more", || first.peers().is_empty().then_some(()));
     assert_eq!(bssid(&first), air.address("ap1"));
     passed("an agent roamed", began);
 
@@ -55,7 +55,9 @@ pub(crate) fn agents_follow_their_access_point() {
     air.join("a", "ap2");
     wait_for("roaming is seen", || (bssid(&first) == air.address("ap2")).then_some(()));
     let sent = |agent: &Agent| agent.ask(Request::Status)["presence"]["sent"].as_u64().unwrap();
-    wait_for("both have sent", || (sent(&first).min(sent(&second)) >= 3).then_some(()));
+    wait_for("both agents have sent presence messages", || {
+        (sent(&first).min(sent(&second)) >= 3).then_some(())
+    });
     assert!(first.peers().is_empty() && second.peers().is_empty(), "the stations are isolated");
     let socket = first.socket.display().to_string();
     let said = stdout(&wakeai(&["status", "--socket", &socket]));
@@ -74,7 +76,7 @@ pub(crate) fn agents_follow_their_access_point() {
     for station in ["a", "b"] {
         air.join(station, "ap1");
     }
-    wait_for("they hear each other again", both_hear);
+    wait_for("the agents hear each other again", both_hear);
     passed("agents were associated again", began);
 
     let began = Instant::now();
@@ -82,13 +84,14 @@ pub(crate) fn agents_follow_their_access_point() {
     wait_for("the agent notices that the interface is gone", || {
         (second.state() == "waiting-for-interface").then_some(())
     });
-    // By its number: iw looks a name up in /sys, which shows the initial namespace's radios.
+    // The radio is given by its number, because iw looks up a name in /sys, which shows the radios of the initial
+    // namespace.
     let radio = air.phy("b").replace("phy", "phy#");
     air.bss.inside("b", &format!("iw {radio} interface add {WIFI} type managed"));
     air.set_up("b");
     air.join("b", "ap1");
-    wait_for("they hear each other again", both_hear);
-    wait_for("it controls", || (second.state() == "controlling").then_some(()));
+    wait_for("the agents hear each other again", both_hear);
+    wait_for("the agent controls again", || (second.state() == "controlling").then_some(()));
     passed("an interface was deleted and made again", began);
 
     let began = Instant::now();

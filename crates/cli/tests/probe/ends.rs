@@ -1,4 +1,4 @@
-//! Both ends end by themselves.
+//! Listener and sender end by themselves when the other one is gone.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use crate::support::probe::Listener;
 use crate::support::{stderr, wait_for, wakeai};
 
-/// The program under test, where the test runs.
+/// The program under test, in the namespace of the test.
 fn here() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -63,7 +63,7 @@ fn ctrl_c_ends_both_ends_and_the_listener_learns_of_it() {
 
 #[test]
 fn where_the_way_is_as_fast_as_the_sender_the_command_says_that_no_queue_fills() {
-    // A socket of both families answers to either.
+    // A listening socket of both address families answers a sender of either family.
     for (listen, to) in
         [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "[::1]"), ("[::]:0", "127.0.0.1")]
     {

@@ -39,7 +39,8 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
             continue;
         }
         if probe == "air" {
-            // The lab emulates the radio below IP, so its stations have no Wi-Fi interface. The guests' have.
+            // The lab emulates the radio below IP, so its stations have no Wi-Fi interface. The guests' stations have
+            // one.
             let output = inside(&lab.name("a")).args(words).output().unwrap();
             let (said, status) = (stderr(&output), output.status.code());
             assert!(status == Some(1) && said.contains("no Wi-Fi interface"), "{said}");
@@ -54,7 +55,7 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
         }
         let is_measuring = words.contains(&"--to");
         if is_measuring && listening.is_none() {
-            // The guide says that each measurement needs a listener of its own.
+            // The listener ends after a measurement. The guide says that the next measurement needs a new one.
             let address = if listens == "server" { SERVER } else { "10.73.0.1" };
             listening = Some(Listener::start(inside(&lab.name(listens)), probe, address, &[]));
         }

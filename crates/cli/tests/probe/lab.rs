@@ -49,7 +49,7 @@ impl Lab {
             let up = || must("ip", &format!("-n {} -br link show up", lab.name("b")));
             (all && up().contains("wlan0")).then_some(())
         });
-        // The medium starts after the last host, and then the flow.
+        // The medium starts after the last host, and the flow starts after the medium.
         wait_for("packets cross the air", || {
             let server = Namespace::open(&lab.name("server")).ok()?;
             let read = || fs::read_to_string("/proc/thread-self/net/dev").unwrap();
@@ -65,7 +65,7 @@ impl Lab {
         format!("wakeai-{}-{host}", self.0.id())
     }
 
-    /// A listener on the stations of these numbers.
+    /// A listener on each of these stations.
     fn listeners(&self, stations: &[&str]) -> Vec<Listener> {
         let start = |name: &&str| {
             let address = if *name == "a" { "10.73.0.1" } else { "10.73.0.2" };

@@ -1,4 +1,4 @@
-//! What a station of a lab reaches alone, beside the figures of the same scenario's own solo runs.
+//! Compares what `wakeai probe solo` measures at a station of a lab with the solo runs of the same scenario.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn solo(lab: &Lab, more: &[&str]) -> Value {
     serde_json::from_str(&stdout(&output)).unwrap()
 }
 
-/// What the scenario's station reaches alone, up and down, by the simulator's solo runs.
+/// The goodput that the scenario's station reaches alone in the simulator's solo runs, up and down.
 fn simulated(directory: &Path, access_point: &str) -> [f64; 2] {
     let path = directory.join("sim.toml");
     let text = format!(

@@ -19,7 +19,7 @@ const SUCCEEDED: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
 /// The address of a second client.
 const OTHER: &str = "10.71.0.3";
-/// A step that takes longer than this hangs, even on a busy machine.
+/// A step that takes longer than this counts as hanging. The limit suffices for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects from this address of the client's namespace.
@@ -34,7 +34,7 @@ fn dial(road: &Road, from: &str, to: SocketAddr) -> TcpStream {
     })
 }
 
-/// Asks for a name or an address in SOCKS5, without waiting for the reply to the greeting.
+/// Sends a SOCKS5 request for a name or an address, without waiting for the reply to the greeting.
 fn ask(stream: &mut TcpStream, host: &str, port: u16) {
     let host = match host.parse() {
         Ok(IpAddr::V4(address)) => [&[1][..], &address.octets()].concat(),
@@ -76,8 +76,8 @@ fn listening(road: &Road, arguments: &[&str]) -> Proxy {
 /// A query, and the address of the resolver that waits for the answer.
 type Query = (Vec<u8>, SocketAddr);
 
-/// A name server at the server's address. It answers names by their first label. Those that begin with `slow` it
-/// answers only after [`NameServer::answer_slow`].
+/// A name server at the server's address. The first label of a name decides on the answer. Names that begin with `slow`
+/// get an answer only after [`NameServer::answer_slow`].
 struct NameServer {
     held: Arc<Mutex<Vec<Query>>>,
     hold: Arc<AtomicBool>,
@@ -203,7 +203,7 @@ fn a_wide_network_excludes_own_link_local_and_multicast_addresses() {
         assert_eq!(asked(&road, CLIENT[0], &proxy, host, 9000).1, Some(SUCCEEDED), "{host}");
     }
     drop(proxy);
-    // Each address is reached where it is listed by itself.
+    // Each address can be reached if the list has an entry of its own for it.
     let listed = "0.0.0.0/0,::/0,127.0.0.0/8,10.72.0.1,fd72::1";
     let proxy = NameServer::proxy(&road, &["--allow-to", listed]);
     for (host, code) in [
@@ -238,14 +238,16 @@ fn forwarded_connections_are_intercepted_by_interface_or_list() {
         assert_eq!(found.status.code(), Some(2), "{arguments:?}: {}", stderr(&found));
         assert!(stderr(&found).contains("--in-interface"), "{}", stderr(&found));
     }
-    // Connections that come in by another interface are forwarded as without a proxy.
+    // Connections that arrive at another interface do not go through the proxy.
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
     for (interface, taken) in [("server", 0), ("client", 2)] {
         let mut proxy = road.proxy(&["--transparent", "forwarded", "--in-interface", interface]);
         for (from, to) in CLIENT.into_iter().zip(SERVER) {
             dial(&road, from, SocketAddr::new(ip(to), 9000));
         }
-        wait_for("they are counted", || (proxy.counters()["connected"] == taken).then_some(()));
+        wait_for("the connections are counted", || {
+            (proxy.counters()["connected"] == taken).then_some(())
+        });
     }
 }
 
@@ -317,7 +319,7 @@ fn explicit_clients_leave_slots_to_transparent_ones() {
         silent.push(dial(&road, &from, proxy.addresses[0]));
     }
     let _through = dial(&road, CLIENT[0], SocketAddr::new(ip(SERVER[0]), 9000));
-    wait_for("it is carried", || (proxy.counters()["connected"] == 1).then_some(()));
+    wait_for("the connection is carried", || (proxy.counters()["connected"] == 1).then_some(()));
 }
 
 #[test]
@@ -335,7 +337,9 @@ fn slow_lookups_of_one_client_leave_those_of_others() {
             stream
         })
         .collect();
-    wait_for("it asks", || (names.held.lock().unwrap().len() >= 8).then_some(()));
+    wait_for("the proxy asks the name server", || {
+        (names.held.lock().unwrap().len() >= 8).then_some(())
+    });
     let (_other, code) = asked(&road, OTHER, &proxy, "there.example", 9000);
     assert_eq!(code, Some(SUCCEEDED));
 }
@@ -351,11 +355,13 @@ fn a_slot_is_held_until_its_lookup_has_ended() {
         let mut stream = dial(&road, CLIENT[0], proxy.addresses[0]);
         ask(&mut stream, &format!("slow{number}.example"), 9000);
         let asked = 2 * (number + 1);
-        wait_for("it asks", || (names.held.lock().unwrap().len() >= asked).then_some(()));
+        wait_for("the proxy asks the name server", || {
+            (names.held.lock().unwrap().len() >= asked).then_some(())
+        });
         SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
-    // The proxy handles connections that the kernel has accepted before a request for its counters, or together with
-    // it. So the second request follows them.
+    // The first request for the counters may be handled together with connections that the kernel has accepted before.
+    // The second request is handled after all of them.
     wait_for("the resets have arrived", || {
         let mut command = road.command("router", "ss");
         let found = command.args(["-Htn", "state", "established"]).output().unwrap();
@@ -391,7 +397,7 @@ fn only_one_of_several_proxies_intercepts_connections() {
             Ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
         };
         let mut all: Vec<_> = (0..6).map(|_| start()).collect();
-        wait_for("all but one have ended", || {
+        wait_for("all proxies but one have ended", || {
             let ended = all.iter_mut().filter_map(|child| child.0.try_wait().unwrap());
             (ended.count() >= 5).then_some(())
         });
@@ -440,7 +446,8 @@ fn with_a_user_the_proxy_serves_as_it_and_undoes_every_change() {
     let road = Road::new();
     let before = road.rules();
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    // Ports below 1024 are bound before the change of user. A process of root undoes the changes.
+    // The proxy binds ports below 1024 before it changes its user. A second process, which stays root, undoes the
+    // changes.
     let listen = ["--listen", "10.71.0.1:108", "--user", "nobody"];
     let taken = ["--transparent", "forwarded", "--in-interface", "client"];
     let algorithm = ["--algorithm", "wakeai_av", "--rate", "8Mbit/s"];
@@ -470,7 +477,9 @@ fn with_a_user_the_proxy_serves_as_it_and_undoes_every_change() {
         }
         if arguments.contains(&"forwarded") {
             dial(&road, CLIENT[0], SocketAddr::new(ip(SERVER[0]), 9000));
-            wait_for("it is carried", || (proxy.counters()["connected"] == 2).then_some(()));
+            wait_for("the connection is carried", || {
+                (proxy.counters()["connected"] == 2).then_some(())
+            });
         }
         let (status, counters) = proxy.end();
         assert!(status.success());
@@ -496,7 +505,7 @@ fn a_killed_proxy_takes_its_serving_process_along() {
     let serving: i32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
     proxy.kill();
     let status = format!("/proc/{serving}/stat");
-    wait_for("it has ended", || {
+    wait_for("the serving process has ended", || {
         std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z ")).then_some(())
     });
 }
@@ -515,13 +524,13 @@ fn without_file_descriptors_the_proxy_stays_and_counts() {
     let before = before.trim().replace(' ', ":");
     limit(&format!("5:{}", before.split(':').nth(1).unwrap()));
     let mut waiting = dial(&road, CLIENT[0], proxy.addresses[0]);
-    let failures = wait_for("it is counted", || {
+    let failures = wait_for("the failure to accept is counted", || {
         proxy.counters()["accept_failures"].as_u64().filter(|count| *count > 0)
     });
     assert!(failures > 0);
     must("prlimit", &format!("--pid {} --nofile={before}", proxy.pid()));
     ask(&mut waiting, SERVER[0], 9000);
-    assert_eq!(reply(&mut waiting), Some(SUCCEEDED), "it was not lost");
+    assert_eq!(reply(&mut waiting), Some(SUCCEEDED), "the waiting connection was not lost");
 }
 
 #[test]
@@ -529,13 +538,13 @@ fn a_peer_that_vanishes_silently_frees_its_slot() {
     let Some(_machine) = Machine::take() else { return };
     let road = Road::new();
     accept_all(road.inside("server", || TcpListener::bind("[::]:9000").unwrap()));
-    // The idle timeout is an hour; the keep-alive probes are sent long before.
+    // The keep-alive probes begin after a twelfth of the idle timeout, so they find the vanished peer first.
     let mut proxy = listening(&road, &["--idle-timeout", "60s"]);
     let (_held, code) = asked(&road, CLIENT[0], &proxy, SERVER[0], 9000);
     assert_eq!(code, Some(SUCCEEDED));
     let wall = "table inet wall { chain in { type filter hook input priority 0; policy drop; }; }";
     assert!(road.command("client", "nft").arg(wall).status().unwrap().success());
-    wait_for("it is found", || (proxy.counters()["dead"] == 1).then_some(()));
+    wait_for("the vanished peer is noticed", || (proxy.counters()["dead"] == 1).then_some(()));
 }
 
 #[test]
@@ -557,7 +566,7 @@ fn slow_and_endless_requests_are_limited_and_counted() {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    let counters = wait_for("both are closed", || {
+    let counters = wait_for("both connections are closed", || {
         Some(proxy.counters()).filter(|counters: &Value| counters["silent_clients"] == 2)
     });
     assert_eq!((&counters["bad_requests"], &counters["active"]), (&1.into(), &0.into()));

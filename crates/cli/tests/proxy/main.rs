@@ -1,5 +1,5 @@
-//! `wakeai proxy`: curl and iperf3 through it, transparent in namespaces of its own, target rates,
-//! privileges, many idle connections, and what is left after `kill -9`.
+//! `wakeai proxy`: curl and iperf3 through it, transparent in namespaces of its own, target rates, privileges, many
+//! idle connections, and the undoing of its changes after `kill -9`.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -21,7 +21,7 @@ use serde_json::Value;
 use support::{Machine, must, nothing_left, stderr, wait_for, wakeai};
 use wakeai_kernel::{Snapshotter, TcpSnapshot};
 
-/// Writes the address of each client to it, and then echoes its data.
+/// Accepts connections. Writes each client's address to the client, and then echoes the client's data.
 fn serve(listener: TcpListener) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -119,11 +119,11 @@ fn forwarded_connections_keep_their_addresses_in_both_families() {
         held.push(stream);
     }
     assert_eq!(proxy.counters()["connected"], 2);
-    // Connections that are not allowed, and those that existed before, are forwarded as without a proxy.
+    // Connections that are not allowed, and those that existed before the proxy, are forwarded past the proxy.
     echoes(&mut earlier, "still here");
     let mut second = road.command("router", env!("CARGO_BIN_EXE_wakeai"));
     let second = second.args(["proxy", "--transparent", "own"]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1), "one of them per namespace");
+    assert_eq!(second.status.code(), Some(1), "a namespace can have only one transparent proxy");
     assert!(stderr(&second).contains(&proxy.pid().to_string()), "{}", stderr(&second));
 
     let (status, counters) = proxy.end();
@@ -217,14 +217,14 @@ fn each_connection_has_the_target_of_its_destination_until_it_has_closed() {
     assert_eq!(targets, [Some(500_000), Some(1_000_000)]);
     for (stream, cookie) in open {
         drop(stream);
-        wait_for("it is forgotten", || target_of(cookie).is_none().then_some(()));
+        wait_for("the target rate is removed", || target_of(cookie).is_none().then_some(()));
     }
     let (status, _) = proxy.end();
     assert!(status.success());
     nothing_left();
 }
 
-/// Checks that every thread of the process has these capabilities (bits of `<linux/capability.h>`), and cannot get
+/// Checks that every thread of the process has only these capabilities (bits of `<linux/capability.h>`), and cannot get
 /// others.
 fn keeps_only(pid: u32, bits: &[u32]) {
     let kept = bits.iter().fold(0_u64, |set, bit| set | 1 << bit);
@@ -263,7 +263,11 @@ fn a_running_proxy_keeps_no_privilege_that_it_does_not_need() {
         keeps_only(proxy.pid(), kept);
         let (status, _) = proxy.end();
         assert!(status.success());
-        assert_eq!(road.rules(), before, "with what it has kept it puts everything back");
+        assert_eq!(
+            road.rules(),
+            before,
+            "the proxy's remaining capabilities suffice to undo its changes"
+        );
     }
     nothing_left();
 }
@@ -275,13 +279,13 @@ fn after_kill_9_any_command_removes_every_rule_and_route() {
     let before = road.rules();
     let arguments = ["--transparent", "forwarded,own", "--in-interface", "client"];
     road.proxy(&[&arguments[..], &["--algorithm", "wakeai_cubic"]].concat()).kill();
-    assert_ne!(road.rules(), before, "a killed proxy puts nothing back itself");
+    assert_ne!(road.rules(), before, "a killed proxy undoes nothing itself");
     let any = wakeai(&["completion", "bash"]);
     assert!(any.status.success());
     assert!(stderr(&any).contains("nftables"), "{}", stderr(&any));
     assert_eq!(road.rules(), before);
     nothing_left();
-    assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second finds nothing");
+    assert_eq!(stderr(&wakeai(&["completion", "bash"])), "", "the second command finds nothing");
 }
 
 #[test]

@@ -17,12 +17,13 @@ use crate::support::wakeai;
 
 /// The server's address among five stations.
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
-/// The number of connections of a station that are open at a time. With 50 openings per second each is open for two
-/// seconds, so that agents see it in some of their ticks.
+/// The number of open connections of a station. With 50 new connections per second each is open for two seconds, so
+/// that agents see it in some of their ticks.
 const OPEN: usize = 100;
-/// At each opening one in this many of the open connections sends, and each does at every tenth opening.
+/// Each time that a connection is opened, a tenth of the open ones send. So each open connection sends at every tenth
+/// opening.
 const SENDING: usize = 10;
-/// The number of bytes that it sends at a time.
+/// The number of bytes that a connection sends at a time.
 const BYTES: usize = 2_000;
 
 /// Opens this many connections per second from a station to the server, and closes the oldest ones. Every tenth is
@@ -82,7 +83,7 @@ fn open_and_close(to: SocketAddr, per_second: u32, opened: &AtomicU64, stop: &At
             open.pop_front();
         }
         for stream in open.iter_mut().step_by(SENDING) {
-            let _ = stream.write_all(&bytes); // a failure does not matter
+            let _ = stream.write_all(&bytes); // the other end may have closed the connection
         }
     }
 }

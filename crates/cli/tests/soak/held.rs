@@ -11,7 +11,7 @@ use crate::support::must;
 
 /// The maps that all agents share, by their pins.
 const MAPS: [&str; 4] = [SOCKETS, "interface_bounds", "heartbeats", "socket_targets"];
-/// This map has an entry for each connection that is sending, so the number of its entries goes up and down.
+/// The map with an entry for each connection that is sending. The number of its entries goes up and down.
 const SOCKETS: &str = "socket_bounds";
 const SOCKETS_SLACK: u64 = 20;
 /// Growth is tolerated up to this part of the early value.
@@ -57,7 +57,7 @@ fn entries(map: &str) -> u64 {
     serde_json::from_str::<Value>(&dump).unwrap().as_array().unwrap().len() as u64
 }
 
-/// The quantities at two times.
+/// The quantities early in the run and at its end.
 #[derive(Debug)]
 pub(crate) struct Held {
     rows: Vec<Row>,

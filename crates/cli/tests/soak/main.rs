@@ -25,14 +25,15 @@ const MEASURED: [&str; 2] = ["a", "b"];
 const COMING_AND_GOING: [&str; 2] = ["c", "d"];
 /// The connections that each measured station opens per second. Together they open 100.
 const CONNECTIONS_PER_SECOND: u32 = 50;
-/// The time between the turns of the two peers. Each peer runs for two of these times, and is gone for two.
+/// The time after which one of the two peers starts or ends, in turn. So each peer runs for two of these times, and is
+/// gone for two.
 const STAY: Duration = Duration::from_secs(7);
 /// The time between two samples.
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
-/// A value at a mark is the mean over this time before it. All peers come and go twice in it, because an agent's part
-/// of the shared memory depends on the number of agents.
+/// The value at a mark is the mean over this time before the mark. In this time each peer starts and ends twice,
+/// because an agent's part of the shared memory depends on the number of agents.
 const WINDOW: Duration = Duration::from_secs(56);
-/// The end is compared with this time, or with half of the run where that is shorter.
+/// The values at the end are compared with those at this time, or at half of the run if that is earlier.
 const WARM: Duration = Duration::from_mins(5);
 
 /// The duration of the run from `SOAK_MINUTES`, 30 minutes by default.

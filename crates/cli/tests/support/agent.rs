@@ -147,7 +147,7 @@ impl Fleet {
 
 /// The program under test, in the namespace of a station.
 pub(crate) fn in_namespace(bss: &Bss, name: &str) -> Command {
-    // Not `ip netns exec`, which gives its command a private /sys.
+    // `ip netns exec` is not used, because it gives its command a private /sys.
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{}", bss.name(name)));
     command.arg(env!("CARGO_BIN_EXE_wakeai")).stdin(Stdio::null()).stdout(Stdio::null());

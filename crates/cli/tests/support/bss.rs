@@ -100,8 +100,8 @@ impl Bss {
 
 impl Drop for Bss {
     fn drop(&mut self) {
-        // This happens while the names exist: a socket that outlives its namespace's name keeps its algorithm, and
-        // nothing can reach it any more.
+        // The sweep has to run while the names of the namespaces exist. A socket that outlives its namespace's name
+        // keeps its algorithm, because nothing can reach it any more.
         wakeai(&["sweep"]);
         for station in self.stations.iter().chain([&"air"]) {
             let _ = Namespace::remove(&self.name(station));

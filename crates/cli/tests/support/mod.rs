@@ -70,7 +70,8 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// Repeats `found` until it gives a value, for at most 30 s. The time depends on the machine and is not tested.
+/// Repeats `found` until it gives a value, for at most 30 s. How long it takes depends on the machine and is not
+/// tested.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
@@ -82,7 +83,7 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// The traces of agents and labs outside of their namespaces.
+/// What agents and labs have left outside of their namespaces.
 pub(crate) fn leftovers() -> Vec<String> {
     let mut left = Vec::new();
     if must("bpftool", "struct_ops list").contains("wakeai") {
@@ -126,7 +127,7 @@ fn sysctls(directory: &Path) -> Vec<String> {
     entries.into_iter().flat_map(read).collect()
 }
 
-/// Waits until all traces are gone. The kernel frees a registration a moment after its last reference is gone.
+/// Waits until [`leftovers`] finds nothing. The kernel frees a registration a moment after its last reference is gone.
 pub(crate) fn nothing_left() {
     wait_for("nothing is left", || leftovers().is_empty().then_some(()));
 }

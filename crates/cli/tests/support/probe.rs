@@ -1,4 +1,4 @@
-//! The two ends of `wakeai probe`.
+//! The listener and the sender of `wakeai probe`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -19,7 +19,7 @@ pub(crate) fn inside(namespace: &str) -> Command {
 pub(crate) struct Listener {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
-    /// Its address, with which it was started.
+    /// The address that the listener was given.
     pub(crate) address: String,
     pub(crate) token: String,
 }
@@ -38,7 +38,7 @@ impl Listener {
         Self { child, out, address: said["addresses"][0].as_str().unwrap().to_owned(), token }
     }
 
-    /// The arguments of the other end.
+    /// The sender's arguments for this listener.
     pub(crate) fn peer(&self) -> [&str; 4] {
         ["--to", &self.address, "--token", &self.token]
     }

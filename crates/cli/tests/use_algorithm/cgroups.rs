@@ -33,7 +33,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It is busy for a moment after its last process has ended.
+        // The group is busy for a moment after its last process has ended.
         for _ in 0..100 {
             let _ = fs::remove_dir(self.0.join("below"));
             if fs::remove_dir(&self.0).is_ok() {
@@ -114,7 +114,7 @@ fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
     let inside = Client::start(&bss, group.path());
     let deeper = Client::start(&bss, below.to_str().unwrap());
     let outside = Client::start(&bss, &root);
-    wait_for("both are ruled", || {
+    wait_for("the connections of both processes have the algorithm", || {
         let ruled = [&inside, &deeper].map(|client| client.algorithm(&bss));
         (ruled == ["wakeai_cubic"; 2]).then_some(())
     });
@@ -127,7 +127,7 @@ fn new_connections_of_a_cgroup_and_no_others_get_the_algorithm() {
     is_as_before(&bss, &before);
 }
 
-/// The cgroup of a systemd unit that is started again is such a new one.
+/// When systemd starts a unit again, it makes such a new cgroup for it.
 #[test]
 fn a_new_cgroup_in_the_same_place_is_covered_again() {
     let Some(_machine) = Machine::take() else { return };
@@ -156,7 +156,8 @@ fn a_new_cgroup_in_the_same_place_is_covered_again() {
     is_as_before(&bss, &before);
 }
 
-/// What stands in the way is a limit of open files that leaves one for the group itself, and none for the programs.
+/// At first the limit of open files prevents the assignment to the new cgroup: one file is left for the cgroup itself,
+/// and none for the BPF programs.
 #[test]
 fn one_that_could_not_be_ruled_when_it_was_made_anew_is_tried_again() {
     let Some(_machine) = Machine::take() else { return };
@@ -174,9 +175,9 @@ fn one_that_could_not_be_ruled_when_it_was_made_anew_is_tried_again() {
     let warnings = || fs::read_to_string(log.path()).unwrap().matches("warning: ").count();
     wait_for("the group is refused", || (warnings() > 0).then_some(()));
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(warnings(), 1, "a lasting refusal is said once");
+    assert_eq!(warnings(), 1, "a refusal that lasts is reported once");
     limit("1024:");
-    let client = wait_for("a new connection is ruled", || {
+    let client = wait_for("a new connection has the algorithm", || {
         let client = Client::start(&bss, group.path());
         (client.algorithm(&bss) == "wakeai_cubic").then_some(client)
     });
@@ -199,7 +200,7 @@ fn connections_that_a_cgroup_accepts_get_the_algorithm() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // The cgroup is named by its place in the hierarchy, and a destination is given.
+    // `--cgroup` names the cgroup by its place in the hierarchy, and `--to` gives a destination.
     let mut running = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.1"), &[]);
     let connect = || TcpStream::connect("10.77.0.2:5299").ok();
     let far_end = |near: &TcpStream| {
@@ -210,7 +211,9 @@ fn connections_that_a_cgroup_accepts_get_the_algorithm() {
     wait_for("the algorithm is assigned", || (far_end(&near) == "wakeai_rtt").then_some(()));
     running.ends_well();
     let mut elsewhere = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.9"), &[]);
-    let second = wait_for("it listens still", || bss.namespace("a").run(connect).unwrap());
+    let second = wait_for("the server accepts a second connection", || {
+        bss.namespace("a").run(connect).unwrap()
+    });
     assert_eq!(far_end(&second), "reno", "a connection to another destination is not covered");
     elsewhere.ends_well();
     server.kill().unwrap();

@@ -56,7 +56,7 @@ fn a_connection_of_two_assignments_gets_its_first_algorithm_back() {
     let mut second = Use::start(&bss, "bbr --connections");
     assert_eq!(talk.algorithm(), "bbr");
     first.ends_well();
-    assert_eq!(talk.algorithm(), "bbr", "it belongs to the second assignment");
+    assert_eq!(talk.algorithm(), "bbr", "the connection belongs to the second assignment");
     second.ends_well();
     assert_eq!(talk.algorithm(), "cubic");
 }

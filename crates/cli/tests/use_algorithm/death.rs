@@ -64,7 +64,7 @@ fn undoing_a_dead_assignment_leaves_a_living_one_alone() {
     assert_eq!(others.algorithm(), "reno");
 }
 
-/// The kernel's algorithms belong to the machine, while a container has processes, pins and leases of its own.
+/// The algorithms in the kernel are shared with the machine, but a container has processes, pins and leases of its own.
 #[test]
 fn a_sweep_in_a_container_leaves_the_machines_assignments_alone() {
     let Some(_machine) = Machine::take() else { return };
@@ -96,7 +96,7 @@ fn a_sweep_in_a_container_leaves_the_machines_assignments_alone() {
 
     let later = Client::start(&bss, group.path());
     wait_for("the algorithm is assigned", || (later.algorithm(&bss) == "wakeai_rtt").then_some(()));
-    // A connection that was to be restored would change at an ACK.
+    // If the sweep had marked the connection to be restored, its algorithm would change at an ACK.
     for _ in 0..3 {
         earlier.talk();
     }

@@ -114,7 +114,8 @@ fn a_later_change_of_a_route_is_kept() {
     let route = must("ip", &format!("-n {} route show 192.0.2.0/24", bss.name("a")));
     assert!(route.contains("congctl cubic"), "{route}");
 
-    // Other changes of the route are kept, too.
+    // Another attribute of the route was changed. The change is kept, and the previous algorithm is
+    // restored.
     let mut running = Use::start(&bss, "bbr --route 192.0.2.0/24");
     bss.ip("a", "route replace 192.0.2.0/24 via 10.77.0.2 mtu 1300 congctl bbr");
     running.ends_well();

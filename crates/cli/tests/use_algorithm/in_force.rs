@@ -27,7 +27,7 @@ fn assignments_are_listed_with_their_connections() {
     assert_eq!(first["algorithm"], "wakeai_rtt");
     assert_eq!(first["scope"], "namespace");
     assert_eq!(first["netns"], bss.namespace("a").id().0);
-    assert_eq!(first["connections"], 0, "the second has it now");
+    assert_eq!(first["connections"], 0, "the second assignment has the connection now");
     assert!(first["left_s"].as_f64().unwrap() > 0.0);
     assert_eq!((&second["connections"], &second["to"]), (&1.into(), &"10.77.0.2/32".into()));
     assert_eq!(second["left_s"], Value::Null);
@@ -52,7 +52,7 @@ fn one_or_all_assignments_are_ended_and_undone_on_return() {
     let undone = wakeai(&["use", "--undo", &moving.id()]);
     assert!(undone.status.success(), "{}", stderr(&undone));
     assert_eq!(talk.algorithm(), "reno");
-    assert_eq!(bss.default("a"), "wakeai_cubic", "the others stay");
+    assert_eq!(bss.default("a"), "wakeai_cubic", "the other assignments stay");
     assert!(moving.wait().success());
     let again = wakeai(&["use", "--undo", &moving.id()]);
     assert_eq!(again.status.code(), Some(2), "there is no such ID any more");

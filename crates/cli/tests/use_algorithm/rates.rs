@@ -34,7 +34,11 @@ fn new_connections_get_the_target_and_its_later_changes() {
         let talk = Talk::open(&bss, BEHIND);
         let asks = Talk::asking(&bss, BEHIND, Some("wakeai_av"));
         assert_eq!(target_of(&bss, &talk), Some(1_000_000));
-        assert_eq!(target_of(&bss, &asks), None, "its target is its own affair");
+        assert_eq!(
+            target_of(&bss, &asks),
+            None,
+            "a connection that chose the algorithm itself gets no target rate"
+        );
         let set = wakeai(&["use", "--set", &running.id(), "--rate", "4Mbit/s"]);
         assert!(set.status.success(), "{}", stderr(&set));
         assert_eq!(target_of(&bss, &talk), Some(500_000));
@@ -56,7 +60,9 @@ fn existing_connections_and_those_of_a_cgroup_get_the_target() {
 
     let service = Use::run(&format!("wakeai_av --rate 2Mbit/s --cgroup {}", group.path()), &[]);
     let client = Client::start(&bss, group.path());
-    wait_for("it has it", || (target(client.cookie(&bss)) == Some(250_000)).then_some(()));
+    wait_for("the connection has the target rate", || {
+        (target(client.cookie(&bss)) == Some(250_000)).then_some(())
+    });
     for running in [&service, &moving] {
         let set = wakeai(&["use", "--set", &running.id(), "--rate", "16Mbit/s"]);
         assert!(set.status.success(), "{}", stderr(&set));
@@ -64,7 +70,9 @@ fn existing_connections_and_those_of_a_cgroup_get_the_target() {
     assert_eq!(target_of(&bss, &there), Some(2_000_000));
     assert_eq!(target(client.cookie(&bss)), Some(2_000_000));
     let next = Client::start(&bss, group.path());
-    wait_for("a new one has it", || (target(next.cookie(&bss)) == Some(2_000_000)).then_some(()));
+    wait_for("a new connection has the new target rate", || {
+        (target(next.cookie(&bss)) == Some(2_000_000)).then_some(())
+    });
 }
 
 #[test]

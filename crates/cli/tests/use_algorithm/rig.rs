@@ -45,7 +45,7 @@ pub(crate) fn state(bss: &Bss) -> Vec<String> {
 /// A connection from `a` to the server.
 pub(crate) struct Talk {
     pub(crate) near: TcpStream,
-    #[allow(dead_code, reason = "it is held to be open")]
+    #[allow(dead_code, reason = "the stream keeps the connection open")]
     pub(crate) far: TcpStream,
 }
 
@@ -93,7 +93,8 @@ fn connect(address: SocketAddr, algorithm: Option<&str>) -> TcpStream {
     socket.into()
 }
 
-/// The end of a connection that is in this namespace. Two may have the same local address.
+/// This namespace's end of a connection. Both addresses are needed, because two connections may have the same local
+/// one.
 pub(crate) fn find(
     bss: &Bss,
     station: &str,
@@ -108,7 +109,7 @@ pub(crate) fn find(
 pub(crate) struct Use {
     child: Child,
     _output: BufReader<ChildStdout>,
-    /// The line that it printed when it was in force.
+    /// The line that the command printed when the assignment was in force.
     pub(crate) shown: Value,
 }
 
@@ -122,7 +123,7 @@ impl Use {
         Self::spawn(arguments, more, Stdio::inherit())
     }
 
-    /// Its warnings go into the file.
+    /// Starts a command whose warnings go into the file.
     pub(crate) fn logged(arguments: &str, log: &Path) -> Self {
         Self::spawn(arguments, &[], File::create(log).unwrap().into())
     }

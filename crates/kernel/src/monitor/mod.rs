@@ -34,8 +34,8 @@ const ASKED: &str = "watch TCP";
 
 impl Monitor {
     /// A timeout for [`Monitor::poll`] that suits an interactive display. The kernel's buffer holds
-    /// far more records than arrive in that time. A shorter timeout would be cheap, too: 10 ms take
-    /// a quarter of a percent of a core, with or without records.
+    /// far more records than arrive in that time. A shorter timeout is cheap, too: polling every
+    /// 10 ms takes a quarter of a percent of a core, with or without records.
     pub const INTERVAL: Duration = Duration::from_millis(50);
 
     /// Loads and attaches the programs.
@@ -74,9 +74,9 @@ impl Monitor {
     }
 
     /// Waits for `timeout`, and then passes every record to the callback. Records of the same CPU
-    /// come in the order of their creation. It does not wake up earlier, because a wake-up per
-    /// record would cost ten times as much as the record. Meanwhile records wait in the kernel's
-    /// buffer: at 1 Gbit/s with a record per ACK, 8 MiB last for a second.
+    /// come in the order of their creation. A new record does not end the wait early, because a
+    /// wake-up per record would cost ten times as much as the record. Meanwhile records wait in the
+    /// kernel's buffer. At 1 Gbit/s with a record per ACK, a buffer of 8 MiB lasts for a second.
     ///
     /// # Errors
     ///

@@ -22,9 +22,9 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 /// A process in a host's namespace. Dropping this value kills the process.
 ///
 /// The kernel also kills the process when the thread that started it ends (`PR_SET_PDEATHSIG`), so
-/// it does not outlive a lab that was killed. If both fail, `wakeai sweep` finds the process in the
-/// lease, the record of the lab's changes. The program begins only after the lease lists the
-/// process ([`held_back`]).
+/// it does not outlive a lab that was killed. If the process survives nevertheless, `wakeai sweep`
+/// finds it in the lease, the record of the lab's changes. The program begins only after the lease
+/// lists the process ([`held_back`]).
 #[derive(Debug)]
 pub(crate) struct Child {
     process: process::Child,
@@ -98,7 +98,7 @@ impl Child {
 
     /// Sends SIGTERM to the child.
     pub(crate) fn terminate(&self) {
-        // No other process has the child's pid before the child was waited for.
+        // The kernel gives the pid to no other process until this process has waited for the child.
         if let Ok(pid) = i32::try_from(self.process.id()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }

@@ -280,7 +280,7 @@ fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::R
             Ok(value) => return Ok(Some(value)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // The run may have ended during the call, and the other end aborted the connection.
+            // The run has ended during the call. The other end may then have aborted the connection.
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -16,7 +16,7 @@ use crate::token::Token;
 const LARGE: Bytes = Bytes::new(1_500);
 /// The length of small IP packets, which show whether the buffer's limit counts packets or bytes.
 const SMALL: Bytes = Bytes::new(750);
-/// A burst was held back if more than one in this many of its datagrams was held back.
+/// A whole burst counts as held back if more than one in 50 of its datagrams was held back.
 const HELD_BACK: u32 = 50;
 
 /// A station on which a listener runs.
@@ -172,7 +172,7 @@ fn fire(
             }
             _ => first.data(Some(&aside), 1, burst, due.number, HEADER_BYTES)?,
         };
-        // The kernel took a datagram that was held back only now.
+        // A datagram that was held back counts as sent at the time when the kernel took it.
         let sent = if fate == Fate::HeldBack { clock::now() } else { before };
         let list = if due.flow == 0 { &mut fired.burst } else { &mut fired.sparse };
         list.push(sent);

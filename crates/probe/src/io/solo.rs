@@ -77,8 +77,8 @@ fn leg(
             done.store(true, Ordering::Relaxed);
         });
         let pings = pings(sender, &|_| done.load(Ordering::Relaxed));
-        // After an error the transfer ends by itself: it calls `stop`, too, and without the
-        // listener its connection ends.
+        // If a ping fails, the transfer ends by itself, because it fails for the same reasons: the
+        // user stops the probe, or the listener is gone.
         pings
     })?;
     let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -134,7 +134,7 @@ pub(super) struct ReadingRow {
 
 impl ReadingRow {
     pub(super) fn new(reading: &Reading) -> Self {
-        // Both are lists of structs and strings, which JSON can express.
+        // The agents and the missing parts are lists of structs and strings, which JSON can express.
         let agents = serde_json::to_string(&reading.agents).unwrap_or_default();
         let missing = serde_json::to_string(&reading.missing).unwrap_or_default();
         Self {
@@ -175,7 +175,8 @@ pub(super) fn reading(group: &Group, row: usize) -> Result<Reading, TableError> 
 pub(super) struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
-    /// The text without control characters: a recording may come from anywhere, and the terminal obeys them.
+    /// The text without control characters. A recording may come from anywhere, and a terminal obeys the control
+    /// characters in it.
     pub(super) fn share(&mut self, text: &str) -> Arc<str> {
         if text.contains(char::is_control) {
             let printable: String = text.chars().filter(|letter| !letter.is_control()).collect();

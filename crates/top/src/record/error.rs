@@ -8,7 +8,7 @@ use wakeai_tables::TableError;
 /// Why a recording does not begin, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Something is in the way.
+    /// There is something at the path that is not an empty directory.
     #[error("--record: {} is not an empty directory; choose another one", .0.display())]
     InTheWay(PathBuf),
     /// A file cannot be written.

@@ -30,7 +30,7 @@ pub(super) fn is_there(directory: &Path) -> bool {
     directory.join("samples.parquet").is_file()
 }
 
-/// A reading per second of the run, from its first second to the one in which its last sample lies.
+/// One reading for each second of the run, up to the second of its last sample.
 pub(super) fn readings(
     directory: &Path,
     choice: &RunChoice,
@@ -171,7 +171,7 @@ struct Second {
 #[derive(Debug)]
 struct State {
     connection: Connection,
-    /// Segments delivered at the reading before.
+    /// Segments delivered at the previous reading.
     delivered: u64,
 }
 
@@ -217,7 +217,7 @@ impl Second {
         let name = group.text("event", row)?.ok_or_else(|| group.lacks("event"))?;
         let code = integer(group, "value", row)?;
         if name == "reservation" {
-            return Ok(()); // it belongs to the flow, which may have no connection yet
+            return Ok(()); // a reservation belongs to the flow, which may have no connection yet
         }
         let state = self.state(group, row)?;
         if name == EventKind::Retransmit.name() {

@@ -1,8 +1,8 @@
 //! Readings in files: [`Recorder`] writes them, [`Replay`] reads them back.
 //!
-//! A recording is a directory of parts of some seconds each. A part is two Parquet files, `connections-N.parquet` with a
-//! row per connection and reading, and `readings-N.parquet` with a row per reading. The second one is put into place
-//! last, so that a part with it is whole. `docs/reference/records.md` describes the columns.
+//! A recording is a directory of parts of some seconds each. A part is two Parquet files, `connections-N.parquet` with
+//! a row per connection and reading, and `readings-N.parquet` with a row per reading. The file of readings gets its
+//! name last, so a part that has it is complete. `docs/reference/records.md` describes the columns.
 
 mod columns;
 mod error;

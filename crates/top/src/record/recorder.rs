@@ -28,7 +28,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording in `directory`, which is made if it does not exist. There is a reading per `interval`.
+    /// Begins a recording in `directory`, which is made if it does not exist. `interval` is the time between two
+    /// readings.
     ///
     /// # Errors
     ///
@@ -47,11 +48,11 @@ impl Recorder {
         Ok(Self { directory: directory.to_owned(), interval, part: 1, kept: Vec::new() })
     }
 
-    /// Adds a reading, and writes a part before more than four seconds are at risk.
+    /// Adds a reading, and writes a part when its readings span four seconds.
     ///
     /// # Errors
     ///
-    /// A part cannot be written. Then the recording has ended.
+    /// A part cannot be written. The recording has then ended.
     pub fn push(&mut self, reading: Arc<Reading>) -> Result<(), RecordError> {
         let first = self.kept.first().map_or(reading.at, |first| first.at);
         let next = reading.at.saturating_since(first).saturating_add(self.interval);
@@ -83,7 +84,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes a file of this part under another name, and then gives it its own.
+    /// Writes a file of this part under a temporary name, and renames it when it is complete.
     fn table<R>(
         &self,
         name: &str,

@@ -13,7 +13,7 @@ use super::columns::{self, Texts};
 use super::error::ReplayError;
 use crate::reading::{Connection, Reading};
 
-/// The number of parts in memory: those of the last minute, and some more.
+/// The largest number of parts in memory. It suffices for the parts of one minute and some more.
 const PARTS: usize = 24;
 
 /// A recording that is being read.
@@ -22,7 +22,7 @@ pub(super) struct Recording {
     directory: PathBuf,
     /// The time and the part of each reading.
     index: Vec<(Instant, String)>,
-    /// The parts in memory, the latest used last.
+    /// The parts in memory. The most recently used part is the last one.
     loaded: VecDeque<(String, BTreeMap<Instant, Arc<Reading>>)>,
     texts: Texts,
 }

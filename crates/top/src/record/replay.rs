@@ -33,7 +33,7 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// There is none, or its files cannot be read. A file with another schema is named.
+    /// The directory has neither, or a file cannot be read or has another schema.
     pub fn open(directory: &Path, choice: &RunChoice) -> Result<Self, ReplayError> {
         if let Some(recording) = Recording::open(directory)? {
             let times = recording.times().collect();

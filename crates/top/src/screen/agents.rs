@@ -10,10 +10,10 @@ use wakeai_units::Rate;
 use super::{BOLD, fitting};
 use crate::reading::Reading;
 
-/// The most agents that have a line above the table.
+/// The largest number of agents that have a line above the table.
 const MOST: usize = 3;
 
-/// A line for each agent, as long as there are few.
+/// A line for each of the first agents, and a line with the number of the others.
 pub(super) fn lines(reading: &Reading, width: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<_> = reading
         .agents
@@ -54,7 +54,8 @@ fn summary(agent: &Answers, place: &str, width: usize) -> String {
     text
 }
 
-/// The agent's interface, and the namespace in which it is, where a connection tells its name.
+/// The agent's interface and namespace. The namespace's name is known only if the reading has a
+/// connection in that namespace.
 fn place(agent: &Answers, reading: &Reading) -> String {
     let interface = &agent.status.interface;
     let mut there = reading.connections.iter().filter(|one| one.id.netns == agent.status.netns);

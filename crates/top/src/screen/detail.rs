@@ -102,7 +102,7 @@ fn wrapped(parts: &[String], width: usize) -> Vec<String> {
 /// Curves over the last minute.
 struct Curves {
     title: String,
-    /// The first one is drawn as a line, the others as dots.
+    /// The first curve is drawn as a line, the others as dots.
     lines: Vec<Vec<(f64, f64)>>,
 }
 

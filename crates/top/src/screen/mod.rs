@@ -1,6 +1,6 @@
 //! Draws the screen: a function of the readings of the last minute, of the user's view, and of the status.
 //!
-//! Bold and reversed text carry meaning, colours none. So it looks the same on every terminal.
+//! The screen has bold and reversed text and no colours, so it looks the same on every terminal.
 
 mod agents;
 mod detail;
@@ -21,7 +21,7 @@ use crate::view::{Page, View};
 
 pub(crate) use table::text as table_text;
 
-/// What happens beside the readings.
+/// What the screen shows besides the readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// What is shown: `live`, or the place of a replay.
@@ -33,10 +33,10 @@ pub struct Status {
 pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// The most lines for what is missing.
+/// The largest number of lines that say what is missing.
 const MISSING_LINES: u16 = 2;
 
-/// Draws the last of `window`, which are the readings of the last minute.
+/// Draws the last reading of `window`, which has the readings of the last minute.
 pub fn draw(frame: &mut Frame<'_>, view: &View, window: &[Arc<Reading>], status: &Status) {
     let nothing = Arc::new(Reading::default());
     let reading = window.last().unwrap_or(&nothing);

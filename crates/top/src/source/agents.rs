@@ -1,4 +1,4 @@
-//! The agents of this machine, asked in the background: one that does not answer must not delay the screen.
+//! Asks the agents of this machine in the background, because an agent that does not answer must not delay the screen.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,7 +14,7 @@ pub type FindSockets = fn() -> Vec<PathBuf>;
 /// The limit of each read and write on an agent's socket.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks all agents at an interval, until it is dropped.
+/// Asks all agents at an interval, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct AgentWatch {
     latest: Arc<Mutex<Vec<Answers>>>,
@@ -24,7 +24,7 @@ pub(crate) struct AgentWatch {
 }
 
 impl AgentWatch {
-    /// Begins with the agents' present answers.
+    /// Waits for the agents' first answers, and then starts the thread.
     pub(crate) fn start(find: FindSockets, interval: Duration) -> Self {
         let latest = Arc::new(Mutex::new(ask_all(find)));
         let (ending, ended) = channel();

@@ -37,9 +37,9 @@ pub(crate) struct Totals {
     pub(crate) retransmits: u64,
     /// Microseconds with data to send or in flight.
     pub(crate) busy_us: u64,
-    /// Microseconds of these in which the receiver's window was the limit.
+    /// The part of `busy_us` in which the receiver's window was the limit.
     pub(crate) receiver_us: u64,
-    /// Microseconds of these in which the send buffer was the limit.
+    /// The part of `busy_us` in which the send buffer was the limit.
     pub(crate) send_buffer_us: u64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Totals {
 pub(crate) struct Diag(Netlink);
 
 impl Diag {
-    /// Opens it in the calling thread's namespace.
+    /// Opens the socket in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Self> {
         Netlink::open_sock_diag().map(Self)
     }
@@ -109,7 +109,7 @@ fn to_found(response: &InetResponse) -> Option<Found> {
 }
 
 fn to_figures(info: &TcpInfo, send_queue: u32) -> Figures {
-    // Before the first sample `tcpi_min_rtt` is ~0, and the others are 0.
+    // Before the first sample `tcpi_min_rtt` is `u32::MAX`, and the other times are 0.
     let time = |us: u32| (us != 0 && us != u32::MAX).then(|| Duration::from_micros(us.into()));
     let rate = |bytes: u64| {
         (bytes != 0 && bytes != u64::MAX).then(|| Rate::from_bps(bytes.saturating_mul(8)))

@@ -10,7 +10,7 @@ use crate::reading::{ConnectionId, Events};
 /// What the monitor has seen of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Its events since the watch began.
+    /// Its events since the counter was opened.
     pub(crate) events: Events,
     /// The interface over which it is routed, once it has sent something.
     pub(crate) interface: Option<u32>,
@@ -35,7 +35,7 @@ impl EventCounter {
         Ok(Self { monitor: Monitor::open(&config)?, seen: HashMap::new() })
     }
 
-    /// Takes what has arrived.
+    /// Reads the records that have arrived.
     pub(crate) fn poll(&mut self) -> Result<(), Error> {
         let Self { monitor, seen } = self;
         monitor.poll(std::time::Duration::ZERO, &mut |record| {

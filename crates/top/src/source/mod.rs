@@ -58,7 +58,7 @@ pub struct Live {
     agents: AgentWatch,
     /// The counter of events, or why there is none.
     events: Result<EventCounter, String>,
-    /// The state of each connection at the reading before.
+    /// The state of each connection at the previous reading.
     before: HashMap<ConnectionId, (Clock, Totals)>,
     /// Texts that many connections share.
     texts: HashSet<Arc<str>>,
@@ -199,7 +199,7 @@ impl Live {
     }
 }
 
-/// One copy of each text.
+/// Returns the stored copy of the text, so that equal texts are stored once.
 fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = texts.get(text) {
         return Arc::clone(known);
@@ -223,7 +223,7 @@ fn bounds_of(
     find().unwrap_or_default()
 }
 
-/// The rate of one of the totals since the reading before.
+/// The rate of one of the totals since the previous reading.
 fn rate(
     before: Option<(Duration, Totals)>,
     of: impl Fn(Totals) -> u64,
@@ -233,8 +233,8 @@ fn rate(
     Some(Rate::of(Bytes::new(of(found.totals).saturating_sub(of(before))), span))
 }
 
-/// What limited a sender during `span`. The kernel counts how long it was busy, and how long the receiver or the send
-/// buffer limited it meanwhile (`tcp_chrono_start` and what follows it).
+/// What limited a sender during `span`. The kernel counts how long the sender was busy, and how long of this time the
+/// receiver or the send buffer limited it (`tcp_chrono_start` and the functions after it).
 fn limit(span: Duration, before: Totals, found: &Found, bounds: SocketBounds) -> Limit {
     let now = found.totals;
     let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));

@@ -40,8 +40,8 @@ impl Namespaces {
         Ok(Self { own, only, watched, closed: 0 })
     }
 
-    /// Finds new namespaces and drops those that are gone. A namespace with neither a name nor a process must not be
-    /// kept alive by the socket that reads it.
+    /// Finds new namespaces and drops those that are gone. If a namespace has neither a name nor a process any more,
+    /// its socket is closed, because the socket would keep the namespace alive.
     pub(crate) fn refresh(&mut self) {
         let Self { own, only, .. } = self;
         let existing: Vec<_> = Namespace::all()
@@ -55,7 +55,7 @@ impl Namespaces {
             if self.watched.contains_key(&namespace.id()) || namespace.id() == self.own {
                 continue;
             }
-            // It may disappear while it is entered.
+            // The namespace may disappear while this process enters it.
             match namespace.run(|| watch(namespace.name())) {
                 Ok(Ok(watched)) => drop(self.watched.insert(namespace.id(), watched)),
                 _ => self.closed += 1,

@@ -64,7 +64,7 @@ fn holders(inodes: &HashSet<u32>) -> HashMap<u32, Process> {
 
 fn describe(pid: u32, directory: &Path) -> Process {
     let command = fs::read_to_string(directory.join("comm")).unwrap_or_default();
-    // A process chooses its name itself.
+    // A process chooses its name itself, so the name may have control characters.
     let command: String = command.trim_end().chars().filter(|c| !c.is_control()).collect();
     Process { pid, command: command.into() }
 }

@@ -1,4 +1,4 @@
-//! The pictures in the guide are what a terminal shows. With `WAKEAI_WRITE_PICTURES=1` they are written anew.
+//! The guide's pictures show what a terminal shows. With `WAKEAI_WRITE_PICTURES=1` the test writes them again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn picture(parser: &vt100::Parser, title: &str) -> String {
          <title>{title}</title>\n<rect width=\"{wide}\" height=\"{high}\" rx=\"6\" fill=\"#fff\" stroke=\"#888\"/>\n"
     );
     for row in 0..rows {
-        // Characters of one style that follow each other are one text.
+        // Adjacent characters of the same style form one text element.
         let mut column = 0;
         while column < columns {
             let style = |column| {
@@ -63,7 +63,7 @@ fn write_text(svg: &mut String, text: &str, row: usize, column: usize, style: (b
     let length = text.chars().count() * WIDTH;
     let weight = if bold { " font-weight=\"bold\"" } else { "" };
     let colour = if inverse { "#fff" } else { "#222" };
-    // A font of another width may have the bars and dots, so these are placed one by one.
+    // The bars and dots may come from a font of another width, so each character has its own place.
     let places: Vec<_> =
         (0..text.chars().count()).map(|place| (left + place * WIDTH).to_string()).collect();
     let across = if text.is_ascii() {

@@ -72,7 +72,7 @@ fn a_recording_that_was_cut_has_all_but_its_last_seconds() {
             recorder.push(Arc::clone(reading)).unwrap();
         }
         std::mem::forget(recorder); // as `kill -9`
-        // The part that was being written then.
+        // The process was killed while it wrote this part.
         fs::write(scratch.path().join("connections-000999.partial"), b"PAR1").unwrap();
         let replay = open(scratch.path()).unwrap();
         assert!(replay.times().len() + 4 > cut, "{} of {cut}", replay.times().len());
@@ -103,7 +103,7 @@ fn another_schema_and_a_damaged_file_are_named() {
     assert!(error.contains("connections-000001.parquet"), "{error}");
 }
 
-/// `bytes` with `to` in place of `from`, which must be there and as long.
+/// Replaces `from`, which `bytes` must contain, by `to`, which must have the same length.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let places: Vec<_> = bytes.windows(from.len()).enumerate().collect();

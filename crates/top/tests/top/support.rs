@@ -35,7 +35,8 @@ pub(crate) fn reading(second: u64, count: u64) -> Reading {
 }
 
 fn connection(number: u64, second: u64) -> Connection {
-    // Each connection saws at its own pace, and every seventh is idle.
+    // The window of each connection is a sawtooth with its own period, and every seventh connection
+    // is idle.
     let phase = (second * (number % 5 + 1) + number * 7) % 30;
     let cwnd = 20 + phase as u32 * 3;
     let is_idle = number % 7 == 6;

@@ -3,7 +3,7 @@
 
 use super::setting::{Draft, Promise, Setting, TSQ, bss};
 
-/// Keys of a flow that is plain CUBIC and whose window no agent bounds.
+/// Keys of a flow with plain CUBIC, whose window no agent bounds.
 const UNBOUND: &str = "jitter = '500ms'\nalgorithm = 'ns3_cubic'";
 /// Keys of a station that does not announce its solo goodput.
 const UNMEASURED: &str = "announces = { max_rate = 'unknown' }";

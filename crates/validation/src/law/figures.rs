@@ -54,11 +54,11 @@ pub struct TimelineFigures {
     /// The newcomer's mean goodput, as a part of its share, in the 10 s after the time by which it
     /// must have its share.
     pub kept: Option<f64>,
-    /// The part of its share that each station has after a change.
+    /// For each station, its goodput after a change as a part of its share.
     pub shares: BTreeMap<String, f64>,
-    /// The same part at the end of the run.
+    /// For each station, its goodput at the end of the run as a part of its share.
     pub at_the_end: BTreeMap<String, f64>,
-    /// The standard deviation of a station's mean goodputs of 5 s, as a part of its mean over the run.
+    /// The standard deviation of a station's mean goodputs over 5 s each, as a part of its mean over the run.
     pub swing: Option<f64>,
 }
 
@@ -253,8 +253,7 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
     Ok(alone)
 }
 
-/// The setting with bounds by hand: each station's mean window in `run` is both its floor and its
-/// ceiling.
+/// The setting with fixed windows: each station's mean window in `run` is both its floor and its ceiling.
 fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, String)> {
     let mut toml = format!(
         "{}\n[[conditions]]\nname = \"{FIXED}\"\nlaw = \"fixed\"\nbounds = [\n",

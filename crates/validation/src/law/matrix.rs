@@ -1,7 +1,7 @@
 //! The matrix of settings that judge the law.
 //!
 //! Each is a complete scenario, so `wakeai sim` and `wakeai lab` can run it (`wakeai-validation law
-//! --write DIR` writes them as files). All of them judge a change of the law.
+//! --write DIR` writes them as files). Whoever changes the law runs all of them.
 
 use super::dynamics;
 use super::setting::{JITTER, Promise, Setting, TSQ, bss};

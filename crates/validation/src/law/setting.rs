@@ -11,10 +11,12 @@ use crate::statistics::mean;
 /// [`super::verdict`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Promise {
-    /// All stations have agents: goodput, equal shares, a short queue, few timeouts.
+    /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
+    /// there are few timeouts.
     All,
-    /// All stations use 802.11a or g, which send single frames. `default` then exceeds the solo
-    /// goodput of one station, because ACKs are lost.
+    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` ACKs are
+    /// dropped, and their airtime carries data. So the goodput exceeds that of one station alone,
+    /// and `airtime` has to reach a smaller part of it than in [`Self::All`].
     SingleFrames,
     /// A station alone.
     Alone,
@@ -24,10 +26,10 @@ pub enum Promise {
     DownOnly,
     /// Hosts with small queues and 20 or more stations of 802.11n.
     SmallQueues,
-    /// Fast stations beside slow ones: the first number is the least multiple of `default`'s
-    /// goodput, the second the least index.
+    /// Fast stations send beside slow ones. The first number is the least goodput, as a multiple of
+    /// the goodput under `default`. The second is the least value of Jain's index.
     Unequal(f64, f64),
-    /// All transfers have a size: the last one completes within 5 % of n · size / solo goodput.
+    /// All n transfers have a size. The last one takes at most 1.05 · n · size / solo goodput.
     Ideal,
     /// Short transfers: the mean and the last completion take at most 1.05 times as long as under
     /// `default`.
@@ -39,7 +41,8 @@ pub enum Promise {
     /// A change happens at this second, or transfers end after it. Within 10 s or three presence
     /// intervals, all stations that still send have their new shares to within 10 %.
     Settles(f64),
-    /// Means of 5 s deviate at most 1.5 times as much as under `fixed` at the same windows.
+    /// The goodput of each station is averaged over 5 s. The standard deviation of these means is
+    /// at most 1.5 times that under `fixed` with the same mean windows.
     Steady,
     /// The station `new` begins to send at this second. It has half of its share within 2 s and
     /// nine tenths within 6 s, or within three presence intervals if those are longer.
@@ -58,7 +61,7 @@ impl Promise {
 
 /// The condition in which the lying member has no agent.
 pub(super) const WITHOUT: &str = "without";
-/// The condition of bounds by hand, at the mean windows under `airtime`. It is made for each run.
+/// The condition that fixes each window at its mean under `airtime`. It is made for each run.
 pub(super) const FIXED: &str = "fixed";
 
 /// One row of the matrix.
@@ -76,9 +79,9 @@ pub struct Setting {
     pub toml: String,
 }
 
-/// A host queue that TCP small queues bounds, as a key of `[[stations]]`.
+/// A key of `[[stations]]`: Linux's limit "TCP small queues" applies to the host queue.
 pub(super) const TSQ: &str = "host_queue = 'tsq'";
-/// Makes the flows of a group begin within half a second, as a key of `[[flows]]`.
+/// A key of `[[flows]]`: the flows of a group begin at random times within half a second.
 pub(super) const JITTER: &str = "jitter = '500ms'";
 
 /// A scenario under construction. Durations are in seconds, round-trip times in ms.

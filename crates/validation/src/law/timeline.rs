@@ -12,9 +12,9 @@ const SLIDING_S: f64 = 1.0;
 const LOOK_S: f64 = 0.1;
 /// Seconds at the end of a run over which the final shares are measured.
 const SETTLED_S: f64 = 30.0;
-/// The seconds over which the shares after a change are measured; a shorter time gives noise.
+/// The seconds over which the shares after a change are averaged. A shorter average is noisy.
 const JUDGED_S: f64 = 10.0;
-/// The seconds of each of the means that are compared under steady load.
+/// The seconds over which each of the means under steady load is taken.
 const STEADY_S: f64 = 5.0;
 
 /// Bytes that the stations of one run received over time.
@@ -61,9 +61,9 @@ impl Timeline {
         Self { end_s: run.simulated_s, warmup_s, stations, last_completion_s }
     }
 
-    /// The seconds from `start_s`, at which the station `name` begins to send, until it has had
-    /// `part` of its share for a second. Its share is an equal part of the goodput of all stations
-    /// at the end of the run. Infinite if it never reaches `part`.
+    /// The station `name` begins to send at `start_s`. Returns the seconds from then until it has
+    /// had `part` of its share for a second, or infinity if it never has. Its share is an equal
+    /// part of the goodput of all stations at the end of the run.
     pub fn until(&self, name: &str, start_s: f64, part: f64) -> f64 {
         let looks = (1..).map(|look| f64::from(look) * LOOK_S);
         let mut looks = looks.take_while(|after| start_s + after <= self.end_s);
@@ -118,8 +118,8 @@ impl Timeline {
         parts
     }
 
-    /// The standard deviation, over all stations, of the means of 5 s, relative to the station's
-    /// mean in the whole run after the warmup.
+    /// The standard deviation, over all stations, of the goodputs averaged over 5 s, relative to
+    /// the station's mean in the whole run after the warmup.
     pub fn swing(&self) -> f64 {
         let count = ((self.end_s - self.warmup_s) / STEADY_S).floor() as u32;
         let windows: Vec<(f64, f64)> = (0..count)
@@ -180,7 +180,10 @@ mod tests {
         assert!((timeline.until("new", 20.0, 0.5) - 6.0).abs() < 0.11);
         assert!((timeline.until("new", 20.0, 0.9) - 10.0).abs() < 0.11);
         assert!(timeline.until("new", 20.0, 1.1).is_infinite());
-        assert!((timeline.kept("new", 26.0) - 0.9).abs() < 1e-9, "6, 7, 8, 9 and then 10 of 10");
+        assert!(
+            (timeline.kept("new", 26.0) - 0.9).abs() < 1e-9,
+            "of a share of 10 it has 6, 7, 8, 9 and then 10"
+        );
     }
 
     #[test]
@@ -188,7 +191,8 @@ mod tests {
         let late = |second: u32| if second < 36 { 5.0 } else { 10.0 };
         let timeline = timeline(&[("fast", &|_| 20.0), ("late", &late)]);
         let alone = [("fast".to_owned(), 100.0), ("late".to_owned(), 50.0)].into();
-        // 7 of 50 beside 20 of 100: their mean is 0.17.
+        // `late` has 7 of its 50 Mbit/s, and `fast` 20 of its 100 Mbit/s. The mean of both parts is
+        // 0.17.
         let early = timeline.shares_after(20.0, 10.0, &alone);
         assert!((early["late"] - 0.14 / 0.17).abs() < 1e-9, "{early:?}");
         assert!((early["fast"] - 0.20 / 0.17).abs() < 1e-9, "{early:?}");

@@ -70,13 +70,13 @@ pub fn measures(row: &Row) -> Vec<Measure> {
         Promise::Limited(group, mbps) => {
             let asked = mbps * f64::from(row.setting.count_of(group));
             let got = judge.ours.groups.get(*group).copied().unwrap_or_default();
-            judge.at_least("of what the limited ask", got / asked, 0.98);
+            judge.at_least("goodput of the limited / what they ask", got / asked, 0.98);
             judge.goodput(0.95);
         }
         Promise::Beside(group) => {
             let of = |figures: &Figures| figures.groups.get(*group).copied().unwrap_or_default();
             let part = of(&judge.ours) / of(&judge.default);
-            judge.at_least("of what those with agents have without", part, 0.95);
+            judge.at_least("goodput with agents / without", part, 0.95);
         }
         Promise::Newcomer(_) => {
             let intervals_s = row.setting.intervals_s(3.0);
@@ -84,7 +84,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             let (half, most) = (known(timeline.half_s), known(timeline.nine_tenths_s));
             judge.at_most("half of its share, s", half, intervals_s.max(2.0));
             judge.at_most("nine tenths, s", most, intervals_s.max(6.0));
-            judge.at_least("then of it", known(timeline.kept), 0.9);
+            judge.at_least("part of its share afterwards", known(timeline.kept), 0.9);
         }
         Promise::Settles(_) => {
             let TimelineFigures { shares, at_the_end, .. } = &judge.ours.timeline;
@@ -98,7 +98,8 @@ pub fn measures(row: &Row) -> Vec<Measure> {
         Promise::Steady => {
             let swing = known(judge.ours.timeline.swing);
             let fixed = known(row.of(FIXED).timeline.swing);
-            let what = format!("means of 5 s deviate by {swing:.3}, / fixed windows' {fixed:.3}");
+            let what =
+                format!("deviation of 5 s means, {swing:.3} / {fixed:.3} with fixed windows");
             judge.at_most(what, swing / fixed, 1.5);
         }
         Promise::Lie => {
@@ -107,7 +108,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
                 groups.map(|(_, mbps)| mbps).sum::<f64>()
             };
             let part = others(&judge.ours) / others(&row.of(WITHOUT));
-            judge.at_least("of what the others have without its agent", part, 0.9);
+            judge.at_least("others' goodput / without the liar's agent", part, 0.9);
         }
     }
     judge.measures
@@ -165,8 +166,9 @@ impl Judge {
         }
     }
 
-    /// Requires that the queueing delay is below 30 ms, or else at most half of `default`'s and, if
-    /// `shimada-after` keeps the goodput, at most 1.1 times that one's.
+    /// Requires that the queueing delay is below 30 ms, or else at most half of that under
+    /// `default`. In the latter case it is also at most 1.1 times that under `shimada-after`, if
+    /// `shimada-after` keeps the goodput.
     fn growth(&mut self) {
         let ours = self.ours.growth_ms;
         if ours < 30.0 {

@@ -10,8 +10,8 @@ use crate::statistics::{deviation, factor};
 use crate::transfers::{Summary, Transfers};
 use crate::verdict::Verdict;
 
-/// The bound on the deviation of the mean completion. It holds, too, if each mean lies in the
-/// other's interval.
+/// The bound on the deviation of the mean completion. A larger deviation is accepted if each mean
+/// lies in the other's interval.
 const MEAN_BOUND: f64 = 0.10;
 /// The bound on the deviations of the first and the last completion.
 const ENDS_BOUND: f64 = 0.25;
@@ -102,7 +102,8 @@ pub fn compare(
     case: Case,
 ) -> anyhow::Result<Option<Compared>> {
     let theirs: Vec<Transfers> = reference.of(case).map(Ns3::transfers).collect();
-    // Timeouts come in clusters of a few connections.
+    // The numbers of timeouts differ much between runs, because timeouts come in clusters of a few
+    // connections.
     let ours = context.with_seeds(&job(case), context.more_seeds())?;
     let ours: Vec<Transfers> = ours.into_iter().map(|run| run.transfers).collect();
     let compared = Summary::of(&ours).zip(Summary::of(&theirs));

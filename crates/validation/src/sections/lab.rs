@@ -14,8 +14,8 @@ use crate::verdict::Verdict;
 const GOODPUT_BOUND: f64 = 0.10;
 const JAIN_BOUND: f64 = 0.10;
 const RTT_BOUND: f64 = 0.20;
-/// The bound on the differences of one algorithm in the kernel, as Wakeai's copy there, and in the
-/// simulator.
+/// The bound on the differences between an algorithm of the kernel, Wakeai's version of it in the
+/// kernel, and Wakeai's version in the simulator.
 const ALGORITHM_BOUND: f64 = 0.05;
 
 const ALGORITHMS: &str = "validation/scenarios/lab-algorithms.toml";

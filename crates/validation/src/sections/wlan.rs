@@ -125,7 +125,7 @@ fn goodputs(run: &Run) -> Vec<f64> {
     run.stations.iter().map(|station| station.goodput_mbps).collect()
 }
 
-/// The number of stations that got less than a tenth of the equal share `even`.
+/// The number of stations that starve: they got less than a tenth of the equal share `even`.
 pub(super) fn starving(goodputs: &[f64], even: f64) -> usize {
     goodputs.iter().filter(|goodput| **goodput < STARVES * even).count()
 }

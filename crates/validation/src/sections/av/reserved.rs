@@ -36,7 +36,7 @@ pub(super) struct Figures {
     lab_command: String,
 }
 
-/// The runs of one condition: means.
+/// The means over the runs of one condition.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Found {
     avr: f64,
