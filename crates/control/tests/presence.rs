@@ -7,7 +7,8 @@ mod ether;
 use ether::{Ether, challenge_of, config, crafted, only_counts, peers, seconds, start, station};
 use wakeai_control::presence::{Codec, Presence};
 use wakeai_control::{
-    Announcement, Clocks, ControllerConfig, Event, PeerChange, StationId, Turn, TurnState,
+    Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId, Turn,
+    TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -41,6 +42,40 @@ fn three_lost_messages_in_a_row_do_not_cost_a_new_proof() {
     ether.run(seconds(2));
     assert_eq!(peers(&ether.stations[0]), [1]);
     assert_eq!(ether.stations[0].counters().unproven, unproven);
+}
+
+#[test]
+fn after_a_suspend_a_message_before_the_first_tick_does_not_renew_a_silent_peer() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    let hear = |victim: &mut Controller, now, sequence, challenge| {
+        victim.handle_datagram(now, &codec.encode(&crafted(1, 1, sequence, vec![challenge])));
+        (victim.counters().accepted, victim.counters().replayed)
+    };
+    assert_eq!(hear(&mut victim, now, 1, challenge), (1, 0));
+    let now = now + seconds(12);
+    assert_eq!(hear(&mut victim, now, 2, challenge), (2, 0), "twelve intervals are not over");
+    let now = now + seconds(12) + Duration::from_nanos(1);
+    assert_eq!(
+        hear(&mut victim, now, 3, challenge),
+        (2, 1),
+        "its answer is to an earlier challenge"
+    );
+    assert_eq!(peers(&victim), [0_u64; 0]);
+    victim.handle_tick(now, None, &[]);
+    let later = codec.decode(&victim.poll_transmit(now).unwrap()).unwrap().challenge;
+    assert_eq!(hear(&mut victim, now, 4, later), (3, 1));
+    assert_eq!(peers(&victim), [1]);
+    let events = std::iter::from_fn(|| victim.poll_event());
+    let changes: Vec<PeerChange> = events
+        .filter_map(|event| match event {
+            Event::Peer { change, .. } => Some(change),
+            _ => None,
+        })
+        .collect();
+    let (left, joined) = (PeerChange::Left(StationId(1)), PeerChange::Joined(StationId(1)));
+    assert_eq!(changes, [joined, left, joined]);
 }
 
 #[test]

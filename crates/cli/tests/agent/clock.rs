@@ -160,3 +160,26 @@ fn after_a_suspend_peers_are_old_and_are_heard_again_without_a_restart() {
     wait_for("the agents hear each other again", hear_each_other);
     assert_eq!(first.metric("faults_clock") + second.metric("faults_clock"), 0);
 }
+
+#[test]
+fn after_a_suspend_the_time_agrees_with_that_of_a_machine_that_was_awake() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b"]);
+    let fleet = Fleet::new();
+    let suspend = Suspend::new(&fleet);
+    let slept = fleet.start_by(suspend.command(&bss, "a"), &bss, "a", 1, TOLERANCE);
+    slept.signal(Signal::SIGSTOP);
+    suspend.has_lasted(600);
+    slept.signal(Signal::SIGCONT);
+    let uptime = || slept.ask(Request::Status)["uptime_s"].as_f64().unwrap();
+    wait_for("it has noticed that it slept", || (uptime() >= 600.0).then_some(()));
+
+    // Both system clocks show the same time. Only here the time since boot equals the monotonic clock.
+    let clock = SystemClock::new(&fleet);
+    clock.set("+600s");
+    let awake = fleet.start_by(clock.command(&bss, "b"), &bss, "b", 2, TOLERANCE);
+    wait_for("they hear each other", || {
+        (slept.peers() == [2] && awake.peers() == [1]).then_some(())
+    });
+    assert_eq!(slept.metric("faults_clock") + awake.metric("faults_clock"), 0);
+}

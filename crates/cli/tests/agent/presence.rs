@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use wakeai_api::Request;
 
-use crate::support::agent::{BSSID, Fleet};
+use crate::support::agent::{Agent, BSSID, Fleet};
 use crate::support::bss::{Bss, WIFI};
 use crate::support::{Machine, stdout, wait_for, wakeai};
 
@@ -96,7 +96,7 @@ fn messages_under_another_key_are_counted_as_forged() {
 #[test]
 fn a_running_fleet_changes_its_key_by_sighup() {
     let Some(_machine) = Machine::take() else { return };
-    let bss = Bss::new(&["a", "b"]);
+    let bss = Bss::new(&["a", "b", "c"]);
     let fleet = Fleet::new();
     let file = fleet.path("group.key");
     let old = fs::read_to_string(&file).unwrap();
@@ -119,6 +119,12 @@ fn a_running_fleet_changes_its_key_by_sighup() {
             });
         }
     }
+    let newcomer = fleet.start(&bss, "c", 3, "");
+    let all_heard = || {
+        let peers = agents.each_ref().map(Agent::peers);
+        (peers == [[2, 3], [1, 3]] && newcomer.peers() == [1, 2]).then_some(())
+    };
+    wait_for("a station that has only the new key is a peer", all_heard);
     assert_eq!(agents.each_ref().map(|agent| agent.metric("presence_forged")), [0, 0]);
 
     fs::write(&file, "no key\n").unwrap();
@@ -126,7 +132,7 @@ fn a_running_fleet_changes_its_key_by_sighup() {
     wait_for("the bad key is reported", || {
         agents[0].log().contains("the previous ones stay in use").then_some(())
     });
-    wait_for("the agents hear each other", heard);
+    wait_for("the agents hear each other", all_heard);
 }
 
 #[test]
@@ -191,7 +197,7 @@ fn a_flood_of_bad_messages_changes_only_counters() {
     };
     let sent = bss.namespace("liar").run(flood).unwrap();
     assert!(sent > 10_000);
-    let bad = |agent: &crate::support::agent::Agent| {
+    let bad = |agent: &Agent| {
         let names = ["malformed", "wrong_version", "forged", "invalid", "replayed", "unproven"];
         names.map(|name| agent.metric(&format!("presence_{name}"))).iter().sum::<u64>()
     };

@@ -108,6 +108,7 @@ impl Endpoint {
     fn hear(&mut self, now: Instant, mut message: Presence) {
         let (station, boot, challenge) = (message.station, message.boot, message.challenge);
         let sequence = message.sequence;
+        self.expire_one(now, station);
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
         // Where clocks agree, the time in a message proves that its incarnation is live. An
@@ -145,6 +146,18 @@ impl Endpoint {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire(
             now,
+            |station| changes.push_back(PeerChange::Left(station)),
+            |boot| challenges.retire(now, boot),
+        );
+    }
+
+    /// Removes `station` where it is due to be removed. After a suspend messages are read before the first tick, and
+    /// without this they would renew a peer whose incarnation has to prove again that it is live.
+    fn expire_one(&mut self, now: Instant, station: StationId) {
+        let (changes, challenges) = (&mut self.changes, &mut self.challenges);
+        self.table.expire_one(
+            now,
+            station,
             |station| changes.push_back(PeerChange::Left(station)),
             |boot| challenges.retire(now, boot),
         );

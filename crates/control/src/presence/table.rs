@@ -1,6 +1,7 @@
 //! The table of the live peers, kept from their presence messages.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use wakeai_units::{Duration, Instant};
 
@@ -49,7 +50,8 @@ impl Peer {
 
 /// The peers by station id, at most a fixed number of them.
 ///
-/// Order of calls: [`PeerTable::expire`], then [`PeerTable::hear`] for each message.
+/// Order of calls: [`PeerTable::expire`] at each tick; for each message [`PeerTable::expire_one`], then
+/// [`PeerTable::hear`].
 pub(crate) struct PeerTable {
     limit: usize,
     peers: BTreeMap<StationId, Peer>,
@@ -117,6 +119,27 @@ impl PeerTable {
         });
     }
 
+    /// Removes `station` where it has been silent for so long that its incarnation needs a new proof. Calls `left` and
+    /// `dropped` as [`PeerTable::expire`] does. A peer that is only no longer live waits for the tick, because its
+    /// message makes it live again.
+    pub(crate) fn expire_one(
+        &mut self,
+        now: Instant,
+        station: StationId,
+        left: impl FnOnce(StationId),
+        dropped: impl FnOnce(BootId),
+    ) {
+        let Entry::Occupied(entry) = self.peers.entry(station) else { return };
+        if !entry.get().silent_for(now, DORMANT_INTERVALS) {
+            return;
+        }
+        let peer = entry.remove();
+        if peer.live {
+            left(station);
+        }
+        dropped(peer.last.boot);
+    }
+
     /// The live peers, in the order of their ids.
     pub(crate) fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.peers.values().filter(|peer| peer.live).map(move |peer| PeerView {
@@ -160,6 +183,7 @@ mod tests {
         Hear { station: u64, boot: u8, sequence: u64, interval_ms: u64, proven: bool },
         Wait { millis: u64 },
         Expire,
+        ExpireOne { station: u64 },
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -171,6 +195,7 @@ mod tests {
             ),
             2 => (0_u64..8_000).prop_map(|millis| Op::Wait { millis }),
             1 => Just(Op::Expire),
+            1 => (0_u64..5).prop_map(|station| Op::ExpireOne { station }),
         ]
     }
 
@@ -187,6 +212,10 @@ mod tests {
                 peer.5 &= now - peer.3 <= 3 * peer.4;
             }
             self.known.retain(|peer| now - peer.3 <= 12 * peer.4);
+        }
+
+        fn expire_one(&mut self, now: u64, station: u64) {
+            self.known.retain(|peer| peer.0 != station || now - peer.3 <= 12 * peer.4);
         }
 
         fn live(&self) -> Vec<u64> {
@@ -209,6 +238,10 @@ mod tests {
                     Op::Expire => {
                         table.expire(at, |_| {}, |_| {});
                         model.expire(now);
+                    }
+                    Op::ExpireOne { station } => {
+                        table.expire_one(at, StationId(station), |_| {}, |_| {});
+                        model.expire_one(now, station);
                     }
                     Op::Hear { station, boot, sequence, interval_ms, proven } => {
                         let found = model.known.iter().position(|peer| peer.0 == station);
