@@ -134,7 +134,7 @@ fn answer(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// VmHWM of `proc_pid_status(5)`, in MB.
+/// `VmHWM` of `proc_pid_status(5)`, in MB.
 fn resident(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -17,8 +17,11 @@ use super::service::handle;
 
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// The most bytes of a request's head, and of what is read of a body at a time.
-const BUFFER_BYTES: usize = 1 << 16;
+/// The most bytes that are read of a body at a time, and that a request's head can have before it is looked at.
+const LARGE_BUFFER: usize = 1 << 18;
+/// The same where more than [`FEW`] connections are open.
+const SMALL_BUFFER: usize = 1 << 15;
+const FEW: usize = 16;
 /// The time for an answer that was given just before the server stops.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// The most header fields of a request.
@@ -110,7 +113,7 @@ async fn requests(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from(server.config.limits.head_timeout))
-        .max_buf_size(BUFFER_BYTES)
+        .max_buf_size(if *server.open.borrow() > FEW { SMALL_BUFFER } else { LARGE_BUFFER })
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

@@ -27,6 +27,7 @@ mod store;
 mod sweep;
 mod tls;
 mod tokens;
+mod transfer;
 mod upload;
 mod writer;
 

@@ -13,7 +13,7 @@ pub fn safe(told: Option<&[u8]>, otherwise: &str) -> String {
     let last = told.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept = |c: char| if c.is_control() || is_invisible(c) { '_' } else { c };
     let name: String = last.trim().chars().map(kept).collect();
-    let name = name.trim_start_matches('.').trim_start();
+    let name = name.trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     if name.is_empty() { otherwise.to_owned() } else { cut(name, "") }
 }
 
@@ -53,6 +53,7 @@ mod tests {
             (".", "upload"),
             ("", "upload"),
             ("  ", "upload"),
+            (".. .hidden", "hidden"),
             (".wakeai-uploads", "wakeai-uploads"),
             ("a\0b\nc", "a_b_c"),
             ("\u{202e}gpj.exe", "_gpj.exe"),

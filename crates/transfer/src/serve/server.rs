@@ -13,7 +13,7 @@ use super::store::Store;
 use super::tokens::Tokens;
 
 /// The most bytes of the buffers of all bodies.
-const BUFFERS_BYTES: usize = 32 << 20;
+const BUFFERS_BYTES: usize = 24 << 20;
 /// The size of one body's buffers, of which there are two.
 const LARGEST_BATCH: usize = 1 << 18;
 const SMALLEST_BATCH: usize = 1 << 15;

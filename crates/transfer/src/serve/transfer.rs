@@ -1,0 +1,99 @@
+//! Moves the bytes of a body into the files.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Bytes};
+use tokio::sync::watch;
+
+use super::pipeline::Pipeline;
+use super::refusal::Refusal;
+use super::server::Server;
+use super::store::{Entry, State, now, refusal};
+
+/// A body on its way into the files.
+pub(crate) struct Transfer<'a> {
+    pub(crate) server: &'a Rc<Server>,
+    pub(crate) entry: &'a Entry,
+    pub(crate) state: &'a mut State,
+    pub(crate) newer: &'a mut watch::Receiver<u64>,
+    pub(crate) pipeline: &'a mut Pipeline,
+    /// The offset up to which the state knows of written bytes.
+    pub(crate) handled: u64,
+}
+
+impl Transfer<'_> {
+    /// Receives the whole body.
+    pub(crate) async fn run<B: Body<Data = Bytes> + Unpin>(
+        &mut self,
+        mut body: B,
+    ) -> Result<(), Refusal> {
+        let server = Rc::clone(self.server);
+        let mut stopping = server.stopping.subscribe();
+        let patience: Duration = server.config.limits.body_timeout.into();
+        let beyond = match self.state.upload.length() {
+            Some(_) => Refusal::BeyondLength,
+            None => Refusal::TooLarge,
+        };
+        let mut room = self.state.upload.room(server.store.max_size);
+        let mut offset = self.handled;
+        loop {
+            let next = async {
+                server.pace(&self.entry.client).await;
+                tokio::time::timeout(patience, body.frame()).await
+            };
+            let frame = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stopping| *stopping) => return Err(Refusal::Stopping),
+                _ = self.newer.changed() => return Err(Refusal::TakenOver),
+                frame = next => frame,
+            };
+            let bytes = match frame {
+                Err(_) => return Err(Refusal::Stalled),
+                Ok(None) => return Ok(()),
+                Ok(Some(Err(_))) => return Err(Refusal::Cut),
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            };
+            let count = bytes.len() as u64;
+            server.received(&self.entry.client, count);
+            room = room.checked_sub(count).ok_or(beyond)?;
+            offset += count;
+            if offset > self.state.booked {
+                server.store.book(&self.entry.client, self.state, offset).await?;
+            }
+            self.pipeline.push(&bytes).await.map_err(|error| refusal(&error))?;
+            let synced = self.pipeline.end_checkpoint(false).await;
+            if let Some(upto) = synced.map_err(|error| refusal(&error))? {
+                self.synced(upto);
+            }
+        }
+    }
+
+    fn synced(&mut self, upto: u64) {
+        self.written(upto);
+        if self.state.upload.handle_synced(upto).is_some() {
+            self.state.at = now();
+        }
+    }
+
+    fn written(&mut self, upto: u64) {
+        self.state.upload.handle_written(upto.saturating_sub(self.handled));
+        self.handled = self.handled.max(upto);
+    }
+
+    /// Writes what arrived. After an error of the disk, what was written before it still counts.
+    pub(crate) async fn end_writing(&mut self, outcome: &Result<(), Refusal>) -> io::Result<()> {
+        let keep = !matches!(outcome, Err(Refusal::DiskFull | Refusal::Storage));
+        let finished = self.pipeline.finish(keep).await;
+        let checkpoint = self.pipeline.end_checkpoint(true).await;
+        if let Ok(Some(upto)) = checkpoint {
+            self.synced(upto);
+        }
+        if let Some(position) = self.pipeline.position() {
+            self.written(position);
+        }
+        finished.and(checkpoint.map(|_| ()))
+    }
+}
