@@ -9,7 +9,7 @@ use wakeai_control::{
     Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, Share,
     StationId,
 };
-use wakeai_units::{Instant, Rate, Segments};
+use wakeai_units::{Bytes, Instant, Rate, Segments};
 
 use crate::clock;
 use crate::identity;
@@ -88,6 +88,13 @@ impl Brain {
         self.template.reserve = rate;
         if let Some(controller) = self.controller_mut() {
             controller.reserve(rate);
+        }
+    }
+
+    /// Says how many bytes the station's transfers have left; `None` where it has none.
+    pub(crate) fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
+        if let Some(controller) = self.controller_mut() {
+            controller.transfer(now, left);
         }
     }
 

@@ -24,6 +24,7 @@ mod report;
 mod run;
 mod server;
 mod station;
+mod transfers;
 mod wifi;
 
 pub use check::{Findings, check, check_config_file};

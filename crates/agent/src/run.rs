@@ -9,6 +9,7 @@ use std::time::Duration as Wait;
 use nix::unistd::User;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use wakeai_api::Transfer;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
     Apart, Capability, Change, Guard, Lease, MakeError, NetnsId, Role, block_signals,
@@ -30,6 +31,7 @@ use crate::notify;
 use crate::report::Report;
 use crate::server::Server;
 use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
+use crate::transfers::Transfers;
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
 /// The capabilities that the agent keeps after its start: for its BPF programs, and for the network
@@ -208,7 +210,10 @@ fn set_up(
     let (report, reports) = watch::channel(Report::default());
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
-    let server = Server::bind(lease, &path, group, reports, reserve)?;
+    let (want, transfers) = watch::channel((0, None));
+    let (decided, decisions) = watch::channel((0, Transfer::default()));
+    let clients = Transfers::new(want, decisions);
+    let server = Server::bind(lease, &path, group, reports, reserve, clients)?;
     let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.presence.port, config.interface
@@ -226,6 +231,8 @@ fn set_up(
         refusals: server.refusals(),
         report,
         reserve: wanted,
+        transfers,
+        decided,
         presence: Some(presence),
         interface: Some(interface),
         faults: Faults::default(),

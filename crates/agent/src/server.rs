@@ -19,6 +19,7 @@ use wakeai_units::Rate;
 
 use crate::access::Access;
 use crate::report::Report;
+use crate::transfers::{ClientTransfer, Transfers};
 
 /// The largest number of clients at once.
 const MOST_CLIENTS: usize = 16;
@@ -54,6 +55,7 @@ pub(crate) struct Server {
     refusals: Rc<Refusals>,
     report: watch::Receiver<Report>,
     reserve: watch::Sender<Option<Rate>>,
+    transfers: Rc<Transfers>,
 }
 
 impl Server {
@@ -66,13 +68,21 @@ impl Server {
         group: Option<u32>,
         report: watch::Receiver<Report>,
         reserve: watch::Sender<Option<Rate>>,
+        transfers: Transfers,
     ) -> Result<Self, MakeError> {
         let listener = lease.bind_socket(path, 0o666)?;
         let registered =
             listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
         let failed = |source| MakeError::Io { path: path.to_owned(), source };
         let listener = registered.map_err(failed)?;
-        Ok(Self { listener, group, refusals: Rc::default(), report, reserve })
+        Ok(Self {
+            listener,
+            group,
+            refusals: Rc::default(),
+            report,
+            reserve,
+            transfers: Rc::new(transfers),
+        })
     }
 
     /// The counts so far.
@@ -85,6 +95,7 @@ impl Server {
         let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
         // Clients that may only ask do not take the places of clients that may request changes.
         let (places_to_ask, places_to_change) = (places(), places());
+        let mut clients = 0;
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -108,8 +119,10 @@ impl Server {
             };
             if let Ok(place) = Arc::clone(places).try_acquire_owned() {
                 let server = Rc::clone(&self);
+                clients += 1;
+                let transfer = self.transfers.client(clients);
                 tokio::task::spawn_local(async move {
-                    server.serve_client(stream, access).await;
+                    server.serve_client(stream, access, transfer).await;
                     drop(place);
                 });
             } else {
@@ -119,7 +132,7 @@ impl Server {
         }
     }
 
-    async fn serve_client(&self, mut stream: UnixStream, access: Access) {
+    async fn serve_client(&self, mut stream: UnixStream, access: Access, transfer: ClientTransfer) {
         let (reader, mut writer) = stream.split();
         let mut reader = BufReader::new(reader);
         loop {
@@ -133,7 +146,7 @@ impl Server {
             }
             let whole = request.ends_with(b"\n");
             let answer = if whole {
-                self.answer(&request, access)
+                self.answer(&request, access, &transfer).await
             } else {
                 let found = request.len();
                 Err(format!(
@@ -153,7 +166,12 @@ impl Server {
         }
     }
 
-    fn answer(&self, request: &[u8], access: Access) -> Result<Body, String> {
+    async fn answer(
+        &self,
+        request: &[u8],
+        access: Access,
+        transfer: &ClientTransfer,
+    ) -> Result<Body, String> {
         match Request::parse(request)? {
             Request::Status => self.report.borrow().status(),
             Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
@@ -161,6 +179,7 @@ impl Server {
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
             Request::Reserve(rate) => Ok(self.reserve(rate, access)),
+            Request::Transfer(left) => transfer.update(left).await.map(Body::Transfer),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration as Wait;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
-use wakeai_api::{State, Status};
+use wakeai_api::{State, Status, Transfer};
 use wakeai_control::{Connection, Controller};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
@@ -26,6 +26,7 @@ use crate::notify;
 use crate::presence::Presence;
 use crate::report::{self, Report};
 use crate::server::Refusals;
+use crate::transfers::{Decided, Wanted};
 use crate::wifi::{Association, LastAssociation};
 
 /// The sysctl that names the algorithm of a namespace's new connections.
@@ -60,6 +61,9 @@ pub(crate) struct Station {
     pub(crate) report: watch::Sender<Report>,
     /// The rate that the API's users want reserved.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
+    /// The transfers of the API's clients, and the decision on whether they may send.
+    pub(crate) transfers: watch::Receiver<Wanted>,
+    pub(crate) decided: watch::Sender<Decided>,
     pub(crate) presence: Option<Presence>,
     pub(crate) interface: Option<Interface>,
     pub(crate) faults: Faults,
@@ -103,6 +107,7 @@ impl Station {
                 self.tick(now);
                 next_tick = now + TICK;
             }
+            self.decide_on_transfers(clock::now());
             self.transmit(clock::now());
             self.brain.log_events();
             let due = self
@@ -121,6 +126,7 @@ impl Station {
                 () = &mut shutdown => return,
                 Some(()) = self.hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
+                Ok(()) = self.transfers.changed() => {}
                 readable = wait_readable(heard) => self.receive(readable),
             }
         }
@@ -260,6 +266,25 @@ impl Station {
         }
     }
 
+    /// Hands the clients' transfers to the controller, and publishes whether they may send.
+    fn decide_on_transfers(&mut self, now: Instant) {
+        let (number, left) = *self.transfers.borrow_and_update();
+        if left.is_some() || self.decided.borrow().0 != number {
+            self.brain.transfer(now, left);
+        }
+        let controller = self.brain.controller();
+        let transfer = controller.map_or_else(Transfer::default, |controller| {
+            let sending = controller.peers().filter(|peer| peer.announced.sending).count();
+            let sending_peers = u32::try_from(sending).unwrap_or(u32::MAX);
+            Transfer { permission: controller.permission(), sending_peers }
+        });
+        self.decided.send_if_modified(|decided| {
+            let changed = *decided != (number, transfer);
+            *decided = (number, transfer);
+            changed
+        });
+    }
+
     fn transmit(&mut self, now: Instant) {
         let usable = self.interface.is_some_and(|interface| interface.up);
         let Some(controller) = self.brain.controller_mut() else { return };
@@ -374,6 +399,7 @@ impl Station {
                 Some(controller) => report::reservation(controller),
                 None => self.brain.wanted().map(report::postponed),
             },
+            turn: self.brain.controller().and_then(Controller::turn).map(|turn| turn.to_string()),
             connections: snapshots
                 .iter()
                 .enumerate()

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::json_line;
-use crate::messages::{Answer, Body, BoundsReport, Peer, Request, Status, Targets, VERSION};
+use crate::messages::{
+    Answer, Body, BoundsReport, Peer, Request, Status, Targets, Transfer, VERSION,
+};
 
 /// An agent could not be asked, or it refused.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +82,49 @@ impl Answers {
         let Body::Metrics(metrics) = ask(Request::Metrics)? else { return Err(strange()) };
         let socket = path.to_owned();
         Ok(Self { socket, status: *status, peers, bounds, targets, metrics })
+    }
+}
+
+/// A connection to an agent for the time of one transfer, which ends for the agent with the connection.
+#[derive(Debug)]
+pub struct TransferClient {
+    path: PathBuf,
+    stream: UnixStream,
+}
+
+impl TransferClient {
+    /// Connects to the agent that listens at `path`. Each single read or write waits at most `patience`.
+    ///
+    /// # Errors
+    /// [`AskError::Socket`].
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, AskError> {
+        let connect = || {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            Ok(stream)
+        };
+        let failed = |source| AskError::Socket { path: path.to_owned(), source };
+        Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
+    }
+
+    /// Says how many bytes the transfer has left, and returns whether it may send now.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask(&self, left: u64) -> Result<Transfer, AskError> {
+        let path = || self.path.clone();
+        let question = Request::Transfer(Some(left)).question();
+        let answer = json_line::write(&self.stream, &question)
+            .and_then(|()| json_line::read::<Answer>(&self.stream));
+        match answer {
+            Ok(Answer { body: Body::Transfer(transfer), .. }) => Ok(transfer),
+            Ok(Answer { body: Body::Error(reason), .. }) => {
+                Err(AskError::Refused { path: path(), reason })
+            }
+            Ok(_) => Err(AskError::other_answer(&self.path)),
+            Err(source) => Err(AskError::Socket { path: path(), source }),
+        }
     }
 }
 

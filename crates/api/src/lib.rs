@@ -9,8 +9,9 @@ pub mod config;
 pub mod json_line;
 mod messages;
 
-pub use client::{Answers, AskError, ask};
+pub use client::{Answers, AskError, TransferClient, ask};
 pub use messages::{
     Answer, Body, BoundsReport, Connection, Peer, Question, Request, Reservation,
-    ReservationStatus, Reserve, State, Status, Targets, VERSION, parse_reserve, part_of_one,
+    ReservationStatus, Reserve, State, Status, Targets, Transfer, VERSION, parse_reserve,
+    part_of_one,
 };

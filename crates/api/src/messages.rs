@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wakeai_control::Share;
+use wakeai_control::{Permission, Share};
 use wakeai_units::Rate;
 
 use crate::config::positive_rate;
@@ -33,6 +33,10 @@ pub enum Request {
     /// agent's next decision (its next tick). The agent accepts this request only from root and from
     /// its own user.
     Reserve(Option<Rate>),
+    /// Says that a transfer of this client has so many bytes left, and asks whether it may send now; `None`
+    /// where it has ended. The transfer also ends with the connection to the agent. A client repeats this
+    /// request several times per second while its transfer lasts.
+    Transfer(Option<u64>),
 }
 
 /// The value of `rate` that ends a reservation.
@@ -40,6 +44,9 @@ const NO_RATE: &str = "none";
 
 /// The name of [`Request::Reserve`].
 const RESERVE: &str = "reserve";
+
+/// The name of [`Request::Transfer`].
+const TRANSFER: &str = "transfer";
 
 impl Request {
     /// The requests without a rate, by name.
@@ -54,12 +61,15 @@ impl Request {
     /// The line that makes this request.
     pub fn question(self) -> Question {
         let named = Self::NAMED.iter().find(|(_, request)| *request == self);
-        let request = named.map_or(RESERVE, |(name, _)| *name).to_owned();
-        let rate = match self {
-            Self::Reserve(rate) => Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())),
-            _ => None,
+        let (other, rate, left) = match self {
+            Self::Reserve(rate) => {
+                (RESERVE, Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())), None)
+            }
+            Self::Transfer(left) => (TRANSFER, None, left),
+            _ => ("", None, None),
         };
-        Question { version: VERSION, request, rate }
+        let request = named.map_or(other, |(name, _)| *name).to_owned();
+        Question { version: VERSION, request, rate, left }
     }
 
     /// The request in a line to the agent.
@@ -89,10 +99,13 @@ impl TryFrom<&Question> for Request {
             })?;
             return Ok(Self::Reserve(parse_reserve(rate)?));
         }
+        if name == TRANSFER {
+            return Ok(Self::Transfer(question.left));
+        }
         let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
         named.map(|(_, request)| request).ok_or_else(|| {
             let names = Self::NAMED.map(|(name, _)| name).join(", ");
-            format!("found the request {name:?}, allowed are {names}, {RESERVE}")
+            format!("found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}")
         })
     }
 }
@@ -118,6 +131,9 @@ pub struct Question {
     /// The rate of [`Request::Reserve`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// The bytes of [`Request::Transfer`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
 }
 
 /// A line from the agent.
@@ -146,8 +162,36 @@ pub enum Body {
     Metrics(BTreeMap<String, u64>),
     /// The answer to [`Request::Reserve`]: the reservation that the agent applies at the next tick.
     Reserve(Reserve),
+    /// The answer to [`Request::Transfer`].
+    Transfer(Transfer),
     /// Why the request was refused: what was found and what is allowed.
     Error(String),
+}
+
+/// Whether a transfer may send now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// `wait`, `try` (in small pieces, because the permission may end within seconds) or `send`.
+    #[serde(with = "permission")]
+    pub permission: Permission,
+    /// The number of peers that are sending.
+    pub sending_peers: u32,
+}
+
+mod permission {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use wakeai_control::Permission;
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    pub(super) fn serialize<S: Serializer>(of: &Permission, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(of.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Permission, D::Error> {
+        let name = String::deserialize(from)?;
+        Permission::from_name(&name)
+            .ok_or_else(|| D::Error::custom(format!("{name:?} is none of wait, try, send")))
+    }
 }
 
 /// The reservation from the next tick on.
@@ -235,6 +279,9 @@ pub struct Status {
     pub growth_ms: Option<f64>,
     /// The reservation of this station; null where there is none.
     pub reservation: Option<Reservation>,
+    /// The station's turn among the stations with transfers, in words; null without transfers.
+    #[serde(default)]
+    pub turn: Option<String>,
     /// The connections over the interface.
     pub connections: Vec<Connection>,
     /// The number of idle connections that are not listed, because there are too many.
@@ -425,10 +472,11 @@ mod tests {
             Request::Targets,
             Request::Metrics,
             Request::Reserve(rate),
+            Request::Transfer(Some(7)),
         ];
-        let names = ["status", "peers", "bounds", "targets", "metrics", "reserve"];
+        let names = ["status", "peers", "bounds", "targets", "metrics", "reserve", "transfer"];
         assert_eq!(all.map(|request| request.question().request), names);
-        for request in all.into_iter().chain([Request::Reserve(None)]) {
+        for request in all.into_iter().chain([Request::Reserve(None), Request::Transfer(None)]) {
             assert_eq!(Request::try_from(&request.question()), Ok(request));
         }
     }
@@ -448,7 +496,12 @@ mod tests {
     fn a_rate_is_above_zero_or_none() {
         let asked = |rate: Option<&str>| {
             let rate = rate.map(str::to_owned);
-            Request::try_from(&Question { version: VERSION, request: "reserve".to_owned(), rate })
+            Request::try_from(&Question {
+                version: VERSION,
+                request: "reserve".to_owned(),
+                rate,
+                left: None,
+            })
         };
         assert!(asked(None).unwrap_err().contains("found no rate"));
         assert!(asked(Some("0bit/s")).unwrap_err().contains("above zero"));

@@ -76,11 +76,8 @@ fn a_table_is_printed_and_records_are_kept_with_their_scenario() {
 #[test]
 fn features_that_the_simulator_lacks_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
-    let cases = [
-        ("chunks = \"auto\"", "auto", &[][..]),
-        ("algorithm = \"bbr\"", "bbr", &[]),
-        ("", "nobody", &["--conditions", "nobody"]),
-    ];
+    let cases =
+        [("algorithm = \"bbr\"", "bbr", &[][..]), ("", "nobody", &["--conditions", "nobody"])];
     for (flow, named, more) in cases {
         let path = scenario(directory.path(), flow);
         let output = wakeai(&[&["sim", path.to_str().unwrap()], more].concat());

@@ -88,6 +88,12 @@ impl Agents {
         acquaintance(self.running.len())
     }
 
+    /// The socket of the local API of the agent on the station; `None` where none runs there.
+    pub(crate) fn api_on(&mut self, station: usize) -> Option<PathBuf> {
+        let agent = self.running.states_mut().find(|agent| agent.station == station);
+        agent.map(|agent| agent.api.clone())
+    }
+
     /// Whether no agent runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.running.len() == 0
@@ -168,7 +174,7 @@ impl Agent {
         let agent = Self {
             station,
             notify,
-            api: PathBuf::from(format!("/run/wakeai/agent-{}.sock", host.netns().0)),
+            api: api_of(host),
             reservation: config.reserve.is_some().then(ReservationLog::default),
             has_answered: false,
         };
@@ -185,6 +191,11 @@ impl Agent {
         }
         false
     }
+}
+
+/// The socket of the local API of the agent on `host`.
+fn api_of(host: &Host) -> PathBuf {
+    PathBuf::from(format!("/run/wakeai/agent-{}.sock", host.netns().0))
 }
 
 /// Creates a group key and writes it to a file.

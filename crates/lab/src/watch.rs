@@ -181,6 +181,8 @@ mod tests {
     use wakeai_units::{Bytes, Duration};
 
     use super::*;
+    use wakeai_scenario::Chunks;
+    use wakeai_world::flows::Division;
     use wakeai_world::{SERVER_ADDRESS, station_address};
 
     fn plan(index: usize, kind: Kind) -> FlowPlan {
@@ -200,13 +202,17 @@ mod tests {
             requested: None,
             target: None,
             limit: None,
+            turns: false,
             proxied: false,
         }
     }
 
     /// A reader for two flows.
     fn reader() -> Reader {
-        let plans = vec![plan(0, Kind::Tcp), plan(1, Kind::Own(vec![Bytes::new(1); 2]))];
+        let plans = vec![
+            plan(0, Kind::Tcp),
+            plan(1, Kind::Own(Division::of(Some(Bytes::new(2)), Chunks::Count(2), false))),
+        ];
         Reader::new(plans)
     }
 

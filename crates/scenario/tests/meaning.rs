@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use wakeai_scenario::result::MaxFrom;
 use wakeai_scenario::{
-    AccessPoint, Direction, HostQueue, Law, Medium, Node, Place, Scenario, TcpProfile,
+    AccessPoint, Chunks, Direction, HostQueue, Law, Medium, Node, Place, Scenario, TcpProfile,
     given_maxima, repeat_seed, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
@@ -57,7 +57,7 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     assert_eq!((group.wired_delay, group.max, group.proxy), (Duration::ZERO, None, false));
     let flow = &scenario.flows[0];
     assert_eq!((flow.size, flow.start, flow.jitter), (None, Duration::ZERO, Duration::ZERO));
-    assert_eq!((flow.algorithm.as_deref(), flow.chunks), (Some("cubic"), 1));
+    assert_eq!((flow.algorithm.as_deref(), flow.chunks), (Some("cubic"), Chunks::Count(1)));
     assert_eq!((flow.rate, flow.limit, flow.reserve), (None, None, false));
     assert!(scenario.events.is_empty());
     assert_eq!(scenario.conditions.len(), 1);

@@ -38,10 +38,15 @@ pub struct Division {
 impl Division {
     /// The division of `flow`. No connection has begun.
     pub fn new(flow: &Flow) -> Self {
+        Self::of(flow.size, flow.chunks, flow.turns)
+    }
+
+    /// The division of `size` bytes, `None` for a flow without end. `turns` says whether the flow sends in turns.
+    pub fn of(size: Option<Bytes>, chunks: Chunks, turns: bool) -> Self {
         Self {
-            size: flow.size,
-            chunks: flow.chunks,
-            pieces: if flow.turns { Pieces::in_turns() } else { Pieces::new(None) },
+            size,
+            chunks,
+            pieces: if turns { Pieces::in_turns() } else { Pieces::new(None) },
             begun: 0,
             share: Share::default(),
             piece: 0,

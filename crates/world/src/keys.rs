@@ -14,10 +14,32 @@ pub fn keys_without_effect(
     let mut all: Vec<String> =
         conditions.iter().flat_map(|condition| of_world(&condition.scenario)).collect();
     all.extend(conditions.iter().flat_map(reservations));
+    all.extend(conditions.iter().flat_map(turns));
     all.extend(conditions.iter().flat_map(bounds));
     let mut known = BTreeSet::new();
     all.retain(|text| known.insert(text.clone()));
     all
+}
+
+/// A sentence for each flow with `turns` that does not wait for turns.
+fn turns(condition: &ResolvedCondition) -> Vec<String> {
+    let runs = condition.agents();
+    let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.turns);
+    let problems = entries.filter_map(|(index, flow)| {
+        let why = match (flow.from, condition.law()) {
+            (Endpoint::Server, _) => "its sender is the server, which runs no agent",
+            (_, None) => "without `law` no agent runs",
+            (Endpoint::Stations(of), _) => {
+                let none = runs[condition.scenario.select(of)].iter().all(|runs| !runs);
+                none.then_some("none of its senders runs an agent (`agents`)")?
+            }
+        };
+        Some((index + 1, why))
+    });
+    let name = condition.name();
+    let words =
+        |(flow, why)| format!("condition \"{name}\": flows.{flow}.turns has no effect: {why}");
+    problems.map(words).collect()
 }
 
 /// A sentence for each flow with `reserve` for which no peer leaves a rate free.

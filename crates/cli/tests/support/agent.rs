@@ -241,6 +241,7 @@ pub(crate) fn ask(socket: &Path, request: Request) -> Value {
             Ok(Body::Metrics(body)) if body.is_empty() => None,
             Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
             Ok(Body::Reserve(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Transfer(body)) => Some(serde_json::to_value(body).unwrap()),
             Ok(Body::Error(_)) | Err(_) => None,
         }
     })

@@ -50,6 +50,21 @@ pub enum Permission {
     Send,
 }
 
+impl Permission {
+    const ALL: [(&'static str, Self); 3] =
+        [("wait", Self::Wait), ("try", Self::Try), ("send", Self::Send)];
+
+    /// The permission's name: `wait`, `try` or `send`.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, of)| *of == self).map_or("wait", |(name, _)| name)
+    }
+
+    /// The permission with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(of, _)| *of == name).map(|(_, permission)| *permission)
+    }
+}
+
 /// The phase of the own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {

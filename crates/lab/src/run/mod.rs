@@ -63,7 +63,7 @@ pub(crate) fn run(
     watch.begin(SenderMeter::new(span, &expanded, task.sink.clone()));
     testbed.driver().measure(Some(origin));
     testbed.driver().schedule(experiment, origin);
-    traffic.start(span)?;
+    traffic.start(span, &mut agents)?;
     let mut check = || agents.check().and_then(|()| proxies.check());
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);

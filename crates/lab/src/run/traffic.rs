@@ -5,6 +5,7 @@ use wakeai_units::{Duration, Instant};
 use wakeai_world::{ReceiverMeter, Span};
 
 use super::testbed::Testbed;
+use crate::agents::Agents;
 use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
@@ -88,12 +89,15 @@ impl<'a> Traffic<'a> {
 
     /// Sets the times of the run, prepares the lab's own connections, and starts all clients that
     /// are due before the run's time zero.
-    pub(super) fn start(&mut self, span: Span) -> Result<(), LabError> {
+    pub(super) fn start(&mut self, span: Span, agents: &mut Agents) -> Result<(), LabError> {
         self.span = Some(span);
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
             let (from, to) = (self.testbed.sender(plan), &self.testbed.hosts[plan.receiver]);
             let targets = self.bench.targets.clone();
-            let transfer = Transfer::start(plan, self.meter(plan.index), from, to, targets)?;
+            let station = plan.sender.checked_sub(1).filter(|_| plan.turns);
+            let agent = station.and_then(|station| agents.api_on(station));
+            let meter = self.meter(plan.index);
+            let transfer = Transfer::start(plan, meter, from, to, targets, agent)?;
             self.transfers.push((plan.index, transfer));
         }
         while let Some((at, _)) = self.launches.last().copied()

@@ -2,6 +2,7 @@
 
 pub(crate) mod iperf;
 pub(crate) mod transfer;
+mod turn;
 
 use std::net::Ipv4Addr;
 
@@ -79,6 +80,8 @@ pub(crate) struct FlowPlan {
     pub(crate) target: Option<Rate>,
     /// The rate at which the sending application writes, if it has a limit.
     pub(crate) limit: Option<Rate>,
+    /// Whether the flow waits for its station's turns.
+    pub(crate) turns: bool,
     /// Whether a proxy on the station carries the flow over the air.
     pub(crate) proxied: bool,
 }
@@ -155,6 +158,7 @@ fn plan_flow(
         requested: if proxied { unchanged(sender) } else { asked },
         target,
         limit: flow.limit,
+        turns: flow.turns && !proxied,
         proxied,
     })
 }

@@ -11,8 +11,9 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use nix::errno::Errno;
@@ -21,12 +22,12 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use socket2::SockRef;
-use wakeai_control::Permission;
 use wakeai_kernel::Control;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_world::ReceiverMeter;
 use wakeai_world::flows::{Share, Writing};
 
+use super::turn::Turn;
 use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
@@ -61,6 +62,7 @@ impl Transfer {
         from: &Host,
         to: &Host,
         targets: Option<Arc<Control>>,
+        agent: Option<PathBuf>,
     ) -> Result<Self, LabError> {
         let Kind::Own(mut division) = plan.kind.clone() else {
             unreachable!("the others are iperf3's")
@@ -72,8 +74,10 @@ impl Transfer {
         // The listener must exist before the sender opens a connection.
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (division.size(), Arc::clone(&stop));
+        let arrived = Arc::new(AtomicU64::new(0));
+        let turn = Turn::new(agent, expected, Arc::clone(&arrived));
         let receive = move || {
-            let result = receive_all(&listener, expected, &stopped, &mut meter);
+            let result = receive_all(&listener, expected, &stopped, &arrived, &mut meter);
             (meter, result)
         };
         let receiver = small_thread().spawn(receive).map_err(failed("start a thread"))?;
@@ -90,9 +94,11 @@ impl Transfer {
         let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
-            while let Some(share) = division.begin(Permission::Send) {
+            while !division.is_over() {
+                let Some(permission) = turn.wait(&stopped) else { return Ok(()) };
+                let Some(share) = division.begin(permission) else { break };
                 let begun = clock::now();
-                send(&way, share, &stopped)?;
+                send(&way, share, &turn, &stopped)?;
                 division.sent(clock::now().saturating_since(begun));
             }
             Ok(())
@@ -159,6 +165,7 @@ fn receive_all(
     listener: &TcpListener,
     size: Option<Bytes>,
     stop: &AtomicBool,
+    arrived: &AtomicU64,
     meter: &mut ReceiverMeter,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK_BYTES];
@@ -172,6 +179,7 @@ fn receive_all(
                 Some(0) => break,
                 Some(count) => {
                     meter.on_received(clock::now(), count as u64);
+                    arrived.fetch_add(count as u64, Ordering::Relaxed);
                     left = left.saturating_sub(count as u64);
                 }
             }
@@ -227,7 +235,7 @@ impl Way {
 }
 
 /// Sends one chunk over a new connection, and waits until the receiver has received all of it.
-fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
+fn send(way: &Way, share: Share, turn: &Turn, stop: &AtomicBool) -> io::Result<()> {
     let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
     let size = share.size.unwrap_or(ENDLESS);
@@ -237,6 +245,7 @@ fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
         while written < offered {
             let left = offered.saturating_sub(written).get();
             let length = left.min(block.len() as u64) as usize;
+            turn.tell();
             match until(stop, || stream.write(&block[..length]))? {
                 Some(count) => written += Bytes::new(count as u64),
                 None => return abort(&stream),
@@ -244,7 +253,11 @@ fn send(way: &Way, share: Share, stop: &AtomicBool) -> io::Result<()> {
         }
     }
     stream.shutdown(Shutdown::Write)?;
-    match until(stop, || stream.read(&mut [0; 1]))? {
+    let read = || {
+        turn.tell();
+        stream.read(&mut [0; 1])
+    };
+    match until(stop, read)? {
         Some(_) => Ok(()), // the receiver has closed, because it has everything
         None => abort(&stream),
     }

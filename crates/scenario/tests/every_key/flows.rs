@@ -20,6 +20,13 @@ const RESERVING: Settings = &[
     ("flows.1.rate", "3Mbit/s"),
 ];
 
+const TURNING: Settings = &[
+    ("duration", "6s"),
+    ("conditions.one.law", "airtime"),
+    ("flows.1.from", "tablet"),
+    ("flows.1.size", "4MB"),
+];
+
 pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("flows.1.from", "tablet1")]),
     Case::run(&[], &[("flows.2.to", "tablet")]),
@@ -33,6 +40,8 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("flows.1.jitter", "1s")]),
     Case::run(LOSSES, &[("flows.1.algorithm", "reno")]),
     Case::run(SIZED, &[("flows.1.chunks", "4")]),
+    Case::run(SIZED, &[("flows.1.chunks", "auto")]),
+    Case::run(TURNING, &[("flows.1.turns", "true")]),
     Case::run(UDP, &[("flows.1.rate", "1Mbit/s")]),
     Case::run(AV, &[("flows.1.rate", "5Mbit/s")]),
     // With any other algorithm the rate is only the target of the achieved value ratio (AVR), which

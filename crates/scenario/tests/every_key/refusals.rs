@@ -77,6 +77,9 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(&[], &[("flows.1.reserve", "true")], "flows.1.reserve"),
     refused(UDP, &[("flows.1.chunks", "2")], "flows.1.chunks"),
     refused(&[], &[("flows.1.chunks", "2")], "flows.1.chunks"),
+    refused(&[], &[("flows.1.chunks", "auto")], "flows.1.chunks"),
+    refused(&[], &[("flows.1.turns", "true")], "flows.1.turns"),
+    refused(UDP, &[("flows.1.turns", "true")], "flows.1.turns"),
     refused(&[], &[("conditions.one.agents", "tablet")], "conditions.one.agents"),
     refused(
         &[],
