@@ -203,7 +203,7 @@ pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
 }
 
 fn turn(input: &mut Input<'_>) -> Turn {
-    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional, TurnState::Trying];
     Turn {
         ticket: input.count(),
         state: states[input.count() as usize % states.len()],

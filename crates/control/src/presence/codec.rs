@@ -239,6 +239,7 @@ fn turn_state(state: TurnState) -> u32 {
         TurnState::Waiting => 0,
         TurnState::Sending => 1,
         TurnState::Additional => 2,
+        TurnState::Trying => 3,
     }
 }
 
@@ -250,7 +251,7 @@ fn parse_turn(message: &[u8; MESSAGE_LEN]) -> Result<Option<Turn>, ()> {
     let ticket = u32::from_be_bytes(field(message, TURN_AT));
     let word = u32::from_be_bytes(field(message, TURN_AT + 4));
     let (number, left) = (word >> LEFT_BITS, u64::from(word) & MAX_LEFT_MS);
-    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional, TurnState::Trying];
     let state = states.into_iter().find(|state| turn_state(*state) == number);
     match state.filter(|_| ticket > 0) {
         Some(state) => Ok(Some(Turn { ticket, state, left: Duration::from_millis(left) })),
@@ -338,8 +339,9 @@ mod tests {
     }
 
     prop_compose! {
-        fn any_turn()(ticket in 1_u32.., state in 0_usize..3, left in 0..=MAX_LEFT_MS) -> Turn {
-            let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional];
+        fn any_turn()(ticket in 1_u32.., state in 0_usize..4, left in 0..=MAX_LEFT_MS) -> Turn {
+            let states =
+                [TurnState::Waiting, TurnState::Sending, TurnState::Additional, TurnState::Trying];
             Turn { ticket, state: states[state], left: Duration::from_millis(left) }
         }
     }

@@ -30,7 +30,7 @@ use self::request::{Phase, Request};
 use crate::{Observation, PeerView, StationId};
 
 /// A station begins when the stations before it need at most this time together, if each sends alone.
-const OVERLAP: Duration = Duration::from_secs(2);
+const OVERLAP: Duration = Duration::from_millis(1_500);
 /// The largest number of stations that are left out of account where the air is found unused.
 const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request, to receive the requests of others that began
@@ -43,8 +43,8 @@ const TURN: Duration = Duration::from_secs(60);
 /// The time that the first waiting station waits before its trial.
 const FIRST_FOR: Duration = Duration::from_secs(2);
 /// The duration of a trial.
-const TRIAL: Duration = Duration::from_millis(1_500);
-/// The time from one trial to the next. It is also the time for which a station is left out of account.
+const TRIAL: Duration = Duration::from_secs(1);
+/// The time from one trial to the next, of this station or of another. It is also the time for which a station is left out of account.
 const FREE_FOR: Duration = Duration::from_secs(18);
 
 /// Decides when this station's transfers may send.
@@ -127,6 +127,9 @@ impl Turns {
         let place = self.order.place(now, (own.ticket, self.station), self.left_out(now));
         if let Some(at) = place.changes_at {
             self.wake_at(at);
+        }
+        if self.order.somebody_tries() {
+            self.next_trial = now + FREE_FOR;
         }
         match own.phase {
             Phase::Listening { until } if now < until && !alone => {

@@ -72,6 +72,11 @@ impl Order {
         self.peers.values().filter(is).count()
     }
 
+    /// Whether a peer tries whether the air is used.
+    pub(super) fn somebody_tries(&self) -> bool {
+        self.peers.values().any(|peer| peer.announced.state == TurnState::Trying)
+    }
+
     /// Whether a peer waits.
     pub(super) fn somebody_waits(&self) -> bool {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Waiting)

@@ -23,6 +23,8 @@ pub enum TurnState {
     Waiting,
     /// It sends.
     Sending,
+    /// It sends for a trial, although it is not its turn.
+    Trying,
     /// It sends although it is not its turn, because it has found the air unused.
     Additional,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Turn {
         let words = match self.state {
             TurnState::Waiting => "waits",
             TurnState::Sending => "sends",
+            TurnState::Trying => "tries whether the air is used",
             TurnState::Additional => "sends in addition, because the air is unused",
         };
         write!(f, "{words} with ticket {}, {} ms left", self.ticket, self.left.as_millis())
@@ -101,7 +104,8 @@ impl Request {
     pub(super) fn announced(&self) -> Turn {
         let state = match self.phase {
             Phase::Listening { .. } | Phase::Waiting { .. } => TurnState::Waiting,
-            Phase::Sending { .. } | Phase::Trial { .. } => TurnState::Sending,
+            Phase::Sending { .. } => TurnState::Sending,
+            Phase::Trial { .. } => TurnState::Trying,
             Phase::Additional { .. } => TurnState::Additional,
         };
         Turn { ticket: self.ticket, state, left: self.left }
