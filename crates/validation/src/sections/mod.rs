@@ -10,6 +10,7 @@ pub mod lte;
 pub mod saturation;
 pub mod single;
 pub mod split;
+pub mod turns;
 pub mod unequal;
 pub mod wlan;
 
@@ -62,7 +63,7 @@ macro_rules! sections {
     };
 }
 
-sections!(saturation, single, cases, dense, split, unequal, lte, kozu, wlan, av, lab);
+sections!(saturation, single, cases, dense, split, turns, unequal, lte, kozu, wlan, av, lab);
 
 /// Makes the runs of the section `name`, unless `only` names another section.
 fn unless_left_out<F>(
@@ -96,6 +97,7 @@ impl Results {
             cases: unless_left_out(only, "cases", || cases::run(context, reference))?,
             dense: unless_left_out(only, "dense", || dense::run(context))?,
             split: unless_left_out(only, "split", || split::run(context))?,
+            turns: unless_left_out(only, "turns", || turns::run(context, measured))?,
             unequal: unless_left_out(only, "unequal", || unequal::run(context, measured))?,
             lte: unless_left_out(only, "lte", || lte::run(context))?,
             kozu: unless_left_out(only, "kozu", || kozu::run(context, measured))?,
@@ -116,7 +118,8 @@ impl Results {
 /// conditions of the file.
 pub fn lab_files() -> BTreeMap<String, Vec<String>> {
     let mut files = BTreeMap::<String, Vec<String>>::new();
-    let jobs = [lab::lab_jobs(), unequal::lab_jobs(), kozu::lab_jobs(), av::lab_jobs()];
+    let jobs =
+        [lab::lab_jobs(), unequal::lab_jobs(), turns::lab_jobs(), kozu::lab_jobs(), av::lab_jobs()];
     for job in jobs.into_iter().flatten() {
         files.entry(job.file).or_default().extend(job.condition);
     }
