@@ -205,9 +205,9 @@ pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
 fn turn(input: &mut Input<'_>) -> Turn {
     let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional, TurnState::Trying];
     Turn {
-        ticket: input.count(),
+        ticket: input.count().max(1),
         state: states[input.count() as usize % states.len()],
-        left: span(input),
+        left: Duration::from_millis(u64::from(input.count() >> 8)),
     }
 }
 

@@ -202,11 +202,19 @@ impl Station {
         assert_eq!(refused(self.controller.counters()), before + 1, "without the key");
     }
 
+    /// The visible state. A peer that is overdue does not count: the next message of its station, or the next
+    /// tick, drops it.
     fn shown(&self) -> (Vec<PeerView>, Option<Instant>) {
-        let peers = self.controller.peers().map(|peer| PeerView { age: Duration::ZERO, ..peer });
+        let kept = |peer: &PeerView| peer.age <= (peer.interval * KEPT_INTERVALS).min(KEPT_FOR);
+        let peers = self.controller.peers().filter(kept);
+        let peers = peers.map(|peer| PeerView { age: Duration::ZERO, ..peer });
         (peers.collect(), self.controller.next_timeout())
     }
 }
+
+/// A silent peer is kept for this many of its intervals, and for no longer than [`KEPT_FOR`].
+const KEPT_INTERVALS: u64 = 12;
+const KEPT_FOR: Duration = Duration::from_secs(300);
 
 /// All datagrams that were counted as received.
 fn received(counters: &PresenceCounters) -> u64 {
