@@ -205,7 +205,13 @@ impl Station {
     /// The visible state. A peer that is overdue does not count: the next message of its station, or the next
     /// tick, drops it.
     fn shown(&self) -> (Vec<PeerView>, Option<Instant>) {
-        let kept = |peer: &PeerView| peer.age <= (peer.interval * KEPT_INTERVALS).min(KEPT_FOR);
+        let silent = |peer: &PeerView| {
+            let heard = self.heard.get(&peer.station).copied().unwrap_or(self.now);
+            self.now.saturating_since(heard)
+        };
+        let kept = |peer: &PeerView| {
+            silent(peer) <= peer.interval.saturating_mul(KEPT_INTERVALS).min(KEPT_FOR)
+        };
         let peers = self.controller.peers().filter(kept);
         let peers = peers.map(|peer| PeerView { age: Duration::ZERO, ..peer });
         (peers.collect(), self.controller.next_timeout())
