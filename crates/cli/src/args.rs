@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 mod probe;
+mod put;
 mod serve;
 mod top;
 mod use_algorithm;
@@ -19,6 +20,7 @@ pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
 };
+pub(crate) use put::{PutArguments, PutProtocol};
 pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     Top(TopArguments),
     Probe(ProbeArguments),
     Proxy(ProxyArguments),
+    Put(PutArguments),
     Serve(ServeArguments),
     Use(UseArguments),
     Doctor(DoctorArguments),

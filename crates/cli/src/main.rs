@@ -44,6 +44,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Top(arguments) => commands::top::run(&arguments),
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Proxy(arguments) => commands::proxy::run(&arguments),
+        Command::Put(arguments) => commands::put::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Use(arguments) => commands::use_algorithm::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),

@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "api", "host", "kernel"]),
     ("proxy", &["units", "host", "kernel"]),
-    ("transfer", &["units", "api"]),
+    ("transfer", &["units", "control", "api"]),
     ("assign", &["units", "api", "host", "kernel"]),
     ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium

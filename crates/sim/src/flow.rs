@@ -13,6 +13,7 @@ use wakeai_world::reservations::ReservationLog;
 use crate::connection::Connection;
 
 /// A flow of the run.
+#[allow(clippy::struct_excessive_bools, reason = "they are independent properties of a flow")]
 #[derive(Debug)]
 pub(crate) struct FlowState {
     pub(crate) from: Node,

@@ -1,0 +1,142 @@
+//! `wakeai put` to real servers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+const SIZE: usize = 5_000_000;
+
+/// A server, which ends with this.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(directory: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wakeai"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .arg(directory)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        Self { child, url: listening["url"].as_str().unwrap().to_owned() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of bytes without a pattern.
+fn content() -> Vec<u8> {
+    let mut state = 1_u64;
+    std::iter::repeat_with(|| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(SIZE)
+    .collect()
+}
+
+fn put(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
+    command.arg("put").args(arguments).arg("--json");
+    command.env("XDG_STATE_HOME", directory.join("state")).env_remove("WAKEAI_TOKEN");
+    command
+}
+
+fn report(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_file_and_standard_input_arrive_in_pieces() {
+    let home = tempfile::tempdir().unwrap();
+    let served = home.path().join("served");
+    std::fs::create_dir(&served).unwrap();
+    let server = Server::start(&served);
+    let file = home.path().join("photo.bin");
+    std::fs::write(&file, content()).unwrap();
+    let arguments = [file.to_str().unwrap(), &server.url, "--chunks", "5"];
+    let found = report(&put(home.path(), &arguments).output().unwrap());
+    assert_eq!((&found["protocol"], &found["verified"]), (&"tus".into(), &"digest".into()));
+    assert_eq!((&found["pieces"], &found["bytes_again"]), (&5.into(), &0.into()));
+    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content());
+
+    let arguments = ["-", &server.url, "--name", "from-stdin.bin"];
+    let mut command = put(home.path(), &arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&content()).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(std::fs::read(served.join("from-stdin.bin")).unwrap(), content());
+}
+
+#[test]
+fn after_kill_9_the_same_command_sends_only_the_rest() {
+    let home = tempfile::tempdir().unwrap();
+    let served = home.path().join("served");
+    std::fs::create_dir(&served).unwrap();
+    let mut server = Server::start(&served);
+    let file = home.path().join("photo.bin");
+    std::fs::write(&file, content()).unwrap();
+    let arguments = [file.to_str().unwrap(), &server.url, "--chunk-size", "4kB"];
+    let mut child = put(home.path(), &arguments).stdout(Stdio::null()).spawn().unwrap();
+    let offset = || {
+        let uploads = served.join(".wakeai-uploads");
+        let parts = std::fs::read_dir(uploads).into_iter().flatten().flatten();
+        parts.filter_map(|part| part.metadata().ok()).map(|part| part.len()).max().unwrap_or(0)
+    };
+    while offset() < 40_000 {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it could be killed");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The server is killed too, and comes back at the same place.
+    let address = server.url.trim_start_matches("http://").trim_end_matches("/files").to_owned();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    server.child = Command::new(env!("CARGO_BIN_EXE_wakeai"))
+        .args(["serve", "--listen", &address])
+        .arg(&served)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let arguments = [file.to_str().unwrap(), &server.url, "--chunk-size", "1MB"];
+    let found = report(&put(home.path(), &arguments).output().unwrap());
+    assert!(found["resumes"].as_u64().unwrap() >= 1, "{found}");
+    assert!(found["pieces"].as_u64().unwrap() <= 5, "it began anew: {found}");
+    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content());
+}
+
+#[test]
+fn bad_usage_and_a_server_that_is_not_there_are_told_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("f");
+    std::fs::write(&file, b"x").unwrap();
+    let file = file.to_str().unwrap();
+    for (arguments, status, says) in [
+        (&[file, "ftp://127.0.0.1/"][..], 2, "http://"),
+        (&[file, "http://me:secret@127.0.0.1/"], 2, "--user-file"),
+        (&["/nowhere", "http://127.0.0.1:1/"], 1, "/nowhere"),
+        (&[file, "http://127.0.0.1:1/", "--retry-for", "1s"], 1, "gave up"),
+    ] {
+        let output = put(home.path(), arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(text.contains(says) && !text.contains("secret"), "{text}");
+    }
+}

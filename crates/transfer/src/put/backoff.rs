@@ -1,0 +1,107 @@
+//! The waits between attempts, and the time after which they end.
+
+use wakeai_units::{Duration, Instant};
+
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The failures since the last progress. [`Backoff::failed`] after each failure gives the wait before the next
+/// attempt, [`Backoff::progressed`] after progress forgets them.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    limit: Duration,
+    failures: u32,
+    since: Option<Instant>,
+}
+
+/// No attempt made progress for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong {
+    /// The time without progress, and the wait that would follow.
+    pub(super) without_progress: Duration,
+}
+
+impl Backoff {
+    /// No failure yet; attempts end `limit` after the first one.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, failures: 0, since: None }
+    }
+
+    /// The upload advanced.
+    pub(super) fn progressed(&mut self) {
+        (self.failures, self.since) = (0, None);
+    }
+
+    /// The wait after another failure: it doubles up to 30 s, and half of it is random, so that clients that failed
+    /// together do not return together. It is never shorter than `at_least`, which the server asked for.
+    ///
+    /// # Errors
+    ///
+    /// The wait would end after the limit.
+    pub(super) fn failed(
+        &mut self,
+        now: Instant,
+        random: u64,
+        at_least: Duration,
+    ) -> Result<Duration, TooLong> {
+        let since = *self.since.get_or_insert(now);
+        let doubled = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        let half = doubled / 2;
+        let jitter = Duration::from_nanos(random % (half.as_nanos() + 1));
+        let wait = half.saturating_add(jitter).max(at_least);
+        let without_progress = now.saturating_since(since).saturating_add(wait);
+        if without_progress > self.limit {
+            return Err(TooLong { without_progress });
+        }
+        Ok(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn progress_makes_waits_short_again() {
+        let mut backoff = Backoff::new(Duration::from_secs(600));
+        let mut wait = || backoff.failed(Instant::ZERO, 0, Duration::ZERO).unwrap();
+        assert_eq!((wait(), wait()), (Duration::from_millis(250), Duration::from_millis(500)));
+        backoff.progressed();
+        let wait = backoff.failed(Instant::ZERO, 0, Duration::ZERO).unwrap();
+        assert_eq!(wait, Duration::from_millis(250));
+    }
+
+    #[test]
+    fn the_server_s_wish_is_kept_unless_it_exceeds_the_limit() {
+        let mut backoff = Backoff::new(Duration::from_secs(60));
+        let asked = Duration::from_secs(50);
+        assert_eq!(backoff.failed(Instant::ZERO, 7, asked), Ok(asked));
+        let now = Instant::ZERO + asked;
+        assert!(backoff.failed(now, 7, asked).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn attempts_end_within_the_limit(limit in 1_u64..10_000, random: u64) {
+            let limit = Duration::from_secs(limit);
+            let mut backoff = Backoff::new(limit);
+            let mut now = Instant::ZERO;
+            for _ in 0..100_000 {
+                match backoff.failed(now, random, Duration::ZERO) {
+                    Ok(wait) => {
+                        prop_assert!(wait <= LONGEST && wait >= FIRST / 2);
+                        now += wait;
+                    }
+                    Err(_) => {
+                        prop_assert!(now.saturating_since(Instant::ZERO) <= limit);
+                        return Ok(());
+                    }
+                }
+            }
+            prop_assert!(false, "it never ended");
+        }
+    }
+}

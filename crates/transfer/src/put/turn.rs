@@ -1,0 +1,104 @@
+//! The turn of a transfer: the station's agent says when it may send.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wakeai_api::{Transfer, TransferClient};
+use wakeai_control::Permission;
+
+/// The time between two requests.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// The longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the agent several times per second, in a thread of its own. Without an agent the transfer may send.
+#[derive(Debug)]
+pub(super) struct Turn {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The bytes that are left.
+    left: AtomicU64,
+    ended: AtomicBool,
+    /// `None` without an agent.
+    answer: Mutex<Option<Transfer>>,
+}
+
+impl Turn {
+    /// Asks the agent at `socket` for `left` bytes, and waits for its first answer.
+    pub(super) fn new(socket: Option<PathBuf>, left: u64) -> Self {
+        let shared = Arc::new(Shared { left: AtomicU64::new(left), ..Shared::default() });
+        let Some(socket) = socket else { return Self { shared, thread: None } };
+        let client = TransferClient::connect(&socket, PATIENCE);
+        let first = client.and_then(|client| client.ask(left).map(|answer| (client, answer)));
+        let (client, answer) = match first {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "no agent: the transfer sends without turns");
+                return Self { shared, thread: None };
+            }
+        };
+        shared.set(Some(answer));
+        let in_thread = Arc::clone(&shared);
+        let ask = move || in_thread.follow(&client);
+        let thread = std::thread::Builder::new().name("turn".to_owned()).spawn(ask).ok();
+        if thread.is_none() {
+            shared.set(None);
+        }
+        Self { shared, thread }
+    }
+
+    /// Says how many bytes are left.
+    pub(super) fn tell(&self, left: u64) {
+        self.shared.left.store(left, Ordering::Relaxed);
+    }
+
+    /// What the transfer may do.
+    pub(super) fn permission(&self) -> Permission {
+        self.answer().map_or(Permission::Send, |answer| answer.permission)
+    }
+
+    /// The number of peers that send; `None` without an agent.
+    pub(super) fn peers(&self) -> Option<u32> {
+        self.answer().map(|answer| answer.sending_peers)
+    }
+
+    fn answer(&self) -> Option<Transfer> {
+        *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn set(&self, answer: Option<Transfer>) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+    }
+
+    fn follow(&self, client: &TransferClient) {
+        while !self.ended.load(Ordering::Relaxed) {
+            std::thread::park_timeout(INTERVAL);
+            match client.ask(self.left.load(Ordering::Relaxed)) {
+                Ok(answer) => self.set(Some(answer)),
+                Err(error) => {
+                    tracing::warn!(%error, "the agent does not answer: the transfer sends without turns");
+                    return self.set(None);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join(); // a panic was reported where it happened
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The upload over tus 1.0.0.
+
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderName, Method};
+use url::Url;
+
+use super::http::Answer;
+use super::upload::{Transfer, counter};
+use super::{PutError, target};
+use crate::tus::{
+    Algorithm, Extension, Metadata, OFFSET_OCTET_STREAM, TUS_CHECKSUM_ALGORITHM, TUS_EXTENSION,
+    TUS_RESUMABLE, UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION,
+};
+
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+
+fn version() -> (HeaderName, String) {
+    (TUS_RESUMABLE, VERSION.to_owned())
+}
+
+/// Creates the upload, or finds that of an earlier process, and sends what the server does not have.
+pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+    let algorithm = checksum_algorithm(transfer).await?;
+    let mut location = transfer.state.location();
+    let mut restarted = false;
+    // `None` where the server has to be asked.
+    let mut offset = None;
+    transfer.report.resumes = u64::from(location.is_some());
+    loop {
+        let Some(at) = location.clone() else {
+            match create(transfer).await {
+                Ok(created) => {
+                    transfer.state.keep(Some(&created));
+                    (location, offset) = (Some(created), Some(0));
+                }
+                Err(error) => transfer.failed(error).await?,
+            }
+            continue;
+        };
+        transfer.report.location = target::shown(&at);
+        let step = match offset {
+            None => ask(transfer, &at).await,
+            Some(from) if from >= transfer.source.len => break,
+            Some(from) => send(transfer, &at, from, algorithm).await,
+        };
+        match step {
+            Ok(has) if has > transfer.source.len => {
+                return Err(PutError::Answer("says that it has more bytes than the file"));
+            }
+            Ok(has) => {
+                if offset.is_none_or(|before| has > before) {
+                    transfer.advanced(has);
+                }
+                offset = Some(has);
+            }
+            // The server has removed the upload, for example because it had expired.
+            Err(PutError::Refused { status: 403 | 404 | 410, .. }) if !restarted => {
+                tracing::info!("the server no longer has the upload: it begins anew");
+                (location, offset, restarted) = (None, None, true);
+                transfer.state.keep(None);
+            }
+            Err(error) => {
+                transfer.failed(error).await?;
+                transfer.report.resumes += 1;
+                offset = None;
+            }
+        }
+    }
+    let Some(location) = location else { return Ok(()) };
+    verify(transfer, &location, algorithm).await
+}
+
+/// The checksum algorithm that the server announces, SHA-256 before SHA-1.
+async fn checksum_algorithm(transfer: &mut Transfer<'_>) -> Result<Option<Algorithm>, PutError> {
+    let answer = loop {
+        match transfer.client.ask(Method::OPTIONS, &transfer.config.url, &[version()]).await {
+            Ok(answer) => break answer,
+            Err(error) => transfer.failed(error).await?,
+        }
+    };
+    let has = Extension::read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
+    if !has.contains(&Extension::Checksum) {
+        return Ok(None);
+    }
+    let known = Algorithm::read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
+    let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|best| known.contains(best));
+    Ok(best)
+}
+
+async fn create(transfer: &Transfer<'_>) -> Result<Url, PutError> {
+    let mut headers = vec![version(), (UPLOAD_LENGTH, transfer.source.len.to_string())];
+    if let Some(name) = &transfer.source.name {
+        let mut metadata = Metadata::default();
+        metadata.insert("filename", name.as_bytes()).expect("the key is ASCII");
+        headers.push((UPLOAD_METADATA, metadata.to_string()));
+    }
+    let answer = transfer.client.ask(Method::POST, &transfer.config.url, &headers).await?;
+    if answer.status != 201 {
+        return Err(answer.refused("create the upload"));
+    }
+    let location = answer.get(&LOCATION).ok_or(PutError::Answer("names no Location"))?;
+    target::follow(&transfer.config.url, location)
+}
+
+fn offset_of(answer: &Answer) -> Result<u64, PutError> {
+    answer.number(&UPLOAD_OFFSET).ok_or(PutError::Answer("has no Upload-Offset"))
+}
+
+async fn ask(transfer: &Transfer<'_>, location: &Url) -> Result<u64, PutError> {
+    let answer = transfer.client.ask(Method::HEAD, location, &[version()]).await?;
+    if !(200..300).contains(&answer.status) {
+        return Err(answer.refused("tell the offset"));
+    }
+    offset_of(&answer)
+}
+
+/// Sends a piece. Returns the offset after it.
+async fn send(
+    transfer: &mut Transfer<'_>,
+    location: &Url,
+    from: u64,
+    algorithm: Option<Algorithm>,
+) -> Result<u64, PutError> {
+    let to = transfer.next_piece(from).await?;
+    let mut headers = vec![
+        version(),
+        (CONTENT_TYPE, OFFSET_OCTET_STREAM.to_owned()),
+        (UPLOAD_OFFSET, from.to_string()),
+    ];
+    if let Some(algorithm) = algorithm {
+        let checksum = transfer.source.checksum(algorithm, from, to)?;
+        headers.push((UPLOAD_CHECKSUM, checksum.to_string()));
+    }
+    let sent = counter();
+    let body = transfer.source.body(from, to, sent.clone());
+    let client = transfer.client.clone();
+    let give = client.give(Method::PATCH, location, &headers, body);
+    let answer = transfer.sending((from, to), &sent, give).await?;
+    if answer.status != 204 && answer.status != 200 {
+        return Err(answer.refused("take a piece"));
+    }
+    transfer.report.pieces += 1;
+    offset_of(&answer)
+}
+
+/// Compares the upload with the source: each piece had a checksum, or the server tells a digest, or at least
+/// the length.
+async fn verify(
+    transfer: &mut Transfer<'_>,
+    location: &Url,
+    algorithm: Option<Algorithm>,
+) -> Result<(), PutError> {
+    if !transfer.config.verify {
+        return Ok(());
+    }
+    let headers = [version(), (WANT_REPR_DIGEST, "sha-256=1".to_owned())];
+    let answer = transfer.client.ask(Method::HEAD, location, &headers).await;
+    let digest = answer.ok().and_then(|answer| answer.get(&REPR_DIGEST).map(str::to_owned));
+    let digest = digest.and_then(|value| value.strip_prefix("sha-256=:").map(str::to_owned));
+    let verified = if let Some(digest) = digest.as_deref().and_then(|rest| rest.strip_suffix(':')) {
+        let own = transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len)?;
+        if own.to_string() != format!("sha256 {digest}") {
+            return Err(PutError::Differs);
+        }
+        "digest"
+    } else if algorithm.is_some() {
+        "checksums"
+    } else {
+        "length"
+    };
+    transfer.report.verified = Some(verified.to_owned());
+    Ok(())
+}
