@@ -97,7 +97,7 @@ impl Receiver {
         *self = Self { reader, counters: self.counters, ..fresh };
     }
 
-    /// Answers a segment without a connection with a reset (RFC 9293 section 3.5.2).
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.5.2).
     fn refuse(&mut self, segment: &Segment) {
         if !segment.flags.rst {
             self.due = Due::Reset(if segment.flags.ack { segment.ack } else { 0 });
