@@ -15,8 +15,8 @@ const LONGEST_FILE: u64 = 1024;
 /// key.
 const MOST_KEYS: usize = 4;
 
-/// The keys of a group. The first key authenticates the messages that are sent. Messages under any
-/// key are accepted. `Debug` does not show the keys.
+/// The keys of a group. The first key authenticates the messages that are sent. A received message
+/// is accepted where any of the keys authenticates it. `Debug` does not show the keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKeys {
     /// Authenticates this station's messages.

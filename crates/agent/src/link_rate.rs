@@ -6,12 +6,12 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// A poll with fewer packets since the poll before has no data. Such packets may be presence
-/// messages, ARP, null frames or a keystroke.
+/// The number of packets since the poll before from which on a poll counts as one with data. Fewer
+/// packets may be presence messages, ARP, null frames or a keystroke.
 const DATA_PACKETS: u32 = 50;
 /// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// With fewer polls the rate is unknown, because a single poll may have read the rate of a slow
+/// With fewer polls than this the rate is unknown, because a single poll may have read the rate of a slow
 /// frame.
 const ENOUGH: usize = 3;
 /// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is
