@@ -1,4 +1,5 @@
-//! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an agent has several.
+//! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an
+//! agent has several.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

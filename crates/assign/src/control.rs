@@ -16,7 +16,8 @@ use wakeai_units::Rate;
 
 use crate::AssignError;
 
-/// The limit of each read and write on a control socket. A process answers at once, unless it is stopped.
+/// The limit of each read and write on a control socket. A process answers at once, unless it is
+/// stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of
 /// connections takes a second. Unloading algorithms takes a few seconds.

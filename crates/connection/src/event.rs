@@ -49,8 +49,8 @@ impl EventKind {
         }
     }
 
-    /// The number beside the name in records. A change of state has the number of the new state, and
-    /// a congestion event its error code. All other events have 0.
+    /// The number beside the name in records. A change of state has the number of the new state,
+    /// and a congestion event its error code. All other events have 0.
     pub fn value(self) -> u8 {
         match self {
             Self::StateChange { to, .. } => to.number(),

@@ -15,11 +15,11 @@ const HISTORY: usize = 32;
 /// Watches the current and the minimum RTT of a station's connections.
 ///
 /// The minimum falls with any lower sample, including the kernel's own minimum. It rises only where
-/// the path has become longer. The RTT may be high because the path is longer, or because packets of
-/// this station wait in a queue. The two causes differ when the station sends less: a queue becomes
-/// shorter and the RTT falls, but a longer path keeps its RTT. So the minimum is measured anew where
-/// the window has fallen to a quarter, the delivery rate has fallen with it, and the RTT has not. A
-/// queue that never empties does not raise the minimum.
+/// the path has become longer. The RTT may be high because the path is longer, or because packets
+/// of this station wait in a queue. The two causes differ when the station sends less: a queue
+/// becomes shorter and the RTT falls, but a longer path keeps its RTT. So the minimum is measured
+/// anew where the window has fallen to a quarter, the delivery rate has fallen with it, and the RTT
+/// has not. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +33,8 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The lowest minimum that the kernel has reported. The kernel keeps its minimum for minutes, so
-    /// it may belong to an earlier path. So it lowers `min` only when it falls below this value.
+    /// The lowest minimum that the kernel has reported. The kernel keeps its minimum for minutes,
+    /// so it may belong to an earlier path. So it lowers `min` only when it falls below this value.
     kernel_min: Option<Duration>,
     /// The samples since the RTT was last near the minimum.
     grown: VecDeque<Sample>,

@@ -46,8 +46,8 @@ pub struct TcpConfig {
     /// Whether spurious reductions are undone (Eifel, D-SACK, F-RTO).
     pub undo_spurious: bool,
     /// Whether two more events in a recovery restart the timeout, as in Linux. One is the
-    /// retransmission of the oldest outstanding segment. The other is a selective acknowledgement of
-    /// segments that were sent before this retransmission. By RFC 6298 section 5.1 neither event
+    /// retransmission of the oldest outstanding segment. The other is a selective acknowledgement
+    /// of segments that were sent before this retransmission. By RFC 6298 section 5.1 neither event
     /// restarts the timeout; RFC 6675 section 6 allows both ways.
     pub restart_on_retransmission: bool,
     /// Whether only the first partial acknowledgement of a recovery restarts the timeout. A long

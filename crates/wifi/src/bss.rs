@@ -70,7 +70,8 @@ impl Bss {
         self.ampdu.min(standard.longest_ampdu())
     }
 
-    /// The most subframes of an A-MPDU of a station of `standard`; 1 where the standard does not aggregate.
+    /// The most subframes of an A-MPDU of a station of `standard`; 1 where the standard does not
+    /// aggregate.
     pub fn subframes_of(&self, standard: Standard) -> u16 {
         self.ampdu_subframes.min(standard.most_subframes())
     }

@@ -74,7 +74,8 @@ impl<P> AccessPoint<P> {
         &mut self.frames[index]
     }
 
-    /// The number of packets to all receivers. It counts waiting packets and packets in reorder buffers.
+    /// The number of packets to all receivers. It counts waiting packets and packets in reorder
+    /// buffers.
     pub(crate) fn packets(&self) -> usize {
         self.frames.iter().map(Frames::packets).sum()
     }
@@ -166,7 +167,8 @@ impl<P> AccessPoint<P> {
         Some(self.receiver(next))
     }
 
-    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
+    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given
+    /// up.
     pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
         let receiver = self.index(receiver);
         self.waiting -= frames;

@@ -1,12 +1,12 @@
 //! The time at which an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
 //!
 //! At first every segment is acknowledged at once (a quick ACK), so that slow start is not slowed
-//! down. There are quick ACKs for half a window, at most 16, and one whenever the window has opened.
-//! Later every second full segment is acknowledged at once, and any other after 40 ms. An ACK with
-//! information for the sender also leaves at once: for data out of order, a gap that was filled, or
-//! data that arrived twice. But of many ACKs for data out of order, all after the first three are
-//! delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs nor this
-//! delay.
+//! down. There are quick ACKs for half a window, at most 16, and one whenever the window has
+//! opened. Later every second full segment is acknowledged at once, and any other after 40 ms. An
+//! ACK with information for the sender also leaves at once: for data out of order, a gap that was
+//! filled, or data that arrived twice. But of many ACKs for data out of order, all after the first
+//! three are delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs
+//! nor this delay.
 
 use wakeai_units::{Duration, Instant};
 

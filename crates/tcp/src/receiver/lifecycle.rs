@@ -48,8 +48,8 @@ impl Receiver {
         self.due = Due::SynAck;
     }
 
-    /// Waits for the acknowledgement of the SYN-ACK, which any segment may carry. A repeated SYN shows that the
-    /// SYN-ACK was lost.
+    /// Waits for the acknowledgement of the SYN-ACK, which any segment may carry. A repeated SYN
+    /// shows that the SYN-ACK was lost.
     fn await_handshake(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.rst {
             self.forget();

@@ -7,7 +7,8 @@ use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
 /// Counts the bytes of the connection's packets in the host's queue, and limits them. Linux counts
-/// the memory of the packets instead. `queued_beside_payload` in the C sources gives the difference.
+/// the memory of the packets instead. `queued_beside_payload` in the C sources gives the
+/// difference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,

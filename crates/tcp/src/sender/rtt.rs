@@ -12,10 +12,10 @@ const GRANULARITY_US: u32 = 1_000;
 /// The smoothed RTT, its variation, and the timeout that follows from both.
 ///
 /// There are two estimators. In that of RFC 6298 the *timeout* is at least the configured minimum.
-/// In that of Linux the *variation* is at least the minimum, so on a path without jitter Linux waits
-/// an RTT longer. Linux also takes the largest deviation of a round instead of four times the smoothed
-/// deviation, follows a falling RTT eight times more slowly, and lets the variation decay once a
-/// round.
+/// In that of Linux the *variation* is at least the minimum, so on a path without jitter Linux
+/// waits an RTT longer. Linux also takes the largest deviation of a round instead of four times the
+/// smoothed deviation, follows a falling RTT eight times more slowly, and lets the variation decay
+/// once a round.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
     linux: bool,

@@ -17,7 +17,8 @@ pub(super) struct Episode {
     /// `snd_una` at the start of the episode; `None` where the reduction was undone or cannot be
     /// undone.
     pub(super) undo_marker: Option<u64>,
-    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the first.
+    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the
+    /// first.
     pub(super) undo_retransmissions: Option<u32>,
     /// The timestamp clock at the first retransmission.
     pub(super) first_retransmission: Option<u32>,
