@@ -40,7 +40,7 @@ pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     Err(AgentError::ConfigFile { path: path.to_owned(), owner, mode })
 }
 
-/// The subject of the checks.
+/// What the checks examine: the configuration, and the interface that it names.
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,

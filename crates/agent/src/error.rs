@@ -17,8 +17,8 @@ pub enum AgentError {
     Key(#[from] KeyError),
     /// Others can change the configuration.
     #[error(
-        "configuration {}: found user {owner} as its owner and mode {mode:03o}, expected root, or the user who runs the \
-         agent, and no right to write for others; run: chown root {} && chmod go-w {}",
+        "configuration {}: found user {owner} as its owner and mode {mode:03o}, expected root or the user who runs \
+         the agent as its owner, and a mode that lets no other user write; run: chown root {} && chmod go-w {}",
         path.display(), path.display(), path.display()
     )]
     ConfigFile {
@@ -56,7 +56,7 @@ pub enum AgentError {
         /// The interface.
         interface: String,
     },
-    /// The interface has no access point.
+    /// The interface is not a Wi-Fi station, so it has no access point.
     #[error(
         "interface {interface} is not a Wi-Fi station ({reason}); state `bssid` in the \
          configuration, the same on all stations that share the access point"

@@ -16,8 +16,8 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
     /// Whether it has an IPv4 address, or an IPv6 address that is valid beyond the link.
     pub(crate) addressed: bool,
-    /// Its first IPv4 address. A link-local address (169.254/16, RFC 3927) is taken only where it
-    /// has no other.
+    /// Its first IPv4 address. A link-local address (169.254/16, RFC 3927) is taken only where the
+    /// interface has no other.
     pub(crate) address: Option<Ipv4Addr>,
     /// The broadcast address of the first of its addresses that has one.
     pub(crate) broadcast: Option<Ipv4Addr>,

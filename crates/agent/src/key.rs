@@ -1,4 +1,5 @@
-//! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an agent has several.
+//! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an
+//! agent has several.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,8 +16,8 @@ const LONGEST_FILE: u64 = 1024;
 /// key.
 const MOST_KEYS: usize = 4;
 
-/// The keys of a group. The first key authenticates the messages that are sent. Messages under any
-/// key are accepted. `Debug` does not show the keys.
+/// The keys of a group. The first key authenticates the messages that are sent. A received message
+/// is accepted where any of the keys authenticates it. `Debug` does not show the keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKeys {
     /// Authenticates this station's messages.

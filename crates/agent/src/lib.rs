@@ -5,7 +5,7 @@
 //! its loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is the local API that
 //! shows its state.
 //!
-//! [`WifiReader`] is the same client of nl80211 as the agent's, for programs that only read.
+//! [`WifiReader`] gives other programs the agent's client of nl80211, for reading only.
 
 mod access;
 mod actuator;

@@ -6,18 +6,19 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// A poll with fewer packets since the poll before has no data. Such packets may be presence
-/// messages, ARP, null frames or a keystroke.
+/// The number of packets since the poll before from which on a poll counts as one with data. Fewer
+/// packets may be presence messages, ARP, null frames or a keystroke.
 const DATA_PACKETS: u32 = 50;
 /// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// With fewer polls the rate is unknown, because a single poll may have read the rate of a slow
-/// frame.
+/// With fewer polls than this the rate is unknown, because a single poll may have read the rate of
+/// a slow frame.
 const ENOUGH: usize = 3;
 /// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is
 /// ignored. A PHY rate that rises is not ignored, because the median follows it sooner.
 const DOUBTED_AFTER: u32 = 4;
-/// After this many consecutive polls with a delivery rate below the PHY rate, the PHY rate is used again.
+/// After this many consecutive polls with a delivery rate below the PHY rate, the PHY rate is used
+/// again.
 const BELIEVED_AFTER: u32 = 10;
 
 /// The PHY rate of data frames to one access point, for the laws.

@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     Interface,
     /// nl80211 did not give the association.
     Wifi,
-    /// A tick came more than half a tick late.
+    /// A tick came late by more than half of the time between ticks.
     Late,
     /// Messages of other stations were refused because of their timestamps.
     Clock,

@@ -10,12 +10,12 @@ pub(crate) fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// The agent is ready.
+/// Reports that the agent is ready.
 pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The agent undoes its changes and ends.
+/// Reports that the agent undoes its changes and ends.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
 }

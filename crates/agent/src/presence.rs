@@ -125,7 +125,7 @@ fn holders(port: u16) -> Vec<String> {
     sockets
         .map(|(user, inode)| match process_with(inode) {
             Some(process) => format!("{process} of user {user}"),
-            None => format!("a process of user {user}"), // its name takes CAP_SYS_PTRACE
+            None => format!("a process of user {user}"), // only CAP_SYS_PTRACE shows which
         })
         .collect()
 }

@@ -177,7 +177,7 @@ async fn serve_apart(
     let parent = match split()? {
         Apart::Supervising(child) => {
             let ended = supervise(child, &KEPT_CAPABILITIES);
-            let _ = mask.thread_set_mask(); // the mask was in force before
+            let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
             return Ok(ended?);
         }
         Apart::Serving(parent) => parent,
@@ -354,7 +354,7 @@ pub(crate) async fn ask_wifi(
             Err(
                 error @ (WifiError::NoNl80211 | WifiError::NotWifi(_) | WifiError::NotStation(_)),
             ) => Err(error.to_string()),
-            // An interface that is joining a network lists no access point yet.
+            // While an interface is joining a network, nl80211 lists no access point yet.
             Ok(_) | Err(WifiError::Slow | WifiError::Unlisted) => Ok(wifi),
         }
     };

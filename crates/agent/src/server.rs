@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Counts of refused clients and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// Clients that are neither root nor the agent's user nor in its group.
+    /// Clients that are neither root nor the agent's user nor members of `api.group`.
     pub(crate) strangers: Cell<u64>,
     /// Requests for a change from clients without the right to it.
     pub(crate) forbidden: Cell<u64>,
@@ -150,7 +150,7 @@ impl Server {
             } else {
                 let found = request.len();
                 Err(format!(
-                    "found {found} bytes without a newline, allowed are {LONGEST_REQUEST} with one"
+                    "found {found} bytes without a newline, expected a line of at most {LONGEST_REQUEST} bytes"
                 ))
             };
             let answer = line(answer.unwrap_or_else(|reason| {

@@ -74,7 +74,7 @@ pub(crate) struct Station {
     pub(crate) left_out: u32,
     pub(crate) ticks: u64,
     pub(crate) watchdog: bool,
-    /// Messages that were refused because of their timestamps, until the last tick.
+    /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
     /// SIGHUP, which asks for the group key to be read again.
     pub(crate) hangup: Signal,
@@ -456,7 +456,7 @@ pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::R
 }
 
 /// The destination of presence messages, and the reason for it. Every station on the link accepts
-/// datagrams to 255.255.255.255, whatever addresses it has (RFC 919, 7).
+/// datagrams to 255.255.255.255, whatever addresses it has (RFC 919 section 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);

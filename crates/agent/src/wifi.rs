@@ -25,10 +25,10 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// nl80211 could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WifiError {
-    /// No driver of a Wi-Fi adapter is loaded, or it is not one of cfg80211's.
+    /// No driver of a Wi-Fi adapter is loaded, or the driver does not use cfg80211.
     #[error("the kernel has no nl80211")]
     NoNl80211,
-    /// The interface is not a Wi-Fi one.
+    /// The interface is not a Wi-Fi interface.
     #[error("{0}")]
     NotWifi(String),
     /// The interface is no client of an access point.
@@ -70,8 +70,8 @@ impl Wifi {
     /// The association of an interface; `None` while it is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
         let found = async {
-            // Before the dump, because the kernel reports a dump's error in its last message, which this
-            // netlink library does not show.
+            // This request comes before the dump, because it shows an error. The kernel reports an error of
+            // a dump in the dump's last message, which this netlink library does not show.
             let joined = is_joined(&self.interface(index).await?)?;
             match self.access_point(index).await? {
                 Some(station) => Ok(Association::of(&station)),
@@ -101,7 +101,7 @@ impl Wifi {
         Ok(self.list(index, Nl80211Command::GetStation).await?.into_iter().next())
     }
 
-    /// The channels of the interface's radio with what the driver counts of them; none where it counts nothing.
+    /// The channels of the interface's radio, with the driver's counters; empty where the driver counts nothing.
     async fn surveys(&self, index: u32) -> Result<Vec<Nl80211Message>, WifiError> {
         self.list(index, Nl80211Command::GetSurvey).await
     }
@@ -115,7 +115,7 @@ impl Wifi {
     }
 }
 
-/// Whether this interface, which has to be a station, has an SSID.
+/// Whether the interface has joined a network, so that it has an SSID. An interface that is no station is an error.
 fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
     match kind(interface) {
         Some(kind) if is_station(kind) => {}
@@ -156,7 +156,7 @@ mod tests {
         let school = || Some(Nl80211Attr::SsidRaw(b"school".to_vec()));
         assert!(of(Nl80211InterfaceType::Station, school()).unwrap());
         let latin1 = Nl80211Attr::SsidRaw(b"caf\xe9".to_vec());
-        assert!(of(Nl80211InterfaceType::Station, Some(latin1)).unwrap(), "an SSID is no UTF-8");
+        assert!(of(Nl80211InterfaceType::Station, Some(latin1)).unwrap(), "not always UTF-8");
         assert!(!of(Nl80211InterfaceType::P2pClient, None).unwrap());
         for kind in [Nl80211InterfaceType::Ap, Nl80211InterfaceType::Monitor] {
             assert!(matches!(of(kind, school()), Err(WifiError::NotStation(_))));

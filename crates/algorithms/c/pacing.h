@@ -43,9 +43,10 @@ static __always_inline u8 may_raise_small_queue(struct sock *sk, struct wakeai_b
 // The largest supported value. With it the products below fit 64 bits.
 #define LARGEST_SMALL_QUEUE (1u << 24)
 
-// The rate at which `bytes` bytes of full packets may wait. The host counts its buffers, which are
-// longer than the packets in them. It accepts another packet while the sum of the buffers is not
-// above the limit, so the limit is one byte below the sum.
+// The pacing rate from which TCP small queues derive a limit of `bytes` bytes of full packets. The
+// host counts the lengths of its buffers, which are longer than the packets in them. It accepts
+// packets until their sum exceeds the limit. So the limit is the sum for `bytes` bytes of
+// packets, less one byte.
 static __always_inline u64 small_queue_rate(struct sock *sk, u64 bytes)
 {
 	u32 payload = tcp_sk(sk)->mss_cache;

@@ -16,13 +16,14 @@ use wakeai_units::Rate;
 
 use crate::AssignError;
 
-/// The limit of each read and write on a control socket. A process answers at once, unless it is stopped.
+/// The limit of each read and write on a control socket. A process answers at once, unless it is
+/// stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of
 /// connections takes a second. Unloading algorithms takes a few seconds.
 const END_PATIENCE: Duration = Duration::from_secs(30);
-/// The interval at which an assignment to a cgroup looks for a cgroup that has taken the place of
-/// its own.
+/// The interval at which an assignment to a cgroup checks whether its cgroup was removed and made
+/// again under the same name.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to an assignment.
@@ -127,7 +128,7 @@ impl Listener {
             let timeout = match left.into_iter().chain(follows.then_some(FOLLOW_INTERVAL)).min() {
                 None => PollTimeout::NONE,
                 // The time is rounded up, so that the wait does not end before the deadline. A time
-                // that does not fit takes several rounds.
+                // that is too long for one call of poll(2) takes several calls.
                 Some(left) => {
                     PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
                 }

@@ -43,8 +43,8 @@ pub enum AssignError {
     Default(#[from] SysctlError),
     /// A network namespace other than the initial one takes only some algorithms as its default.
     #[error(
-        "this network namespace may have one of {allowed} as its default; the initial namespace's \
-         sysctl net.ipv4.tcp_allowed_congestion_control allows more"
+        "this network namespace may have one of {allowed} as its default; to allow more algorithms, add them to \
+         the sysctl net.ipv4.tcp_allowed_congestion_control in the initial namespace"
     )]
     NotAllowed {
         /// The algorithms that this namespace takes.
@@ -56,7 +56,7 @@ pub enum AssignError {
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
     /// There is no connection to move.
-    #[error("there is no such connection; `wakeai monitor` and `ss -te` show them")]
+    #[error("there is no such connection; `wakeai monitor` and `ss -te` list the connections")]
     NoConnection,
     /// A process with an assignment does not answer or does not end.
     #[error("{0}")]

@@ -23,7 +23,7 @@ pub enum EventKind {
     Retransmit,
     /// The retransmission timer expired.
     Timeout,
-    /// A congestion event. It follows the event that it comes from ([`EventKind::error`]).
+    /// A congestion event. It is recorded after the event that caused it ([`EventKind::error`]).
     Error(ErrorCode),
 }
 
@@ -49,8 +49,8 @@ impl EventKind {
         }
     }
 
-    /// The number beside the name in records: of the new state at a change of state, of the error
-    /// code at a congestion event, and 0 otherwise.
+    /// The number beside the name in records. A change of state has the number of the new state,
+    /// and a congestion event its error code. All other events have 0.
     pub fn value(self) -> u8 {
         match self {
             Self::StateChange { to, .. } => to.number(),

@@ -1,5 +1,5 @@
-//! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), what happens to it
-//! ([`EventKind`]), the congestion event that this is ([`ErrorCode`]), and the limits that its
+//! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), its events
+//! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), and the limits that its
 //! congestion control obeys ([`SocketBounds`]).
 //!
 //! The monitor reads these from the kernel, and the simulator's TCP gives the same. So agents, laws
@@ -75,8 +75,9 @@ pub struct Figures {
     pub ssthresh: Segments,
     /// Smoothed RTT (`srtt_us`); `None` before the first sample.
     pub smoothed_rtt: Option<Duration>,
-    /// The RTT of a segment, delayed ACKs included (`rack.rtt_us`); `None` before the first. The
-    /// segment is the last that was acknowledged, selectively or not, and was never retransmitted.
+    /// The latest RTT sample, with the delay of delayed ACKs (`rack.rtt_us`); `None` before the
+    /// first. A sample is the time from sending a segment until its ACK or SACK. Segments that were
+    /// retransmitted give no sample.
     pub latest_rtt: Option<Duration>,
     /// The minimum RTT over a window of 5 minutes by default (`rtt_min`); `None` before the first
     /// sample.
@@ -99,14 +100,14 @@ pub struct Figures {
     /// The kernel's latest sample of the delivery rate (`rate_delivered`/`rate_interval_us`).
     /// `None` before the first sample, and in the simulator, which takes no samples.
     pub delivery_rate: Option<Rate>,
-    /// Whether the application limited that sample, and not the network.
+    /// Whether the application limited [`Self::delivery_rate`], and not the network.
     pub application_limited: bool,
     /// The rate at which the socket is paced, or from which the size of its bursts follows; `None`
     /// where there is no limit.
     pub pacing_rate: Option<Rate>,
-    /// K: in congestion avoidance, the time until the curve of CUBIC reaches its plateau, to 1/1024
-    /// s. It is that of RFC 9438 equation 2 under `wakeai_cubic`, and K' of Kozu et al., equation
-    /// 3, under `wakeai_rtt`. `None` outside of congestion avoidance, and under any other
+    /// K of CUBIC: the time until the window's curve reaches its plateau, with a resolution of
+    /// 1/1024 s. Under `wakeai_cubic` it is K of RFC 9438 (equation 2). Under `wakeai_rtt` it is K'
+    /// of Kozu et al. (equation 3). `None` outside of congestion avoidance, and under any other
     /// algorithm.
     pub k: Option<Duration>,
     /// Current maximum segment size.

@@ -16,7 +16,6 @@ const SENDING_SEGMENTS: u32 = 10;
 ///
 /// A connection counts as sending in two cases: it has data, in flight or waiting, or it delivered
 /// more than an initial window since the tick before.
-/// since the tick before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.

@@ -15,10 +15,11 @@ const HISTORY: usize = 32;
 /// Watches the current and the minimum RTT of a station's connections.
 ///
 /// The minimum falls with any lower sample, including the kernel's own minimum. It rises only where
-/// the path has become longer. A longer path and a queue of this station differ when the station
-/// sends less: the RTT of the queue falls, and the RTT of the longer path stays. So the minimum is
-/// measured anew where the window has fallen to a quarter, the delivery rate has fallen with it,
-/// and the RTT has not. A queue that never empties does not raise the minimum.
+/// the path has become longer. The RTT may be high because the path is longer, or because packets
+/// of this station wait in a queue. The two causes differ when the station sends less: a queue
+/// becomes shorter and the RTT falls, but a longer path keeps its RTT. So the minimum is measured
+/// anew where the window has fallen to a quarter, the delivery rate has fallen with it, and the RTT
+/// has not. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +33,8 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The kernel's minimum when `min` was last lowered to it. The kernel keeps its minimum for
-    /// minutes, so its value may belong to an earlier path.
+    /// The lowest minimum that the kernel has reported. The kernel keeps its minimum for minutes,
+    /// so it may belong to an earlier path. So it lowers `min` only when it falls below this value.
     kernel_min: Option<Duration>,
     /// The samples since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
@@ -49,8 +50,8 @@ struct Sample {
 impl RttWatch {
     /// Takes the connections of one tick and returns the station's RTT: the mean over the
     /// connections that are sending, weighted by their windows. `None` while no such connection has
-    /// a sample. `common` is the median of the queueing delays that the senders announce. It is no
-    /// part of a longer path.
+    /// a sample. `common` is the median of the queueing delays that the senders announce. Where the
+    /// path has become longer, `common` is subtracted from the RTT that is measured there.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -255,7 +256,7 @@ mod tests {
         for window in [60, 60, 30, 30, 15] {
             assert_eq!(path.tick(512, window), (2, 510));
         }
-        path.tick(512, 15); // after a round trip the RTT would be lower
+        path.tick(512, 15); // a queue would be shorter one round trip after the window fell
         assert_eq!(path.tick(512, 15), (512, 0));
     }
 
@@ -270,7 +271,7 @@ mod tests {
         };
         assert_eq!(learnt(0), (512, 0));
         assert_eq!(learnt(80), (432, 80));
-        assert_eq!(learnt(9_999), (2, 510), "it does not lower the minimum");
+        assert_eq!(learnt(9_999), (2, 510), "a longer delay changes nothing");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl<P: Packet> Base<P> {
         let (length, extra) = (packet.len(), self.wired_delays[station]);
         let counters = &mut self.counters.wired_up;
         let transit = Transit { packet, from, to };
-        // `send` has counted a packet that it returns as dropped.
+        // An error is a dropped packet, and `send` has already counted it.
         let _ = self.wired_up.send(at, station, extra, length, transit, counters);
     }
 

@@ -37,9 +37,9 @@ pub struct FlowDetail {
     /// For each step of time in which data arrived: the end of the step, from the run's time zero,
     /// and the bytes received by then. It is empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// Each value of K, with the time of its first sample from the run's time zero. K is the time
-    /// until CUBIC's curve reaches its plateau. The list is empty unless [`crate::Job::progress`]
-    /// asks for it, and for an algorithm without K.
+    /// The values that K took, each after the time of the first sample that has it. The time counts
+    /// from the run's time zero. K is the time until CUBIC's curve reaches its plateau. The list is
+    /// empty unless [`crate::Job::progress`] asks for it, and for an algorithm without K.
     pub k: Vec<(Duration, Duration)>,
     /// The mean congestion window over the samples of the flow's connections after the warmup,
     /// rounded; `None` without samples.

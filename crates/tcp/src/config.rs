@@ -45,10 +45,10 @@ pub struct TcpConfig {
     pub retries: u32,
     /// Whether spurious reductions are undone (Eifel, D-SACK, F-RTO).
     pub undo_spurious: bool,
-    /// Whether two more events in a recovery restart the timeout, as in Linux. One is a
-    /// retransmission of the oldest segment. The other is a selective acknowledgement of segments
-    /// that were sent before it. By RFC 6298 section 5.1 the timeout keeps running; RFC 6675
-    /// section 6 allows both.
+    /// Whether two more events in a recovery restart the timeout, as in Linux. One is the
+    /// retransmission of the oldest outstanding segment. The other is a selective acknowledgement
+    /// of segments that were sent before this retransmission. By RFC 6298 section 5.1 neither event
+    /// restarts the timeout; RFC 6675 section 6 allows both ways.
     pub restart_on_retransmission: bool,
     /// Whether only the first partial acknowledgement of a recovery restarts the timeout. A long
     /// recovery then ends in slow start (RFC 6582 section 4, the impatient variant).
@@ -67,9 +67,9 @@ pub struct TcpConfig {
     /// Whether the host's queue admits only a few packets per connection and calls the sender when
     /// they leave (TCP small queues). The classic sender does not support this.
     pub small_queues: bool,
-    /// With small queues, the bytes that the host's queue admits are the pacing rate per second,
-    /// shifted right by this number. mac80211 uses 7, so that aggregates fill; Linux's default is
-    /// 10.
+    /// With small queues, the host's queue admits as many bytes as the connection is paced to send
+    /// in 2^-n s, where n is this number. mac80211 uses 7, so that aggregates fill; Linux's default
+    /// is 10.
     pub small_queue_shift: u32,
     /// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
     pub small_queue_limit: u64,

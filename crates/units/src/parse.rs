@@ -17,8 +17,9 @@ impl fmt::Display for ParseQuantityError {
 
 impl std::error::Error for ParseQuantityError {}
 
-/// Reads `<decimal><unit>` into the smallest unit. Refuses a sign, an exponent, an unknown unit, a
-/// value that does not fit, and more decimals than the smallest unit has.
+/// Reads `<decimal><unit>` as a whole number of the smallest unit. Refuses a sign, an exponent, an
+/// unknown unit, a value that does not fit in 64 bits, and a value that is no whole number of the
+/// smallest unit.
 pub(crate) fn parse_scaled(
     text: &str,
     units: &[(&str, u64)],

@@ -70,7 +70,8 @@ impl Bss {
         self.ampdu.min(standard.longest_ampdu())
     }
 
-    /// The most subframes of an A-MPDU of a station of `standard`; 1 where the standard does not aggregate.
+    /// The most subframes of an A-MPDU of a station of `standard`; 1 where the standard does not
+    /// aggregate.
     pub fn subframes_of(&self, standard: Standard) -> u16 {
         self.ampdu_subframes.min(standard.most_subframes())
     }
@@ -99,8 +100,9 @@ impl Bss {
     }
 
     /// The modes of stations of `standard`, for every width and number of streams up to the access
-    /// point's. The widest channel comes first, and the fewest streams. Modes with the same rate
-    /// also have the same bits per symbol; only their preambles differ.
+    /// point's. They are ordered from the widest channel to the narrowest, and within a width from
+    /// one stream upwards. Modes with the same rate also have the same bits per symbol; only their
+    /// preambles differ.
     fn modes(&self, standard: Standard) -> impl Iterator<Item = Mode> {
         let (widest, guard_interval) = (self.width, self.guard_interval_of(standard));
         let streams = 1..=self.streams.min(standard.most_streams());
@@ -281,8 +283,8 @@ mod tests {
         let top = |width, streams| {
             Bss { width, streams, ..Bss::new(Standard::Ac) }.default_rate(Standard::Ac)
         };
-        assert_eq!(top(Width::Mhz20, 1), Rate::from_mbps(78)); // MCS 8
-        assert_eq!(top(Width::Mhz20, 3), Rate::from_mbps(260)); // has its MCS 9
+        assert_eq!(top(Width::Mhz20, 1), Rate::from_mbps(78)); // MCS 8; there is no MCS 9
+        assert_eq!(top(Width::Mhz20, 3), Rate::from_mbps(260)); // MCS 9
         let modes =
             |streams| Mode::of(Standard::Ac, Width::Mhz80, streams, GuardInterval::Ns800).count();
         assert_eq!((modes(1), modes(3)), (10, 9));

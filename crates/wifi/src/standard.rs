@@ -94,7 +94,7 @@ impl Standard {
         }
     }
 
-    /// The guard intervals of the standard. The first is the default, which every standard has.
+    /// The guard intervals of the standard. The first is the default: 0.8 us in every standard.
     pub const fn guard_intervals(self) -> &'static [GuardInterval] {
         match self {
             Self::A | Self::G => &[GuardInterval::Ns800],

@@ -5,8 +5,8 @@ use wl_nl80211::Nl80211Message;
 
 use super::Link;
 
-/// An association is kept for this long while nl80211 gives errors: a driver that scans or is reset may not
-/// answer for a second or two, and a new association would forget all peers.
+/// The time for which an association is kept while nl80211 gives errors. A driver that scans or is reset may not
+/// answer for a second or two, and with a new association the agent would forget all peers.
 const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
 
 /// The association of a station (802.11-2020, 11.3).

@@ -1,4 +1,4 @@
-//! What a driver tells about a station and its access point.
+//! The values that a driver reports about a station and its access point.
 
 #[cfg(test)]
 mod tests;
@@ -11,8 +11,8 @@ use wl_nl80211::{Nl80211Attr, Nl80211ChannelWidth, Nl80211Message, Nl80211Statio
 use super::phy::{PhyRate, megabits};
 use super::survey::Survey;
 
-/// A station's link to its access point at one moment. What the driver does not tell is `None`. Counters begin with
-/// the association.
+/// A station's link to its access point at one moment. A value that the driver does not report is `None`. Counters
+/// start at 0 when the station associates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Link {
     /// The interface's name.
@@ -34,14 +34,14 @@ pub struct Link {
     pub tx: Traffic,
     /// Frames from the access point.
     pub rx: Traffic,
-    /// Transmissions that were repeated.
+    /// The number of retransmissions.
     pub retries: Option<u32>,
     /// Packets that were never acknowledged.
     pub failed: Option<u32>,
     /// The throughput that the rate control expects.
     #[serde(rename = "expected_mbps", serialize_with = "optional_megabits")]
     pub expected: Option<Rate>,
-    /// How often too many beacons in a row were missed.
+    /// The number of times that too many consecutive beacons were missed.
     pub beacon_losses: Option<u32>,
     /// The time since the association.
     pub connected_s: Option<u32>,
@@ -131,7 +131,7 @@ impl Link {
     fn read_field(&mut self, field: &Nl80211StationInfo) {
         use Nl80211StationInfo as Info;
         let Self { tx, rx, .. } = self;
-        // The kernel gives a counter of bytes with 32 bits beside that with 64 bits.
+        // The kernel gives each byte counter twice: with 32 bits and with 64 bits.
         let wider = |known: Option<u64>, bytes: u32| known.or(Some(u64::from(bytes)));
         match field {
             Info::Signal(dbm) => self.signal_dbm = Some(*dbm),
@@ -158,7 +158,7 @@ impl Link {
         }
     }
 
-    /// The names of what the driver does not tell.
+    /// The names of the values that the driver does not report.
     pub fn not_told(&self) -> Vec<&'static str> {
         let Self { tx, rx, channel, .. } = self;
         let all = [

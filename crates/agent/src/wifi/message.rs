@@ -1,7 +1,8 @@
-//! A message of nl80211, of which only what is needed is parsed.
+//! Messages of nl80211. Only the attributes that are needed are parsed.
 //!
-//! The parser of wl-nl80211 refuses a whole message for one attribute of an unexpected length, and panics at some. So
-//! it only gets the attributes and fields that are read here, one by one; those that it refuses count as absent.
+//! Where one attribute has an unexpected length, the parser of wl-nl80211 refuses the whole message, or panics. So
+//! it gets one attribute or field at a time, and only those that are read here. An attribute that it refuses counts
+//! as absent.
 
 use futures_util::StreamExt as _;
 use wl_nl80211::packet_core::{
@@ -86,7 +87,7 @@ where
 }
 
 /// Sends a request and returns all messages of the answer. netlink-proto does not show the error of a dump, which the
-/// kernel reports in its last message.
+/// kernel reports in the dump's last message.
 pub(super) async fn ask(
     handle: &Nl80211Handle,
     cmd: Nl80211Command,
@@ -97,7 +98,7 @@ pub(super) async fn ask(
     let mut question = NetlinkMessage::from(GenlMessage::from_payload(question));
     question.header.flags = NLM_F_REQUEST | if is_dump { NLM_F_DUMP } else { 0 };
     let mut handle = handle.handle.clone();
-    // The handle first asks for the number of the family nl80211, which fails where the kernel has none.
+    // The handle first asks for the number of the family nl80211. This fails where the kernel has no nl80211.
     let asked = handle.request(question).await;
     let mut answers = std::pin::pin!(asked.map_err(|_| WifiError::NoNl80211)?);
     let mut messages = Vec::new();

@@ -4,7 +4,8 @@ use serde::{Serialize, Serializer};
 use wakeai_units::Rate;
 use wl_nl80211::{Nl80211EhtGi, Nl80211HeGi, Nl80211RateInfo};
 
-/// How the last frame was modulated. What the driver does not tell is `None`, and what the modulation does not have.
+/// How the last frame was modulated. A value is `None` where the driver does not report it, or where the modulation
+/// does not have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhyRate {
     /// The PHY rate.
@@ -12,7 +13,8 @@ pub struct PhyRate {
     pub rate: Rate,
     /// The amendment of 802.11 that has this modulation. Without an MCS it is `802.11a/b/g`.
     pub standard: &'static str,
-    /// The modulation and coding scheme: from 0 to 76 in 802.11n, and for one stream in later amendments.
+    /// The index of the modulation and coding scheme (MCS). In 802.11n it goes from 0 to 76 and includes the number of
+    /// streams. In later amendments it does not include this number.
     pub mcs: Option<u8>,
     /// The number of spatial streams.
     pub streams: Option<u8>,
@@ -35,7 +37,7 @@ impl PhyRate {
             standard: "802.11a/b/g",
             mcs: None,
             streams: None,
-            width_mhz: Some(20), // which has no field
+            width_mhz: Some(20), // 20 MHz has no field
             guard_interval_ns: None,
         };
         let mut has_short_interval = false;
@@ -62,7 +64,8 @@ impl PhyRate {
             }
         }
         match (found.standard, found.mcs) {
-            // 802.11-2020, 19.5: the number of streams is part of the MCS; 33 and above modulate them unequally.
+            // The number of streams is part of the MCS (802.11-2020, 19.5). From MCS 33 on the streams of a frame have
+            // different modulations.
             ("802.11n", Some(32)) => found.streams = Some(1),
             ("802.11n", Some(mcs)) if mcs < 32 => found.streams = Some(mcs / 8 + 1),
             _ => {}

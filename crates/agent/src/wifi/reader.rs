@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A station's link could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The namespace has no Wi-Fi interface, or the kernel no driver for one.
+    /// The namespace has no Wi-Fi interface, or the kernel has no driver for one.
     #[error(
         "this network namespace has no Wi-Fi interface ({0}). Check with `ip link` that the adapter's driver is \
          loaded, and run the command in the network namespace that has the interface"
@@ -25,7 +25,7 @@ pub enum ReadError {
     /// There is no such interface.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The interface is none of Wi-Fi.
+    /// The interface is not a Wi-Fi interface.
     #[error("{name} is not a Wi-Fi interface; those of this network namespace: {others}")]
     NotWifi {
         /// The name.
@@ -93,10 +93,10 @@ impl WifiReader {
         Ok(Self { wifi, runtime })
     }
 
-    /// The indices of the stations: of the interface of that name, or of all where none is given.
+    /// The indices of the stations of this network namespace. With a `name`, only the interface of that name counts.
     ///
     /// # Errors
-    /// Where there is none, [`ReadError`] says why.
+    /// Where there is no station, [`ReadError`] gives the reason.
     pub fn stations(&self, name: Option<&str>) -> Result<Vec<u32>, ReadError> {
         if let Some(name) = name {
             Interface::find(name)?;
@@ -106,15 +106,15 @@ impl WifiReader {
     }
 
     /// The link of the station with this index. Where the station has joined a network and the driver does not list
-    /// the access point, the link has nothing of it.
+    /// the access point, all values of the access point are `None`.
     ///
     /// # Errors
-    /// [`ReadError::NotAssociated`], or where nl80211 gives none.
+    /// [`ReadError::NotAssociated`], or another [`ReadError`] where nl80211 does not give the link.
     pub fn link(&self, index: u32) -> Result<Link, ReadError> {
         let asked = async {
             let interface = self.wifi.interface(index).await?;
             let station = self.wifi.access_point(index).await?;
-            // A driver without a survey answers with an error, which means that it does not tell.
+            // A driver without a survey answers with an error. The values of the survey are then unknown.
             let channels = self.wifi.surveys(index).await.unwrap_or_default();
             Ok((interface, station, channels))
         };
@@ -139,7 +139,7 @@ fn name_of(interface: &Nl80211Message) -> &str {
     name.unwrap_or_default()
 }
 
-/// The stations among nl80211's interfaces. One without an index is no network interface (a P2P device).
+/// The stations among nl80211's interfaces. An entry without an index is a P2P device and no network interface.
 fn stations(interfaces: &[Nl80211Message], name: Option<&str>) -> Result<Vec<u32>, ReadError> {
     let index = |interface: &Nl80211Message| {
         interface.attributes.iter().find_map(|attribute| match attribute {

@@ -4,27 +4,28 @@ use serde::Serialize;
 use wl_nl80211::packet_core::Nla as _;
 use wl_nl80211::{Nl80211Attr, Nl80211Message, Nl80211SurveyInfo};
 
-/// The kind of the field that marks the channel in use, which the library passes on as an unknown one.
+/// The number of the field that marks the channel in use. The library does not know this field.
 const IN_USE: u16 = 3;
 
-/// The channel in use. What the driver does not tell is `None`. The times are since the driver began to count them.
+/// The channel in use. A value that the driver does not report is `None`. The times are sums since the driver began
+/// to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
     /// The noise in the channel.
     pub noise_dbm: Option<i8>,
-    /// How long the radio was on this channel.
+    /// The time that the radio was on this channel.
     pub active_ms: Option<u64>,
-    /// For how much of that it sensed the primary channel as busy.
+    /// The part of `active_ms` in which the radio sensed the primary channel as busy.
     pub busy_ms: Option<u64>,
-    /// For how much of that it received.
+    /// The part of `active_ms` in which the radio received.
     pub rx_ms: Option<u64>,
-    /// For how much of that it sent.
+    /// The part of `active_ms` in which the radio sent.
     pub tx_ms: Option<u64>,
 }
 
 impl Survey {
-    /// The channel in use among those of the radio: that of the interface's frequency, or, where the interface does
-    /// not name one, the channel that the driver marks.
+    /// The channel in use among the channels of the radio. It has the interface's frequency. Where that frequency is
+    /// unknown, it is the channel that the driver marks.
     pub(super) fn of(channels: &[Nl80211Message], frequency_mhz: Option<u32>) -> Self {
         let mut channels = channels.iter().flat_map(|channel| &channel.attributes);
         let is_here = |fields: &[Nl80211SurveyInfo]| {
@@ -48,15 +49,16 @@ impl Survey {
                 Nl80211SurveyInfo::Noise(dbm) => found.noise_dbm = Some(dbm),
                 Nl80211SurveyInfo::ActiveTime(ms) => found.active_ms = Some(ms),
                 Nl80211SurveyInfo::BusyTime(ms) => found.busy_ms = Some(ms),
-                // wl-nl80211 0.8 reads these two the wrong way round. The test with bytes notices when it no
-                // longer does.
+                // wl-nl80211 0.8 exchanges these two fields. A test with the bytes of a message fails once the
+                // library is corrected.
                 Nl80211SurveyInfo::TimeTx(ms) => found.rx_ms = Some(ms),
                 Nl80211SurveyInfo::TimeRx(ms) => found.tx_ms = Some(ms),
                 _ => {}
             }
         }
         if found.active_ms == Some(0) {
-            // The radio is on this channel, so the driver does not count its times, or only while it scans.
+            // The radio is on this channel, so a time of 0 shows that the driver does not count the times, or counts
+            // them only while it scans.
             return Self { noise_dbm: found.noise_dbm, ..Self::default() };
         }
         found

@@ -74,7 +74,8 @@ impl<P> AccessPoint<P> {
         &mut self.frames[index]
     }
 
-    /// Packets of all receivers that wait, or are in a receiver's reorder buffer.
+    /// The number of packets to all receivers. It counts waiting packets and packets in reorder
+    /// buffers.
     pub(crate) fn packets(&self) -> usize {
         self.frames.iter().map(Frames::packets).sum()
     }
@@ -86,8 +87,8 @@ impl<P> AccessPoint<P> {
 
     /// Adds a frame, and returns the number of frames that were dropped because the limit was
     /// reached. A FIFO drops the new frame. fq drops the last frames of the longest queue, or the
-    /// new frame where its own queue is the longest. `on_air` names a receiver and the number of
-    /// its first frames that are on the air. They are not dropped.
+    /// new frame where its own queue is the longest. Frames that are on the air are not dropped:
+    /// `on_air` names their receiver, and how many of its first frames they are.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
@@ -166,7 +167,8 @@ impl<P> AccessPoint<P> {
         Some(self.receiver(next))
     }
 
-    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given up.
+    /// Records that `frames` frames of the receiver were acknowledged, sent without ACK, or given
+    /// up.
     pub(crate) fn left(&mut self, receiver: Receiver, frames: usize) {
         let receiver = self.index(receiver);
         self.waiting -= frames;

@@ -16,7 +16,7 @@ use crate::stations::{AccessPoint, Medium};
 /// it in units of 32 us. 255 units are more than any value in the tables of the standard.
 const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
-/// The access point, and the keys of contention that its stations take over.
+/// The access point, and its keys of contention, which are the defaults of its stations.
 pub(super) struct Read {
     pub(super) access_point: AccessPoint,
     pub(super) contention: ContentionKeys,
@@ -147,8 +147,8 @@ pub(super) fn standard(field: &Field<'_>) -> Option<Standard> {
     field.choice(&Standard::ALL.map(|standard| (standard.name(), standard)))
 }
 
-/// A PHY rate of data frames of `standard` in `bss`. It is written as the tables of the standard
-/// round it.
+/// A PHY rate of data frames of `standard` in `bss`. It has to be written with the rounding of the
+/// standard's tables.
 pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Option<Rate> {
     const SHOWN: usize = 8;
     let rates = bss.rates(standard);
@@ -162,7 +162,7 @@ pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Opti
     near.sort_by_key(|rate| (rate.bits_per_second().abs_diff(wanted.bits_per_second()), *rate));
     near.truncate(SHOWN);
     near.sort();
-    let all = if near.len() == rates.len() { "" } else { ", of which the nearest are" };
+    let all = if near.len() == rates.len() { "" } else { "; the nearest of these are" };
     field.refuse(format!(
         "a rate of {standard} at the access point's width, streams and guard interval{all}: {}",
         names(&near)

@@ -111,7 +111,7 @@ pub struct QueueRow {
 /// A use of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirKind {
-    /// Data frames that carry data.
+    /// Data frames that carry data of applications.
     Data,
     /// Data frames that carry acknowledgements of TCP.
     TcpAck,

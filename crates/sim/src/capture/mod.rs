@@ -1,8 +1,9 @@
 //! Captures of the packets that hosts see, as IPv4 with TCP or UDP.
 //!
 //! A packet is in the file of the host that put it into its queue, and in the file of each host at
-//! which it arrived. The simulator carries only the payload bytes of presence messages. All other
-//! payloads are left out of the captured bytes. Lengths and checksums count them as zeros.
+//! which it arrived. The simulator carries payload bytes only in presence messages. All other
+//! payloads are left out of the captured bytes. The length fields of the headers include them, and
+//! the checksums are computed as if all their bytes were zero.
 
 mod headers;
 mod options;

@@ -48,7 +48,7 @@ impl Receiver {
     }
 
     /// Answers an unacceptable segment (a probe of a closed window, or an old copy) at once. The
-    /// answer has the expected position.
+    /// answer states the next position that is expected.
     fn answer_unacceptable(&mut self, segment: &Segment) {
         self.counters.unacceptable += 1;
         if segment.end() > segment.seq && segment.seq < self.next && !segment.flags.syn {
@@ -57,9 +57,9 @@ impl Receiver {
         self.acks.answer();
     }
 
-    /// Records the segment's timestamps. The echoed timestamp changes only with a segment that
-    /// reaches back to the last ACK. So the sender's RTT includes the delay of the ACK, but no time
-    /// in which a segment was missing (RFC 7323 section 4.3).
+    /// Records the segment's timestamps. The timestamp to echo is replaced only by a segment that
+    /// begins at or before the position of the last ACK. So the sender's RTT includes the delay of
+    /// the ACK, but no time in which a segment was missing (RFC 7323 section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
         if segment.seq <= self.window.acknowledged() {

@@ -17,7 +17,8 @@ pub(super) struct Autotune {
     rtt_us_times_8: u64,
     /// The echoed timestamp of the last sample. Each echo gives one sample.
     last_echo: Option<u32>,
-    /// The end of the window whose time is measured, and the time at which this window began.
+    /// The window whose duration is measured: the position of its end, and the time at which it
+    /// began.
     round: Option<(u64, Instant)>,
     /// The most bytes that the application took in one RTT.
     taken: u64,
@@ -53,7 +54,8 @@ impl Autotune {
         (self.rtt_us_times_8 > 0).then(|| Duration::from_micros(self.rtt_us_times_8 / 8))
     }
 
-    /// Takes an RTT sample from a segment that echoes the receiver's clock of `elapsed_ms` ago.
+    /// Takes an RTT sample from a segment that echoes a timestamp. This end sent the timestamp
+    /// `elapsed_ms` milliseconds ago.
     /// Only a full segment gives a sample. While the application has unread data (`drained` is
     /// false), only a smaller RTT counts.
     pub(super) fn on_echo(&mut self, echo: u32, elapsed_ms: u32, full: bool, drained: bool) {

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant};
 const UNCOMPRESSED: u8 = 3;
 /// The most ACKs that are held back before one leaves.
 const MAX_HELD: u32 = 44;
-/// The longest delay. A shorter delay applies where a twentieth of the RTT is shorter.
+/// The longest delay. Where a twentieth of the RTT is shorter, that is the delay.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 
 /// The ACKs that a receiver delays.

@@ -1,12 +1,12 @@
 //! The time at which an acknowledgement leaves (RFC 9293 section 3.8.6.3, as Linux does it).
 //!
 //! At first every segment is acknowledged at once (a quick ACK), so that slow start is not slowed
-//! down. This happens up to 16 times or for half the window, and for as long as the window opens.
-//! Later every second full segment is acknowledged at once, and any other after 40 ms. An ACK with
-//! information for the sender also leaves at once: for data out of order, a gap that was filled, or
-//! data that arrived twice. But of many ACKs for data out of order, all after the first three are
-//! delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs nor this
-//! delay.
+//! down. There are quick ACKs for half a window, at most 16, and one whenever the window has
+//! opened. Later every second full segment is acknowledged at once, and any other after 40 ms. An
+//! ACK with information for the sender also leaves at once: for data out of order, a gap that was
+//! filled, or data that arrived twice. But of many ACKs for data out of order, all after the first
+//! three are delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs
+//! nor this delay.
 
 use wakeai_units::{Duration, Instant};
 
@@ -68,7 +68,7 @@ pub(super) struct DelayedAck {
     last_data: Instant,
     /// Segments since the last ACK.
     segments: u32,
-    /// The full segment as the receiver sees it (Linux's `rcv_mss`).
+    /// The size of a full segment, as far as the receiver knows (Linux's `rcv_mss`).
     segment_size: u64,
     mss: u64,
     compression: Compression,
@@ -247,7 +247,7 @@ impl DelayedAck {
         }
     }
 
-    /// Handles a read of the application. `drained`: the buffer is empty now.
+    /// Handles a read of the application. `drained` is true where the buffer is empty now.
     pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
         if self.need != Need::Later || self.profile == Profile::Classic {
             return;

@@ -48,8 +48,8 @@ impl Receiver {
         self.due = Due::SynAck;
     }
 
-    /// Waits for the acknowledgement of the SYN-ACK, which any segment may carry. A repeated SYN shows that the
-    /// SYN-ACK was lost.
+    /// Waits for the acknowledgement of the SYN-ACK, which any segment may carry. A repeated SYN
+    /// shows that the SYN-ACK was lost.
     fn await_handshake(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.rst {
             self.forget();
@@ -97,7 +97,7 @@ impl Receiver {
         *self = Self { reader, counters: self.counters, ..fresh };
     }
 
-    /// Answers a segment without a connection with a reset (RFC 9293 section 3.5.2).
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.5.2).
     fn refuse(&mut self, segment: &Segment) {
         if !segment.flags.rst {
             self.due = Due::Reset(if segment.flags.ack { segment.ack } else { 0 });

@@ -55,10 +55,11 @@ pub struct ReceiverCounters {
 
 /// The receiver of one stream, which a [`Sender`](crate::Sender) opens, fills and closes first.
 ///
-/// Order of calls: [`Self::handle_segment`] for each segment that arrives, with `now` never going
-/// back; [`Self::handle_timeout`] when [`Self::next_timeout`] has come. After each of these calls,
-/// and after [`Self::set_reading`], [`Self::poll_transmit`] until it gives `None`. Segments without
-/// such a poll between them would be answered together, which a host does not do.
+/// Order of calls: call [`Self::handle_segment`] for each segment that arrives, and
+/// [`Self::handle_timeout`] when [`Self::next_timeout`] has come. `now` never goes back. After each
+/// of these calls, and after [`Self::set_reading`], call [`Self::poll_transmit`] until it gives
+/// `None`. Without such a poll between two segments both would get one common answer, which a host
+/// does not do.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: TcpConfig,
@@ -260,8 +261,8 @@ impl Receiver {
     }
 }
 
-/// The clock of the timestamps. It counts milliseconds, and begins at 1, because an echo of 0 means
-/// that there is none.
+/// The clock of the timestamps. It counts milliseconds, and begins at 1, because 0 stands for no
+/// echo.
 fn clock_ms(now: Instant) -> u32 {
     (now.as_nanos() / Duration::from_millis(1).as_nanos() + 1) as u32
 }

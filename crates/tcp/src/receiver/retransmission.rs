@@ -13,7 +13,7 @@ pub(super) struct Retransmission {
     at: Instant,
     timeout: Duration,
     longest: Duration,
-    /// The number of expiries that are left which do not double the timeout.
+    /// The number of remaining expiries that do not double the timeout.
     linear: u32,
     /// Expiries that doubled the timeout.
     tries: u32,
@@ -45,7 +45,7 @@ impl Retransmission {
         self.at
     }
 
-    /// Restarts the timer, because the segment has left again: the peer had repeated its SYN.
+    /// Restarts the timer, because the SYN-ACK was sent again in answer to a repeated SYN.
     pub(super) fn restart(&mut self, now: Instant) {
         self.at = now + self.timeout;
     }

@@ -1,4 +1,4 @@
-//! One acknowledgement, in the order in which the kernel works through it.
+//! Handles an acknowledgement, with the same order of steps as the kernel.
 
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
@@ -14,7 +14,7 @@ use crate::segment::Segment;
 pub(super) struct Ack {
     /// The acknowledgement advances `snd_una`.
     pub(super) advanced: bool,
-    /// The acknowledgement covers whole segments.
+    /// The acknowledgement covers at least one whole segment.
     pub(super) acked: bool,
     pub(super) window_changed: bool,
     /// It selectively acknowledges segments that were not acknowledged before.
@@ -187,9 +187,9 @@ impl Sender {
         if let Some((sent_at, _)) = ack.sacked_sent
             && self.board.out() > 0
         {
-            // A selective acknowledgement of segments that were sent before the oldest one restarts
-            // the timer. A selective acknowledgement of later segments must not, or a lost
-            // retransmission would never time out.
+            // The timer restarts where the selectively acknowledged segments were sent before the
+            // last transmission of the oldest outstanding segment. Segments that were sent later
+            // must not restart it, or a lost retransmission would never time out.
             ack.sets_timer |= self.config.restart_on_retransmission
                 && sent_at < self.board.record(self.board.first()).sent_at;
         }

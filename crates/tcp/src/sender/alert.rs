@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Ends the reduction where everything that was out at its begin is acknowledged.
+    /// Ends the reduction where everything that was out when it began is acknowledged.
     fn end_reduction(&mut self) {
         match self.state {
             CongestionState::Cwr if self.una != self.episode.high => {
@@ -62,8 +62,8 @@ impl Sender {
         true
     }
 
-    /// Handles an acknowledgement in Loss. Returns whether losses are then handled as in other
-    /// states: where the timeout was undone, or where retransmissions were lost as well.
+    /// Handles an acknowledgement in Loss. Returns `true` where the timeout was undone, or where
+    /// retransmissions were lost as well. Losses are then handled as in the other states.
     fn go_on_in_loss(&mut self, now: Instant, ack: &mut Ack) -> bool {
         let retransmission = self.process_loss(ack);
         self.output.retransmission = retransmission;
@@ -102,8 +102,8 @@ impl Sender {
         }
     }
 
-    /// Returns to Open. Where selectively acknowledged or retransmitted segments are left, it
-    /// returns to Disorder.
+    /// Changes to Open, or to Disorder where selectively acknowledged or retransmitted segments are
+    /// still out.
     pub(super) fn try_to_open(&mut self) {
         if !self.any_retransmission_out() {
             self.episode.first_retransmission = None;

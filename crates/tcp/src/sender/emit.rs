@@ -50,15 +50,15 @@ impl Sender {
         end.is_none_or(|end| end <= self.peer_window.end(self.una))
     }
 
-    /// Arms the timer of the window probe where the window is closed, so that no data is
-    /// outstanding and none may leave.
+    /// Arms the timer of the window probe where no data is outstanding and the peer's window has no
+    /// room for the next segment.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         if self.board.out() == 0 && !self.timer.is_armed() && !self.window_takes_more() {
             self.arm_persist(now);
         }
     }
 
-    /// Records whether the congestion window limits the sender. Only then the congestion window may
+    /// Records whether the congestion window limits the sender. Only then may the congestion window
     /// grow (RFC 7661; the kernel's `tcp_cwnd_validate`).
     pub(super) fn validate_window(&mut self) {
         let out = self.board.out();
@@ -89,8 +89,8 @@ impl Sender {
         segment
     }
 
-    /// Sends a segment again. With `probe` the segment is a tail loss probe, and does not count as
-    /// lost.
+    /// Sends a segment again. With `probe` it is sent as a tail loss probe, and not because it was
+    /// found to be lost.
     pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
         self.before_sending(now);
         self.board.resend(number, now, self.host_queue.next_packet(), probe);

@@ -1,4 +1,4 @@
-//! The connection's packets in the host's queue, which TCP small queues limits.
+//! The connection's packets in the host's queue. With TCP small queues their bytes are limited.
 
 use wakeai_units::Instant;
 
@@ -7,8 +7,8 @@ use crate::config::{Profile, TcpConfig};
 use crate::segment::Segment;
 
 /// Counts the bytes of the connection's packets in the host's queue, and limits them. Linux counts
-/// the memory of the packets instead, so `queued_beside_payload` in the C sources converts a share
-/// of the queue.
+/// the memory of the packets instead. `queued_beside_payload` in the C sources gives the
+/// difference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostQueue {
     is_small: bool,
@@ -35,8 +35,9 @@ impl HostQueue {
         }
     }
 
-    /// Whether the queue is full. It then holds more than two packets, and more bytes than the
-    /// pacing rate carries in the time that the driver asks for, doubled `doublings` times.
+    /// Whether the queue holds more bytes than its limit. The limit is what the connection is paced
+    /// to send in 2^-`shift` s, but at least two packets and at most `limit` bytes. The result is
+    /// doubled `doublings` times.
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
         let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
         self.is_small && self.bytes > allowed << doublings

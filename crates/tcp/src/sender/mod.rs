@@ -42,10 +42,10 @@ pub use report::SenderCounters;
 
 /// The sender of one stream to a [`Receiver`](crate::Receiver).
 ///
-/// Order of calls: first [`Self::open`]. Then [`Self::handle_segment`] for each segment that
-/// arrives, [`Self::handle_timeout`] when [`Self::next_timeout`] has come, and
-/// [`Self::handle_departure`] when one of its packets has left the host's queue. `now` never goes
-/// back. After each of these calls, and after [`Self::supply`] and [`Self::close`],
+/// Order of calls: first call [`Self::open`]. Then call [`Self::handle_segment`] for each segment
+/// that arrives, [`Self::handle_timeout`] when [`Self::next_timeout`] has come, and
+/// [`Self::handle_departure`] when one of the connection's packets has left the host's queue. `now`
+/// never goes back. After each of these calls, and after [`Self::supply`] and [`Self::close`], call
 /// [`Self::poll_transmit`] until it gives `None`, then [`Self::poll_event`] until it gives `None`.
 /// A segment for which the host's queue has no room is handed to [`Self::handle_local_drop`] before
 /// the next poll.
@@ -84,7 +84,7 @@ pub struct Sender {
     output: Output,
     /// The peer's clock, which this end echoes.
     echo: u32,
-    /// This end's clock as the segment echoes it that is being handled; 0 where it echoes none.
+    /// The timestamp of this end that the segment at hand echoes; 0 where it echoes none.
     echoed: u32,
     /// The last selective acknowledgements, which the scoreboard already contains.
     last_sacks: SackBlocks,
@@ -273,8 +273,8 @@ fn microseconds(now: Instant) -> u64 {
     (now.as_nanos() / 1_000).max(1)
 }
 
-/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps; in an echo 0
-/// means that there is none.
+/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps, because 0
+/// stands for no echo.
 fn stamp(at: Instant) -> u32 {
     (at.as_nanos() / 1_000_000 + 1) as u32
 }

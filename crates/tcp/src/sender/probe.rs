@@ -82,7 +82,7 @@ impl Sender {
         self.timer.set(TimerKind::Persist, now + wait.min(self.config.max_timeout));
     }
 
-    /// Handles an acknowledgement while nothing was out.
+    /// Handles an acknowledgement that arrives while no data is outstanding.
     pub(super) fn restart_persist(&mut self, now: Instant) {
         if !self.timer.is(TimerKind::Persist) {
             return;

@@ -22,8 +22,8 @@ const PERSISTENCE: u32 = 16;
 /// The widest reordering window, in quarters of the minimum RTT.
 const MAX_STEPS: u32 = 255;
 
-/// A transmission: the time at which it left, and its segment. The segment orders transmissions of
-/// the same time.
+/// A transmission: the time at which it left, and its segment. Transmissions of the same time are
+/// ordered by the number of the segment.
 type Transmission = (Instant, u64);
 
 /// The state that RFC 8985 keeps per connection.
@@ -177,8 +177,9 @@ impl Rack {
         self.persistence = (self.persistence + 1).min(PERSISTENCE);
     }
 
-    /// Handles a timeout. Where before it at least as many segments as the reordering degree had
-    /// arrived out of order, the path reorders less than was assumed, and the degree is reset.
+    /// Handles a timeout. `sacked_out` segments had arrived out of order before it. Where these are
+    /// at least as many as the reordering degree, a smaller degree would have shown the loss in
+    /// time, so the degree is reset.
     pub(super) fn doubt_reordering(&mut self, sacked_out: u32) {
         if sacked_out >= self.reordering {
             self.reordering = DUPLICATE_THRESHOLD;

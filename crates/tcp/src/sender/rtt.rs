@@ -11,11 +11,11 @@ const GRANULARITY_US: u32 = 1_000;
 
 /// The smoothed RTT, its variation, and the timeout that follows from both.
 ///
-/// There are two estimators. In RFC 6298's the *timeout* is at least the configured minimum. In
-/// Linux's the *variation* is at least the minimum, so on a path without jitter Linux waits an RTT
-/// longer. Linux also takes the largest deviation of a round instead of four times the smoothed
-/// deviation, follows a falling RTT eight times more slowly, and lets the variation decay once a
-/// round.
+/// There are two estimators. In that of RFC 6298 the *timeout* is at least the configured minimum.
+/// In that of Linux the *variation* is at least the minimum, so on a path without jitter Linux
+/// waits an RTT longer. Linux also takes the largest deviation of a round instead of four times the
+/// smoothed deviation, follows a falling RTT eight times more slowly, and lets the variation decay
+/// once a round.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
     linux: bool,
@@ -156,8 +156,8 @@ impl RttEstimator {
     }
 }
 
-/// The smallest sample of a sliding window, found from the best samples of three parts of the
-/// window (Nichols).
+/// The smallest sample of a sliding window of time. As in Nichols's algorithm, only the smallest
+/// samples of three parts of the window are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMinimum {
     best: [(Instant, u32); 3],
@@ -184,8 +184,8 @@ impl WindowedMinimum {
         self.grow_old(now, sample);
     }
 
-    /// Replaces the best sample where it is too old. Replaces the second or third one where a part
-    /// of the window has passed without a new sample.
+    /// Replaces the smallest sample where it is too old. Replaces the second or third one where a
+    /// part of the window has passed without a new sample.
     fn grow_old(&mut self, now: Instant, sample: (Instant, u32)) {
         let age = now.saturating_since(self.best[0].0);
         if age > MINIMUM_WINDOW {

@@ -3,7 +3,7 @@
 use crate::config::TcpConfig;
 
 /// The bytes of memory that Linux grants in its send buffer for each segment of the window. They
-/// are twice the memory of a segment that lies alone in its block.
+/// are twice the memory that a segment takes where it shares no memory block with another segment.
 const GRANTED: u64 = 2 * 4_352;
 /// The bytes of memory that a segment takes beside its payload where two segments share a header,
 /// as most do.

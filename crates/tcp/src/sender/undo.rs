@@ -11,13 +11,14 @@ use super::transmit::Retransmission;
 /// The recovery or reduction that the connection is in, and the state that is needed to undo it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
-    /// `snd_nxt` at the begin of the episode. The episode ends when this position is acknowledged
+    /// `snd_nxt` at the start of the episode. The episode ends when this position is acknowledged
     /// (RFC 6675's `RecoveryPoint`).
     pub(super) high: u64,
-    /// `snd_una` at the begin of the episode; `None` where the reduction was undone or cannot be
+    /// `snd_una` at the start of the episode; `None` where the reduction was undone or cannot be
     /// undone.
     pub(super) undo_marker: Option<u64>,
-    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the first.
+    /// Retransmissions of this episode that no D-SACK has shown to be spurious; `None` before the
+    /// first.
     pub(super) undo_retransmissions: Option<u32>,
     /// The timestamp clock at the first retransmission.
     pub(super) first_retransmission: Option<u32>,
@@ -119,10 +120,9 @@ impl Sender {
         needless
     }
 
-    /// Undoes a Recovery at a partial acknowledgement that answers the first transmission: that
-    /// transmission was late and not lost. Returns whether the handling of the acknowledgement ends
-    /// here. This is so while retransmissions are still out: new data may then leave, but nothing
-    /// is retransmitted.
+    /// Undoes a Recovery at a partial acknowledgement that answers the first transmission, because
+    /// that transmission was late and not lost. While retransmissions are still out, the Recovery
+    /// goes on and the result is `true`: new data may leave, but nothing is retransmitted.
     pub(super) fn try_undo_partly(&mut self) -> bool {
         if !self.is_undoable() || !self.answers_original() {
             return false;

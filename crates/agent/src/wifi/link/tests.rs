@@ -69,7 +69,7 @@ fn full_station() -> Vec<u8> {
         u32s(27, 300_000),            // EXPECTED_THROUGHPUT
         u64s(32, 5_000),              // RX_DURATION
         u64s(39, 6_000),              // TX_DURATION
-        attribute(250, &[1, 2, 3]),   // of a kernel to come
+        attribute(250, &[1, 2, 3]),   // a later kernel's field
     ];
     station(&fields)
 }

@@ -28,8 +28,8 @@ impl Random {
     }
 }
 
-/// One direction of the path. On average it loses one segment of `loss`, duplicates one of `copy`,
-/// and delays one of `reorder`; 0 means none.
+/// One direction of the path. On average it loses one in `loss` segments, duplicates one in `copy`,
+/// and delays one in `reorder`; 0 means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Direction {
     pub(super) loss: u64,
@@ -65,7 +65,7 @@ pub(super) struct Path {
     pub(super) up: Direction,
     pub(super) down: Direction,
     pub(super) events: Vec<EventKind>,
-    /// On average one segment of this many finds the host's queue full; 0 means none.
+    /// On average one in this many segments finds the host's queue full; 0 means none.
     pub(super) local_drop: u64,
     lines: [Line; 2],
     /// The segments on the way, by arrival time and order of departure. `true` means towards the
