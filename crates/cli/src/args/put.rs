@@ -15,6 +15,7 @@ Credentials come from a file (--token-file, --user-file) or from the environment
 a bearer token.
 
 Exit status: 0 the server has the file; 1 it has not; 2 bad usage; 130 or 143 after a signal.")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct PutArguments {
     /// The file; - is standard input, which is kept in a temporary file first
     pub(crate) file: PathBuf,

@@ -90,16 +90,12 @@ mod tests {
             let mut backoff = Backoff::new(limit);
             let mut now = Instant::ZERO;
             for _ in 0..100_000 {
-                match backoff.failed(now, random, Duration::ZERO) {
-                    Ok(wait) => {
-                        prop_assert!(wait <= LONGEST && wait >= FIRST / 2);
-                        now += wait;
-                    }
-                    Err(_) => {
-                        prop_assert!(now.saturating_since(Instant::ZERO) <= limit);
-                        return Ok(());
-                    }
-                }
+                let Ok(wait) = backoff.failed(now, random, Duration::ZERO) else {
+                    prop_assert!(now.saturating_since(Instant::ZERO) <= limit);
+                    return Ok(());
+                };
+                prop_assert!(wait <= LONGEST && wait >= FIRST / 2);
+                now += wait;
             }
             prop_assert!(false, "it never ended");
         }

@@ -101,7 +101,7 @@ fn read(path: &Path) -> Result<String, PutError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
