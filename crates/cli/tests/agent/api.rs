@@ -55,7 +55,7 @@ fn a_bad_request_is_refused_in_words_and_counted() {
         (b"{\"version\":1,\"request\":\"stop\"}\n", "allowed are status, peers, bounds"),
         (b"hello\n", "the request is not"),
         (b"\xff\xfe\n", "the request is not"),
-        (&long, "found 4096 bytes without a newline, allowed are 4096"),
+        (&long, "found 4096 bytes without a newline, expected a line of at most 4096 bytes"),
     ];
     for (line, expected) in cases {
         let answer = raw(&agent, line);
