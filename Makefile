@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -41,6 +41,9 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
+
+test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts (minutes; root; needs Go)
+	@scripts/test-peers
 
 test-probe: deps ## the probes of every buffer and standard in the lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test probe -- --include-ignored --nocapture --test-threads=1

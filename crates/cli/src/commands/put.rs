@@ -24,7 +24,16 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::failed)?;
     let bar = bar(arguments.json);
+    let mut told = false;
     let mut tell = |progress: Progress| {
+        if progress.protocol == Some(Protocol::Put) && !told {
+            told = true;
+            bar.suspend(|| {
+                note(format_args!(
+                    "this server takes only whole files: after an interruption all of it is sent again"
+                ));
+            });
+        }
         bar.set_length(progress.total);
         bar.set_position(progress.done);
         bar.set_message(if progress.waits { "waits for its turn" } else { "" });
@@ -47,16 +56,14 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     if arguments.json {
         return output::json(&report).map(|_| ());
     }
-    let verified = report
-        .verified
-        .as_deref()
-        .map_or("not verified".to_owned(), |how| format!("verified by {how}"));
+    let verified =
+        report.verified.map_or("not verified".to_owned(), |how| format!("verified by {how}"));
     let rate = report.bytes as f64 * 8e-6 / report.seconds.max(1e-3);
     note(format_args!(
         "{} bytes in {:.1} s ({rate:.1} Mbit/s) over {}, {} pieces, {} resumed, {verified}: {}",
         report.bytes,
         report.seconds,
-        report.protocol,
+        report.protocol.name(),
         report.pieces,
         report.resumes,
         report.location

@@ -53,7 +53,14 @@ pub enum PutError {
         status: u16,
         /// The first line of the server's answer.
         said: String,
+        /// The wait that the server asks for.
+        retry_after: Option<Duration>,
     },
+    /// Another process sends the same file to the same URL.
+    #[error(
+        "another process uploads this file to this URL at the moment (--no-resume uploads it a second time)"
+    )]
+    Busy,
     /// An answer cannot be understood.
     #[error("the server's answer {0}")]
     Answer(&'static str),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST, USER_AGENT};
+use http::header::{AUTHORIZATION, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Body, Incoming};
@@ -16,6 +16,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use socket2::TcpKeepalive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -27,10 +28,14 @@ use super::{Config, PutError};
 
 /// The longest time for opening a connection.
 const CONNECT: Duration = Duration::from_secs(15);
-/// The longest time without an answer, once the body is sent, or without an acknowledgement of TCP.
+/// The longest time for the answer to a request without a body, and for reading an answer.
 const ANSWER: Duration = Duration::from_mins(1);
 /// The longest time for which sent data may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+/// The longest wait that a server may ask for, s.
+const LONGEST_ASKED: u64 = 86_400;
+/// The time between two probes of a silent server.
+const PROBES: Duration = Duration::from_secs(5);
 /// The largest part of an answer's body that is read, for its text.
 const ANSWER_LIMIT: usize = 4096;
 
@@ -67,7 +72,8 @@ impl Answer {
         let line = line.unwrap_or_default().chars().filter(|c| !c.is_control()).take(200);
         let line: String = line.collect();
         let said = if line.is_empty() { line } else { format!(": {line}") };
-        PutError::Refused { asked, status: self.status, said }
+        let retry_after = self.get(&RETRY_AFTER).and_then(wait);
+        PutError::Refused { asked, status: self.status, said, retry_after }
     }
 }
 
@@ -84,7 +90,8 @@ impl Client {
         url: &Url,
         headers: &[(http::HeaderName, String)],
     ) -> Result<Answer, PutError> {
-        let answer = self.send(method, url, headers, Empty::<Bytes>::new()).await?;
+        let answer = timeout(ANSWER, self.send(method, url, headers, Empty::<Bytes>::new())).await;
+        let answer = answer.map_err(|_| lost("the server was silent for 1 minute"))??;
         Ok(read(answer).await)
     }
 
@@ -168,11 +175,23 @@ impl Client {
         let stream = socket.connect(to).await?;
         let options = socket2::SockRef::from(&stream);
         options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
-        options.set_keepalive(true)?;
+        // A server that vanished after it had acknowledged everything is found by probes.
+        let probes = TcpKeepalive::new().with_time(UNACKNOWLEDGED).with_interval(PROBES);
+        options.set_tcp_keepalive(&probes)?;
         // Little is buffered beyond the window, so that progress is what the network has taken.
         options.set_tcp_notsent_lowat(128 * 1024)?;
         Ok(stream)
     }
+}
+
+/// The time that a `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date.
+fn wait(text: &str) -> Option<wakeai_units::Duration> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(wakeai_units::Duration::from_secs(LONGEST_ASKED.min(seconds)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    let wait = date.duration_since(std::time::SystemTime::now()).unwrap_or_default();
+    Some(wakeai_units::Duration::from_secs(LONGEST_ASKED.min(wait.as_secs() + 1)))
 }
 
 /// A failure after which another attempt may succeed.

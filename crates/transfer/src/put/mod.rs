@@ -1,28 +1,34 @@
 //! The client: sends a file in pieces, each over a connection of its own.
 //!
-//! [`run`] finds out which protocol the server has, and drives [`tus`] or [`webdav`] until the server has the file.
-//! [`http`] opens the connections, and [`turn`] asks the station's agent when the transfer may send.
+//! [`run`] finds out which protocol the server has. [`tus`] or [`webdav`] then sends what the server lacks, by means of
+//! [`transfer`], which decides on the pieces, the waits and the pauses. [`verify`] compares the result with the source.
+//! [`http`] opens the connections, [`source`] reads the file, [`state`] keeps what a later process needs, and [`turn`]
+//! asks the station's agent when to send.
 
 mod backoff;
 mod credentials;
 mod error;
 mod http;
+mod run;
 mod source;
 mod state;
 mod target;
+mod transfer;
 mod turn;
 mod tus;
-mod upload;
+mod verify;
 mod webdav;
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use url::Url;
 use wakeai_units::{Bytes, Duration};
 
 pub use self::credentials::Credentials;
 pub use self::error::PutError;
-pub use self::upload::{Progress, Report, run};
+pub use self::run::run;
+pub use self::transfer::{Progress, Report};
 
 /// How an upload is split into pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +43,8 @@ pub enum Chunks {
 }
 
 /// The protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// The one that the server's answer to OPTIONS shows.
     #[default]
@@ -48,6 +55,23 @@ pub enum Protocol {
     Put,
     /// PUT requests with `Content-Range`.
     PutRanges,
+}
+
+impl Protocol {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Tus => "tus",
+            Self::Put => "put",
+            Self::PutRanges => "put-ranges",
+        }
+    }
+
+    /// Whether an upload continues after an interruption. Otherwise it begins anew.
+    pub fn continues(self) -> bool {
+        self != Self::Put
+    }
 }
 
 /// The configuration of an upload.

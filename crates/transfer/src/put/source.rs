@@ -52,6 +52,15 @@ impl Source {
         Ok(Self { file: Arc::new(file), len: metadata.len(), changed, path, name })
     }
 
+    #[cfg(test)]
+    pub(super) fn of(path: &std::path::Path) -> Self {
+        let file = File::open(path).unwrap();
+        let metadata = file.metadata().unwrap();
+        let changed = (metadata.mtime(), metadata.mtime_nsec());
+        let path = Some(path.to_owned());
+        Self { file: Arc::new(file), len: metadata.len(), changed, path, name: None }
+    }
+
     /// Fails where the file has changed since it was opened.
     pub(super) fn check(&self) -> Result<(), PutError> {
         let now = self.file.metadata().map_err(|_| PutError::Changed)?;

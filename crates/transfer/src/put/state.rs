@@ -1,18 +1,21 @@
 //! The state of an unfinished upload, so that a later process continues it.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::PutError;
 use super::source::Source;
 use crate::tus::{Algorithm, Hasher};
 
-/// The file that keeps the state of one upload.
+/// The file that keeps the state of one upload. It is locked, so that no second process continues the same upload.
 #[derive(Debug)]
 pub(super) struct State {
-    path: Option<PathBuf>,
+    /// `None` where no later process can continue.
+    file: Option<(PathBuf, File)>,
     kept: Kept,
 }
 
@@ -26,25 +29,41 @@ struct Kept {
 }
 
 impl State {
-    /// The state of an upload of `source` to `url`. Another version of the source begins anew; an input that is no
-    /// regular file keeps none.
-    pub(super) fn open(directory: Option<&Path>, url: &Url, source: &Source) -> Self {
+    /// The state of an upload of `source` to `url`. Another version of the source begins anew. An input that is no
+    /// regular file has no state.
+    ///
+    /// # Errors
+    ///
+    /// [`PutError::Busy`].
+    pub(super) fn open(
+        directory: Option<&Path>,
+        url: &Url,
+        source: &Source,
+    ) -> Result<Self, PutError> {
         let fresh = Kept { location: None, len: source.len, changed: source.changed };
         let full = source.path.as_ref().and_then(|path| path.canonicalize().ok());
         let Some((directory, full)) = directory.zip(full) else {
-            return Self { path: None, kept: fresh };
+            return Ok(Self { file: None, kept: fresh });
         };
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        hasher.update(url.as_str().as_bytes());
-        hasher.update(&[0]);
-        hasher.update(full.as_os_str().as_encoded_bytes());
-        let digest = hasher.finish().digest;
-        let name = digest[..16].iter().fold(0_u128, |name, byte| name << 8 | u128::from(*byte));
-        let path = directory.join(format!("{name:032x}.json"));
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let kept: Option<Kept> = serde_json::from_str(&text).ok();
+        let path = directory.join(name(url, &full, source.name.as_deref()));
+        let mut file = match open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                warn(&path, &error);
+                return Ok(Self { file: None, kept: fresh });
+            }
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(PutError::Busy),
+            Err(TryLockError::Error(error)) => warn(&path, &error),
+        }
+        let mut text = String::new();
+        // A text that was cut by a full disk or a crash is as good as none.
+        let kept: Option<Kept> =
+            file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
         let kept = kept.filter(|kept| (kept.len, kept.changed) == (fresh.len, fresh.changed));
-        Self { path: Some(path), kept: kept.unwrap_or(fresh) }
+        Ok(Self { file: Some((path, file)), kept: kept.unwrap_or(fresh) })
     }
 
     /// The URL of the upload at the server, where an earlier process has created it.
@@ -55,24 +74,88 @@ impl State {
     /// Keeps the URL of the upload. Where that fails, a later process begins anew.
     pub(super) fn keep(&mut self, location: Option<&Url>) {
         self.kept.location = location.map(ToString::to_string);
-        let Some(path) = &self.path else { return };
-        let write = || {
-            if let Some(directory) = path.parent() {
-                fs::create_dir_all(directory)?;
-            }
-            let fresh = path.with_extension("new");
-            fs::write(&fresh, serde_json::to_vec(&self.kept)?)?;
-            fs::rename(&fresh, path)
+        let Some((path, file)) = &mut self.file else { return };
+        let mut write = || {
+            let text = serde_json::to_vec(&self.kept)?;
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&text)
         };
         if let Err(error) = write() {
-            tracing::warn!(path = %path.display(), %error, "the state of the upload cannot be kept");
+            warn(path, &error);
         }
     }
 
-    /// Removes the state of an upload that is complete.
-    pub(super) fn remove(&self) {
-        if let Some(path) = &self.path {
-            let _ = fs::remove_file(path); // it may not exist
+    /// Removes the state of an upload that is complete, or that has to begin anew.
+    pub(super) fn remove(&mut self) {
+        if let Some((path, _)) = self.file.take() {
+            let _ = fs::remove_file(path); // somebody else has removed it
         }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // Nothing was created at the server, so nothing has to be kept.
+        if self.kept.location.is_none() {
+            self.remove();
+        }
+    }
+}
+
+/// The file's name: one for each source, URL and name at the server.
+fn name(url: &Url, source: &Path, name: Option<&str>) -> String {
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let parts = [url.as_str().as_bytes(), source.as_os_str().as_encoded_bytes()];
+    for part in parts.into_iter().chain(name.map(str::as_bytes)) {
+        hasher.update(part);
+        hasher.update(&[0]);
+    }
+    let digest = hasher.finish().digest;
+    let name = digest[..16].iter().fold(0_u128, |name, byte| name << 8 | u128::from(*byte));
+    format!("{name:032x}.json")
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    File::options().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+fn warn(path: &Path, error: &io::Error) {
+    tracing::warn!(path = %path.display(), %error, "the state of the upload cannot be kept");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_belongs_to_one_process_and_ends_with_its_upload() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("source");
+        fs::write(&path, b"x").unwrap();
+        let source = Source::of(&path);
+        let states = home.path().join("states");
+        let url: Url = "http://h/files/".parse().unwrap();
+        let open = || State::open(Some(&states), &url, &source);
+        let files = || fs::read_dir(&states).unwrap().count();
+        let mut first = open().unwrap();
+        assert!(matches!(open(), Err(PutError::Busy)));
+        let location: Url = "http://h/files/1".parse().unwrap();
+        first.keep(Some(&location));
+        drop(first);
+        assert_eq!(open().unwrap().location(), Some(location.clone()));
+        // A file that was cut is as good as none.
+        let kept = fs::read_dir(&states).unwrap().next().unwrap().unwrap().path();
+        fs::write(&kept, br#"{"location":"htt"#).unwrap();
+        assert_eq!(open().unwrap().location(), None);
+        assert_eq!(files(), 0, "without a location nothing is kept");
+        let mut last = open().unwrap();
+        last.keep(Some(&location));
+        last.remove();
+        drop(last);
+        assert_eq!(files(), 0);
     }
 }

@@ -1,19 +1,19 @@
 //! The upload over tus 1.0.0.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderName, Method};
 use url::Url;
 
 use super::http::Answer;
-use super::upload::{Transfer, counter};
-use super::{PutError, target};
+use super::transfer::Transfer;
+use super::{PutError, target, verify};
 use crate::tus::{
     Algorithm, Extension, Metadata, OFFSET_OCTET_STREAM, TUS_CHECKSUM_ALGORITHM, TUS_EXTENSION,
     TUS_RESUMABLE, UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION,
 };
-
-const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
-const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
 fn version() -> (HeaderName, String) {
     (TUS_RESUMABLE, VERSION.to_owned())
@@ -40,15 +40,16 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
         };
         transfer.report.location = target::shown(&at);
         let step = match offset {
-            None => ask(transfer, &at).await,
+            None => ask(transfer, &at).await.map(Some),
             Some(from) if from >= transfer.source.len => break,
             Some(from) => send(transfer, &at, from, algorithm).await,
         };
         match step {
-            Ok(has) if has > transfer.source.len => {
+            Ok(None) => offset = None,
+            Ok(Some(has)) if has > transfer.source.len => {
                 return Err(PutError::Answer("says that it has more bytes than the file"));
             }
-            Ok(has) => {
+            Ok(Some(has)) => {
                 if offset.is_none_or(|before| has > before) {
                     transfer.advanced(has);
                 }
@@ -62,7 +63,6 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
             }
             Err(error) => {
                 transfer.failed(error).await?;
-                transfer.report.resumes += 1;
                 offset = None;
             }
         }
@@ -115,13 +115,13 @@ async fn ask(transfer: &Transfer<'_>, location: &Url) -> Result<u64, PutError> {
     offset_of(&answer)
 }
 
-/// Sends a piece. Returns the offset after it.
+/// Sends a piece. Returns the offset after it, or `None` where the piece was cut because the turn had ended.
 async fn send(
     transfer: &mut Transfer<'_>,
     location: &Url,
     from: u64,
     algorithm: Option<Algorithm>,
-) -> Result<u64, PutError> {
+) -> Result<Option<u64>, PutError> {
     let to = transfer.next_piece(from).await?;
     let mut headers = vec![
         version(),
@@ -132,43 +132,31 @@ async fn send(
         let checksum = transfer.source.checksum(algorithm, from, to)?;
         headers.push((UPLOAD_CHECKSUM, checksum.to_string()));
     }
-    let sent = counter();
+    let sent = Arc::new(AtomicU64::new(0));
     let body = transfer.source.body(from, to, sent.clone());
     let client = transfer.client.clone();
     let give = client.give(Method::PATCH, location, &headers, body);
-    let answer = transfer.sending((from, to), &sent, give).await?;
+    let Some(answer) = transfer.sending((from, to), &sent, give).await? else { return Ok(None) };
     if answer.status != 204 && answer.status != 200 {
         return Err(answer.refused("take a piece"));
     }
     transfer.report.pieces += 1;
-    offset_of(&answer)
+    offset_of(&answer).map(Some)
 }
 
-/// Compares the upload with the source: each piece had a checksum, or the server tells a digest, or at least
-/// the length.
+/// Compares the upload with the source: by a digest that the server tells, by the checksums of all pieces, or by
+/// reading it back. tus knows no reading, but servers have it.
 async fn verify(
     transfer: &mut Transfer<'_>,
     location: &Url,
     algorithm: Option<Algorithm>,
 ) -> Result<(), PutError> {
-    if !transfer.config.verify {
+    if !transfer.config.verify || verify::by_digest(transfer, location, &[version()]).await? {
         return Ok(());
     }
-    let headers = [version(), (WANT_REPR_DIGEST, "sha-256=1".to_owned())];
-    let answer = transfer.client.ask(Method::HEAD, location, &headers).await;
-    let digest = answer.ok().and_then(|answer| answer.get(&REPR_DIGEST).map(str::to_owned));
-    let digest = digest.and_then(|value| value.strip_prefix("sha-256=:").map(str::to_owned));
-    let verified = if let Some(digest) = digest.as_deref().and_then(|rest| rest.strip_suffix(':')) {
-        let own = transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len)?;
-        if own.to_string() != format!("sha256 {digest}") {
-            return Err(PutError::Differs);
-        }
-        "digest"
-    } else if algorithm.is_some() {
-        "checksums"
-    } else {
-        "length"
-    };
-    transfer.report.verified = Some(verified.to_owned());
-    Ok(())
+    if algorithm.is_some() {
+        transfer.report.verified = Some("checksums");
+        return Ok(());
+    }
+    verify::by_reading_back(transfer, location).await
 }

@@ -1,14 +1,14 @@
 //! The upload by PUT requests.
 
-use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
-use http::{Method, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
 use url::Url;
 
-use super::upload::{Transfer, counter};
-use super::{PutError, target};
-use crate::tus::{Algorithm, Hasher};
+use super::transfer::Transfer;
+use super::{Protocol, PutError, target, verify};
 
 /// The name at the server where neither file nor URL has one.
 const NO_NAME: &str = "upload";
@@ -26,15 +26,12 @@ pub(super) async fn whole(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
     loop {
         transfer.next_piece(0).await?;
         match put(transfer, &url, (0, to), Vec::new()).await {
-            Ok(()) => break,
-            Err(error) => {
-                transfer.failed(error).await?;
-                transfer.report.resumes += 1;
-            }
+            Ok(_) => break,
+            Err(error) => transfer.failed(error).await?,
         }
     }
     transfer.advanced(to);
-    read_back(transfer, &url).await
+    verify::by_reading_back(transfer, &url).await
 }
 
 /// Sends the file in pieces with `Content-Range`, and continues after what the server has.
@@ -45,14 +42,14 @@ pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutErro
     if len == 0 {
         return whole(transfer).await;
     }
-    // Only what this upload has sent counts, because a file of this name may be there already.
-    let continues = transfer.state.location().as_ref() == Some(&url);
-    transfer.report.resumes = u64::from(continues);
-    let mut offset = if continues { None } else { Some(0) };
-    transfer.state.keep(Some(&url));
+    // An older file of this name may be there until the server has the first piece, which replaces it.
+    let mut replaced = transfer.state.location().as_ref() == Some(&url);
+    transfer.report.resumes = u64::from(replaced);
+    // `None` where the server has to be asked.
+    let mut offset = if replaced { None } else { Some(0) };
     loop {
         let step = match offset {
-            None => length(transfer, &url).await,
+            None => length(transfer, &url).await.map(Some),
             Some(from) if from >= len => break,
             Some(from) => {
                 let to = transfer.next_piece(from).await?;
@@ -61,46 +58,54 @@ pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutErro
                 if from > 0 {
                     headers.push((CONTENT_RANGE, format!("bytes {from}-{}/{len}", to - 1)));
                 }
-                put(transfer, &url, (from, to), headers).await.map(|()| to)
+                put(transfer, &url, (from, to), headers).await
             }
         };
         match step {
-            Ok(has) if has > len => return Err(PutError::Answer("has more bytes than the file")),
-            Ok(has) => {
+            Ok(Some(has)) if has > len => {
+                return Err(PutError::Answer("says that it has more bytes than the file"));
+            }
+            Ok(Some(has)) => {
+                if !replaced {
+                    transfer.state.keep(Some(&url));
+                    replaced = true;
+                }
                 transfer.advanced(has);
                 offset = Some(has);
             }
+            Ok(None) => offset = if replaced { None } else { Some(0) },
             Err(PutError::Refused { status: 400 | 405 | 411 | 416 | 501, .. }) => {
                 tracing::info!("the server takes no parts: the file is sent whole");
-                "put".clone_into(&mut transfer.report.protocol);
+                transfer.report.protocol = Protocol::Put;
+                transfer.state.remove();
                 return whole(transfer).await;
             }
             Err(error) => {
                 transfer.failed(error).await?;
-                transfer.report.resumes += 1;
-                offset = None;
+                offset = if replaced { None } else { Some(0) };
             }
         }
     }
-    read_back(transfer, &url).await
+    verify::by_reading_back(transfer, &url).await
 }
 
+/// Sends the bytes from `from` up to `to`. Returns `to`, or `None` where they were cut because the turn had ended.
 async fn put(
     transfer: &mut Transfer<'_>,
     url: &Url,
     (from, to): (u64, u64),
     headers: Vec<(http::HeaderName, String)>,
-) -> Result<(), PutError> {
-    let sent = counter();
+) -> Result<Option<u64>, PutError> {
+    let sent = Arc::new(AtomicU64::new(0));
     let body = transfer.source.body(from, to, sent.clone());
     let client = transfer.client.clone();
     let give = client.give(Method::PUT, url, &headers, body);
-    let answer = transfer.sending((from, to), &sent, give).await?;
+    let Some(answer) = transfer.sending((from, to), &sent, give).await? else { return Ok(None) };
     if !(200..300).contains(&answer.status) {
         return Err(answer.refused("take the file"));
     }
     transfer.report.pieces += 1;
-    Ok(())
+    Ok(Some(to))
 }
 
 /// The length of the file at the server; zero where there is none.
@@ -111,31 +116,4 @@ async fn length(transfer: &Transfer<'_>, url: &Url) -> Result<u64, PutError> {
         200..300 => answer.number(&CONTENT_LENGTH).ok_or(PutError::Answer("has no Content-Length")),
         _ => Err(answer.refused("tell the file's length")),
     }
-}
-
-/// Reads the file back and compares it with the source. Where the server does not give it, the upload is not
-/// verified.
-async fn read_back(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
-    if !transfer.config.verify {
-        return Ok(());
-    }
-    let answer = transfer.client.send(Method::GET, url, &[], Empty::<Bytes>::new()).await;
-    let Ok(answer) = answer else { return Ok(()) };
-    if answer.status() != StatusCode::OK {
-        return Ok(());
-    }
-    let mut body = answer.into_body();
-    let mut hasher = Hasher::new(Algorithm::Sha256);
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Ok(()) };
-        if let Some(data) = frame.data_ref() {
-            hasher.update(data);
-        }
-    }
-    let own = transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len)?;
-    if hasher.finish() != own {
-        return Err(PutError::Differs);
-    }
-    transfer.report.verified = Some("read back".to_owned());
-    Ok(())
 }

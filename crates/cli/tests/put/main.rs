@@ -1,14 +1,23 @@
 //! `wakeai put` to real servers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "the harness shows it where a test fails or is skipped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod content;
+mod interrupted;
+mod receiver;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use content::content;
 use serde_json::Value;
 
-const SIZE: usize = 5_000_000;
+const SIZE: u64 = 5_000_000;
 
 /// A server, which ends with this.
 struct Server {
@@ -38,18 +47,6 @@ impl Drop for Server {
     }
 }
 
-/// A file of bytes without a pattern.
-fn content() -> Vec<u8> {
-    let mut state = 1_u64;
-    std::iter::repeat_with(|| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    })
-    .take(SIZE)
-    .collect()
-}
-
 fn put(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
     command.arg("put").args(arguments).arg("--json");
@@ -69,19 +66,19 @@ fn a_file_and_standard_input_arrive_in_pieces() {
     std::fs::create_dir(&served).unwrap();
     let server = Server::start(&served);
     let file = home.path().join("photo.bin");
-    std::fs::write(&file, content()).unwrap();
+    std::fs::write(&file, content(SIZE)).unwrap();
     let arguments = [file.to_str().unwrap(), &server.url, "--chunks", "5"];
     let found = report(&put(home.path(), &arguments).output().unwrap());
     assert_eq!((&found["protocol"], &found["verified"]), (&"tus".into(), &"digest".into()));
     assert_eq!((&found["pieces"], &found["bytes_again"]), (&5.into(), &0.into()));
-    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content());
+    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content(SIZE));
 
     let arguments = ["-", &server.url, "--name", "from-stdin.bin"];
     let mut command = put(home.path(), &arguments);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(&content()).unwrap();
+    child.stdin.take().unwrap().write_all(&content(SIZE)).unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
-    assert_eq!(std::fs::read(served.join("from-stdin.bin")).unwrap(), content());
+    assert_eq!(std::fs::read(served.join("from-stdin.bin")).unwrap(), content(SIZE));
 }
 
 #[test]
@@ -91,7 +88,7 @@ fn after_kill_9_the_same_command_sends_only_the_rest() {
     std::fs::create_dir(&served).unwrap();
     let mut server = Server::start(&served);
     let file = home.path().join("photo.bin");
-    std::fs::write(&file, content()).unwrap();
+    std::fs::write(&file, content(SIZE)).unwrap();
     let arguments = [file.to_str().unwrap(), &server.url, "--chunk-size", "4kB"];
     let mut child = put(home.path(), &arguments).stdout(Stdio::null()).spawn().unwrap();
     let offset = || {
@@ -119,7 +116,7 @@ fn after_kill_9_the_same_command_sends_only_the_rest() {
     let found = report(&put(home.path(), &arguments).output().unwrap());
     assert!(found["resumes"].as_u64().unwrap() >= 1, "{found}");
     assert!(found["pieces"].as_u64().unwrap() <= 5, "it began anew: {found}");
-    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content());
+    assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content(SIZE));
 }
 
 #[test]

@@ -1,0 +1,244 @@
+//! One upload, whatever its protocol: its pieces, its waits and its progress.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use serde::Serialize;
+use wakeai_control::{Permission, Pieces};
+use wakeai_units::{Bytes, Duration};
+
+use super::backoff::Backoff;
+use super::http::Client;
+use super::source::Source;
+use super::state::State;
+use super::turn::Turn;
+use super::{Chunks, Config, Protocol, PutError, target};
+
+/// The time between two looks at the permission and at the progress.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+/// The longest time for which a piece goes on without permission. It is longer than a turn is lost and found again
+/// because of a few lost messages, since the rest of the piece may have to be sent again.
+const OUT_OF_TURN: std::time::Duration = std::time::Duration::from_secs(5);
+/// The longest time for which nothing is sent and no answer comes. A server may have to write a large file to its disk.
+const SILENCE: std::time::Duration = std::time::Duration::from_mins(5);
+/// A transfer that waits at least this long after a failure gives its turn to others.
+const LONG_WAIT: Duration = Duration::from_secs(2);
+
+/// The progress of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The bytes that were handed to the network or are at the server.
+    pub done: u64,
+    /// The size of the upload.
+    pub total: u64,
+    /// Whether the transfer waits for its station's turn.
+    pub waits: bool,
+    /// The protocol; `None` until it is known.
+    pub protocol: Option<Protocol>,
+}
+
+/// The result of an upload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The URL of the upload at the server.
+    pub location: String,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The size, bytes.
+    pub bytes: u64,
+    /// The duration.
+    pub seconds: f64,
+    /// The pieces that the server took.
+    pub pieces: u64,
+    /// The number of times that the upload continued after an interruption.
+    pub resumes: u64,
+    /// The number of times that a piece was cut because the station's turn had ended.
+    pub pauses: u64,
+    /// The bytes that were sent more than once.
+    pub bytes_again: u64,
+    /// How the result was compared with the source: `checksums`, `digest` or `read back`; null where it
+    /// was not.
+    pub verified: Option<&'static str>,
+}
+
+/// What all protocols need.
+pub(super) struct Transfer<'a> {
+    pub(super) config: &'a Config,
+    pub(super) client: Arc<Client>,
+    pub(super) source: Source,
+    pub(super) state: State,
+    pub(super) report: Report,
+    turn: Turn,
+    pieces: Pieces,
+    backoff: Backoff,
+    began: Instant,
+    /// The end of what was handed to the network.
+    highest: u64,
+    tell: &'a mut dyn FnMut(Progress),
+}
+
+impl<'a> Transfer<'a> {
+    /// A transfer that has sent nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The source, the state or the certificates cannot be used.
+    pub(super) fn new(
+        config: &'a Config,
+        tell: &'a mut dyn FnMut(Progress),
+    ) -> Result<Self, PutError> {
+        let source = Source::open(config)?;
+        let state = State::open(config.states.as_deref(), &config.url, &source)?;
+        let client = Arc::new(Client::new(config)?);
+        let turn = Turn::new(config.agent.clone(), source.len);
+        let pieces = if turn.peers().is_some() { Pieces::in_turns() } else { Pieces::new(None) };
+        let report = Report {
+            location: target::shown(&config.url),
+            protocol: config.protocol,
+            bytes: source.len,
+            seconds: 0.0,
+            pieces: 0,
+            resumes: 0,
+            pauses: 0,
+            bytes_again: 0,
+            verified: None,
+        };
+        let backoff = Backoff::new(config.retry_for);
+        let began = Instant::now();
+        Ok(Self {
+            config,
+            client,
+            source,
+            state,
+            report,
+            turn,
+            pieces,
+            backoff,
+            began,
+            highest: 0,
+            tell,
+        })
+    }
+
+    /// The report of a transfer that has ended. Its state is no longer needed.
+    pub(super) fn finish(mut self) -> Report {
+        self.state.remove();
+        self.report.seconds = self.began.elapsed().as_secs_f64();
+        self.report
+    }
+
+    /// Waits after a failure that may pass, and counts that the upload continues.
+    ///
+    /// # Errors
+    ///
+    /// The failure itself where it does not pass, or where nothing advanced for too long.
+    pub(super) async fn failed(&mut self, error: PutError) -> Result<(), PutError> {
+        if !error.is_passing() {
+            return Err(error);
+        }
+        tracing::debug!(%error, "the upload is interrupted");
+        let at_least = match &error {
+            PutError::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = wakeai_units::Instant::ZERO + Duration::from_nanos(elapsed);
+        let random = getrandom::u64().unwrap_or_default();
+        let wait = self.backoff.failed(now, random, at_least);
+        let wait = wait
+            .map_err(|too_long| PutError::GaveUp(too_long.without_progress, error.to_string()))?;
+        if wait >= LONG_WAIT {
+            self.turn.tell(0);
+        }
+        tokio::time::sleep(wait.into()).await;
+        self.pieces.cut();
+        self.report.resumes += 1;
+        Ok(())
+    }
+
+    /// Says that the server has the bytes up to `offset`.
+    pub(super) fn advanced(&mut self, offset: u64) {
+        self.backoff.progressed();
+        self.turn.tell(self.source.len.saturating_sub(offset));
+        self.show(offset, false);
+    }
+
+    /// Waits for the station's turn. Returns the end of the piece that begins at `from`.
+    pub(super) async fn next_piece(&mut self, from: u64) -> Result<u64, PutError> {
+        self.source.check()?;
+        while self.turn.permission() == Permission::Wait {
+            self.show(from, true);
+            tokio::time::sleep(LOOK).await;
+        }
+        let left = Bytes::new(self.source.len.saturating_sub(from));
+        let size = match self.config.chunks {
+            Chunks::Auto if self.turn.permission() == Permission::Try => Pieces::small(left),
+            Chunks::Auto => self.pieces.next(left),
+            Chunks::Count(count) => {
+                let each = self.source.len.div_ceil(u64::from(count.max(1))).max(1);
+                Bytes::new(each - from % each)
+            }
+            Chunks::Size(size) => size,
+        };
+        Ok(from + size.get().min(left.get()))
+    }
+
+    /// Waits for `request`, which sends the bytes from `from` up to `to`, and counts and shows them. Where the upload can
+    /// continue in the middle of the file, it ends the request after the station's turn has ended, and returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the request, and that nothing happened for [`SILENCE`].
+    pub(super) async fn sending<T>(
+        &mut self,
+        (from, to): (u64, u64),
+        sent: &AtomicU64,
+        request: impl Future<Output = Result<T, PutError>>,
+    ) -> Result<Option<T>, PutError> {
+        let began = Instant::now();
+        let (mut last, mut advanced_at, mut permitted_at) = (0, began, began);
+        let can_pause = self.report.protocol.continues();
+        let mut request = std::pin::pin!(request);
+        let answer = loop {
+            tokio::select! {
+                answer = &mut request => break answer.map(Some),
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            let now = Instant::now();
+            let handed = sent.load(Ordering::Relaxed);
+            if handed > last {
+                (last, advanced_at) = (handed, now);
+            }
+            if self.turn.permission() != Permission::Wait {
+                permitted_at = now;
+            }
+            if can_pause && now - permitted_at > OUT_OF_TURN {
+                self.report.pauses += 1;
+                break Ok(None);
+            }
+            if now - advanced_at > SILENCE {
+                break Err(PutError::Connection("the server was silent for 5 minutes".to_owned()));
+            }
+            self.turn.tell(self.source.len.saturating_sub(from + handed));
+            self.show(from + handed, false);
+        };
+        let end = from + sent.load(Ordering::Relaxed);
+        self.report.bytes_again += end.min(self.highest).saturating_sub(from);
+        if end > self.highest {
+            // Where a file is sent whole, the server acknowledges nothing before its end, but this is progress too.
+            self.backoff.progressed();
+            self.highest = end;
+        }
+        if matches!(answer, Ok(Some(_))) {
+            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.pieces.sent(Bytes::new(to - from), Duration::from_nanos(took));
+        }
+        answer
+    }
+
+    fn show(&mut self, done: u64, waits: bool) {
+        let protocol = Some(self.report.protocol).filter(|found| *found != Protocol::Auto);
+        (self.tell)(Progress { done, total: self.source.len, waits, protocol });
+    }
+}
