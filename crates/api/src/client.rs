@@ -108,13 +108,14 @@ impl TransferClient {
         Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
     }
 
-    /// Says how many bytes the transfer has left, and returns whether it may send now.
+    /// Says how many bytes the transfer has left, and returns whether it may send now. With `None` it gives up its
+    /// turn, for example because its server is not there; with the next bytes it is at the end of the order.
     ///
     /// # Errors
     /// [`AskError`].
-    pub fn ask(&self, left: u64) -> Result<Transfer, AskError> {
+    pub fn ask(&self, left: Option<u64>) -> Result<Transfer, AskError> {
         let path = || self.path.clone();
-        let question = Request::Transfer(Some(left)).question();
+        let question = Request::Transfer(left).question();
         let answer = json_line::write(&self.stream, &question)
             .and_then(|()| json_line::read::<Answer>(&self.stream));
         match answer {

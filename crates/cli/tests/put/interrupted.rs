@@ -1,14 +1,14 @@
 //! Uploads whose server is killed five times, and whose network is cut in the middle of a piece.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::content;
-use crate::receiver::{Kind, Receiver};
+use crate::receiver::{Kind, NOBODY, Receiver};
 use crate::support::bss::{Bss, WIFI};
 use crate::support::{Machine, must, wait_for};
 
@@ -63,13 +63,21 @@ fn is_uploaded(kind: Kind, case: &Case) {
     let server_home = home.path().join("server");
     fs::create_dir(&server_home).unwrap();
     fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
+    // An older file of the same name is replaced.
+    let served = server_home.join("served");
+    fs::create_dir(&served).unwrap();
+    if matches!(kind, Kind::Nginx | Kind::Apache) {
+        fs::write(served.join("photo.bin"), vec![7; case.bytes as usize / 2]).unwrap();
+        chown(served.join("photo.bin"), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
     let mut receiver = Receiver::start(kind, &bss, &server_home);
     let before = arrived(&bss);
     let mut upload = put(&bss, &receiver, &file, case.piece, home.path());
     for kill in 0..=case.kills {
         let already = arrived(&bss);
-        // Not a multiple of the piece's size, so that pieces are cut in their middle.
-        let enough = case.bytes / 8 + case.piece / 3;
+        // First the first piece is cut, then others, all in their middle.
+        let parts = if kill == 0 { 0 } else { case.bytes / 8 };
+        let enough = parts + case.piece / 3;
         wait_while_running(&mut upload, "a part of the file arrives", || {
             arrived(&bss) - already > enough
         });
@@ -111,13 +119,20 @@ fn arrived(bss: &Bss) -> u64 {
     links[0]["stats64"]["rx"]["bytes"].as_u64().unwrap()
 }
 
-/// Cuts the network until the client has given up its connection.
+/// Cuts the network during a connection, until the client has given the connection up.
 fn cut(bss: &Bss, upload: &mut Child) {
-    bss.ip("air", &format!("link set tablet-{WIFI} down"));
-    wait_while_running(upload, "the client gives up its connection", || {
-        bss.inside("tablet", "ss -Htn state established dport = :8080").is_empty()
+    let connected = || !bss.inside("tablet", "ss -Htn state established dport = :8080").is_empty();
+    let set = |state: &str| bss.ip("air", &format!("link set tablet-{WIFI} {state}"));
+    wait_while_running(upload, "the network is cut during a connection", || {
+        set("down");
+        let during = connected();
+        if !during {
+            set("up"); // it was between two pieces
+        }
+        during
     });
-    bss.ip("air", &format!("link set tablet-{WIFI} up"));
+    wait_while_running(upload, "the client gives up its connection", || !connected());
+    set("up");
 }
 
 fn wait_while_running(upload: &mut Child, what: &str, mut is_so: impl FnMut() -> bool) {

@@ -7,28 +7,38 @@
 mod support;
 
 mod content;
+mod guide;
 mod interrupted;
 mod receiver;
+mod turn;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use content::content;
 use serde_json::Value;
+use support::must;
 
 const SIZE: u64 = 5_000_000;
 
 /// A server, which ends with this.
 struct Server {
     child: Child,
+    directory: PathBuf,
     url: String,
 }
 
 impl Server {
     fn start(directory: &Path) -> Self {
+        Self::with(directory, &[])
+    }
+
+    fn with(directory: &Path, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wakeai"))
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(options)
             .arg(directory)
             .stdout(Stdio::piped())
             .spawn()
@@ -36,7 +46,21 @@ impl Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let listening: Value = serde_json::from_str(&line).unwrap();
-        Self { child, url: listening["url"].as_str().unwrap().to_owned() }
+        let directory = directory.to_owned();
+        Self { child, directory, url: listening["url"].as_str().unwrap().to_owned() }
+    }
+
+    /// The bytes of the one unfinished upload.
+    fn offset(&self) -> u64 {
+        let uploads = std::fs::read_dir(self.directory.join(".wakeai-uploads"));
+        let parts = uploads.into_iter().flatten().flatten();
+        parts.filter_map(|part| part.metadata().ok()).map(|part| part.len()).max().unwrap_or(0)
+    }
+
+    /// The established connections.
+    fn connections(&self) -> usize {
+        let port = self.url.split([':', '/']).nth(4).unwrap();
+        must("ss", &format!("-Htn state established sport = :{port}")).lines().count()
     }
 }
 
@@ -91,12 +115,7 @@ fn after_kill_9_the_same_command_sends_only_the_rest() {
     std::fs::write(&file, content(SIZE)).unwrap();
     let arguments = [file.to_str().unwrap(), &server.url, "--chunk-size", "4kB"];
     let mut child = put(home.path(), &arguments).stdout(Stdio::null()).spawn().unwrap();
-    let offset = || {
-        let uploads = served.join(".wakeai-uploads");
-        let parts = std::fs::read_dir(uploads).into_iter().flatten().flatten();
-        parts.filter_map(|part| part.metadata().ok()).map(|part| part.len()).max().unwrap_or(0)
-    };
-    while offset() < 40_000 {
+    while server.offset() < 40_000 {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it could be killed");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -117,6 +136,27 @@ fn after_kill_9_the_same_command_sends_only_the_rest() {
     assert!(found["resumes"].as_u64().unwrap() >= 1, "{found}");
     assert!(found["pieces"].as_u64().unwrap() <= 5, "it began anew: {found}");
     assert_eq!(std::fs::read(served.join("photo.bin")).unwrap(), content(SIZE));
+}
+
+#[test]
+fn a_server_that_asks_for_a_long_wait_gets_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/files", listener.local_addr().unwrap());
+    let answers = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(&stream).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
+        (&stream).write_all(answer).unwrap();
+    });
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("f");
+    std::fs::write(&file, b"x").unwrap();
+    let output = put(home.path(), &[file.to_str().unwrap(), &url]).output().unwrap();
+    answers.join().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("3600") && text.contains("503"), "{text}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::support::wait_for;
 /// The server's address.
 const ADDRESS: &str = "10.77.0.2";
 /// The user and group `nobody`, because Apache does not serve as root.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// The programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

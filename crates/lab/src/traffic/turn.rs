@@ -73,7 +73,7 @@ impl Turn {
             Some(client) => Ok(client),
             None => TransferClient::connect(agent, PATIENCE),
         };
-        match asked.and_then(|asked| asked.ask(left).map(|answer| (asked, answer))) {
+        match asked.and_then(|asked| asked.ask(Some(left)).map(|answer| (asked, answer))) {
             Ok((asked, answer)) => {
                 *client = Some(asked);
                 answer.permission

@@ -149,7 +149,7 @@ impl<'a> Transfer<'a> {
         let wait = wait
             .map_err(|too_long| PutError::GaveUp(too_long.without_progress, error.to_string()))?;
         if wait >= LONG_WAIT {
-            self.turn.tell(0);
+            self.turn.tell(None);
         }
         tokio::time::sleep(wait.into()).await;
         self.pieces.cut();
@@ -160,13 +160,14 @@ impl<'a> Transfer<'a> {
     /// Says that the server has the bytes up to `offset`.
     pub(super) fn advanced(&mut self, offset: u64) {
         self.backoff.progressed();
-        self.turn.tell(self.source.len.saturating_sub(offset));
+        self.turn.tell(Some(self.source.len.saturating_sub(offset)));
         self.show(offset, false);
     }
 
     /// Waits for the station's turn. Returns the end of the piece that begins at `from`.
     pub(super) async fn next_piece(&mut self, from: u64) -> Result<u64, PutError> {
         self.source.check()?;
+        self.turn.tell(Some(self.source.len.saturating_sub(from)));
         while self.turn.permission() == Permission::Wait {
             self.show(from, true);
             tokio::time::sleep(LOOK).await;
@@ -220,7 +221,7 @@ impl<'a> Transfer<'a> {
             if now - advanced_at > SILENCE {
                 break Err(PutError::Connection("the server was silent for 5 minutes".to_owned()));
             }
-            self.turn.tell(self.source.len.saturating_sub(from + handed));
+            self.turn.tell(Some(self.source.len.saturating_sub(from + handed)));
             self.show(from + handed, false);
         };
         let end = from + sent.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The turn of a transfer: the station's agent says when it may send.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub(super) struct Turn {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The bytes that are left.
-    left: AtomicU64,
+    /// The bytes that are left; `None` where the transfer gives up its turn.
+    left: Mutex<Option<u64>>,
     ended: AtomicBool,
     /// `None` without an agent.
     answer: Mutex<Option<Transfer>>,
@@ -33,10 +33,10 @@ struct Shared {
 impl Turn {
     /// Asks the agent at `socket` for `left` bytes, and waits for its first answer.
     pub(super) fn new(socket: Option<PathBuf>, left: u64) -> Self {
-        let shared = Arc::new(Shared { left: AtomicU64::new(left), ..Shared::default() });
+        let shared = Arc::new(Shared { left: Mutex::new(Some(left)), ..Shared::default() });
         let Some(socket) = socket else { return Self { shared, thread: None } };
         let client = TransferClient::connect(&socket, PATIENCE);
-        let first = client.and_then(|client| client.ask(left).map(|answer| (client, answer)));
+        let first = client.and_then(|client| client.ask(Some(left)).map(|answer| (client, answer)));
         let (client, answer) = match first {
             Ok(found) => found,
             Err(error) => {
@@ -54,9 +54,9 @@ impl Turn {
         Self { shared, thread }
     }
 
-    /// Says how many bytes are left.
-    pub(super) fn tell(&self, left: u64) {
-        self.shared.left.store(left, Ordering::Relaxed);
+    /// Says how many bytes are left; `None` gives up the turn until there are some again.
+    pub(super) fn tell(&self, left: Option<u64>) {
+        *self.shared.left.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
     /// What the transfer may do.
@@ -82,7 +82,8 @@ impl Shared {
     fn follow(&self, client: &TransferClient) {
         while !self.ended.load(Ordering::Relaxed) {
             std::thread::park_timeout(INTERVAL);
-            match client.ask(self.left.load(Ordering::Relaxed)) {
+            let left = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            match client.ask(left) {
                 Ok(answer) => self.set(Some(answer)),
                 Err(error) => {
                     tracing::warn!(%error, "the agent does not answer: the transfer sends without turns");

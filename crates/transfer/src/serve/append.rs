@@ -2,6 +2,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hyper::body::{Body, Bytes};
 use tokio::sync::watch;
@@ -10,6 +11,7 @@ use tokio::task::spawn_blocking;
 use crate::tus::{Checksum, Hasher};
 
 use super::finish::finish;
+use super::offsets::Offsets;
 use super::pipeline::Pipeline;
 use super::record::Record;
 use super::refusal::Refusal;
@@ -68,7 +70,9 @@ where
     if appended.refused.is_none() && state.upload.is_complete() {
         match finish(server, entry, &mut state).await {
             Ok(name) => appended.name = name,
-            Err(refused) => appended.refused = Some(refused),
+            Err(refused) => {
+                appended.refused = Some(keep(server, entry, &state).await.err().unwrap_or(refused));
+            }
         }
     }
     appended
@@ -127,6 +131,7 @@ async fn prepare(
     let (id, offset, length) = (entry.id, state.upload.offset(), state.upload.length());
     let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
     server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
+    let (directory, exists) = (Arc::clone(&server.store.files), state.is_kept);
     let tells_length = !knew_length && length.is_some();
     let opened = server.store.blocking(move |files| {
         if tells_length {
@@ -134,10 +139,12 @@ async fn prepare(
             info.length = length;
             files.write_info(id, &info)?;
         }
-        files.open_data(id, offset)
+        let data = files.open_data(id, offset)?;
+        Ok((data, Offsets::open(directory, id, exists)?))
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
-    Ok(Writer::new(opened.await?, offset, hasher))
+    let (data, offsets) = opened.await?;
+    Ok(Writer::new(data, offsets, offset, hasher))
 }
 
 /// How the body ended, for the state of the upload. A checksum that does not match is a refusal.
@@ -157,18 +164,35 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
     }
 }
 
+/// Keeps the offset of an upload that is complete and could not be finished.
+async fn keep(server: &Server, entry: &Entry, state: &State) -> Result<(), Refusal> {
+    let (id, directory) = (entry.id, Arc::clone(&server.store.files));
+    let record = Record { sequence: state.sequence, offset: state.upload.offset(), at: state.at };
+    let keep = move |_: &_| Offsets::open(directory, id, false)?.keep(record);
+    server.store.blocking(keep).await
+}
+
 /// Brings the file to what counts, and what counts to the disk.
 async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
     let record = Record { sequence: state.sequence + 1, offset: after.offset(), at: now() };
-    let offset = after.offset();
-    let settled = spawn_blocking(move || writer.settle(offset, moved.then_some(record))).await;
+    let (offset, is_complete) = (after.offset(), after.is_complete());
+    let settle = move || {
+        if !moved {
+            return writer.discard(offset);
+        }
+        writer.settle(offset)?;
+        // A complete upload gets its name instead, which says that all bytes are there.
+        if is_complete { Ok(()) } else { writer.offsets.keep(record) }
+    };
+    let settled = spawn_blocking(settle).await;
     match settled.map_err(io::Error::other).flatten() {
         Ok(()) => {
             state.upload = after;
             if moved {
                 (state.sequence, state.at) = (record.sequence, record.at);
+                state.is_kept |= !is_complete;
             }
             Ok(())
         }

@@ -119,7 +119,8 @@ impl Directory {
         Ok(used)
     }
 
-    /// Makes the files of a new upload, all on disk at the return.
+    /// Makes the files of a new upload. They are on disk with the first bytes that are acknowledged; without any there is
+    /// nothing to lose.
     pub(crate) fn create(&self, id: Id, info: &Info, record: Record) -> io::Result<()> {
         let made = self.make(id, info, record);
         if made.is_err() {
@@ -134,11 +135,19 @@ impl Directory {
         let offsets = self.file(&format!("{id}.offset"), new)?;
         // Both slots exist from the start, so that a full disk does not keep a record from being written.
         offsets.write_all_at(&[0; FILE_BYTES], 0)?;
-        write_record(&offsets, record)?;
-        self.write_info(id, info)
+        let (at, bytes) = record.encode();
+        offsets.write_all_at(&bytes, at)?;
+        let mut file = self.file(&format!("{id}.json"), new)?;
+        file.write_all(&serde_json::to_vec(info)?)
     }
 
-    /// Replaces `ID.json`.
+    /// Brings `ID.json` and the names of all files to the disk.
+    pub(crate) fn sync(&self, id: Id) -> io::Result<()> {
+        self.file(&format!("{id}.json"), OFlag::O_RDONLY)?.sync_all()?;
+        self.uploads.sync_all()
+    }
+
+    /// Replaces `ID.json`, on disk at the return.
     pub(crate) fn write_info(&self, id: Id, info: &Info) -> io::Result<()> {
         let new = format!("{id}{NEW}");
         let mut file = self.file(&new, OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_WRONLY)?;
@@ -185,13 +194,18 @@ impl Directory {
         Ok(Stored { info, record, has_data: bytes.is_some() })
     }
 
-    /// The files of an upload's bytes and of its record, to write. What is beyond the acknowledged offset is cut off.
-    pub(crate) fn open_data(&self, id: Id, offset: u64) -> io::Result<(File, File)> {
+    /// The file of an upload's bytes, to write. What is beyond the acknowledged offset is cut off.
+    pub(crate) fn open_data(&self, id: Id, offset: u64) -> io::Result<File> {
         let data = self.file(&id.to_string(), OFlag::O_RDWR)?;
         if data.metadata()?.len() > offset {
             data.set_len(offset)?;
         }
-        Ok((data, self.file(&format!("{id}.offset"), OFlag::O_RDWR)?))
+        Ok(data)
+    }
+
+    /// The file of an upload's offset, to write.
+    pub(crate) fn open_offsets(&self, id: Id) -> io::Result<File> {
+        self.file(&format!("{id}.offset"), OFlag::O_RDWR)
     }
 
     /// Gives a complete upload's file its name. A name that is taken gets a number; the name that was given is returned.
@@ -207,8 +221,8 @@ impl Directory {
             let (from, flags) = (id.to_string(), RenameFlags::RENAME_NOREPLACE);
             match renameat2(self.uploads.as_fd(), from.as_str(), &self.top, name.as_str(), flags) {
                 Ok(()) => {
+                    // If a crash brings the old name back, the upload is complete and is finished again.
                     sync(&self.top)?;
-                    self.uploads.sync_all()?;
                     let _ = self.unlink(&format!("{id}.offset"));
                     return Ok(info);
                 }
@@ -243,13 +257,6 @@ impl Directory {
             Err(errno) => Err(errno.into()),
         }
     }
-}
-
-/// Writes a record, which is on disk at the return.
-pub(crate) fn write_record(offsets: &File, record: Record) -> io::Result<()> {
-    let (at, bytes) = record.encode();
-    offsets.write_all_at(&bytes, at)?;
-    offsets.sync_data()
 }
 
 fn sync(directory: &OwnedFd) -> io::Result<()> {

@@ -16,6 +16,7 @@ mod error;
 mod files;
 mod finish;
 mod name;
+mod offsets;
 mod pipeline;
 mod record;
 mod refusal;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::files::write_record;
 use super::record::Record;
 use super::store::now;
 use super::writer::Writer;
@@ -119,7 +118,7 @@ impl Pipeline {
         let record = writer.hasher.is_none().then_some(record);
         let sync = move || {
             data.sync_data()?;
-            record.map_or(Ok(()), |record| write_record(&offsets, record))
+            record.map_or(Ok(()), |record| offsets.keep(record))
         };
         self.checkpoint = Some((upto, spawn_blocking(sync)));
     }

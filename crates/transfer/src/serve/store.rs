@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) booked: u64,
     /// The digest of the finished file, once a client wanted it.
     pub(crate) sha256: Option<String>,
+    /// This process has brought all files of the upload to the disk.
+    pub(crate) is_kept: bool,
     pub(crate) is_finished: bool,
     pub(crate) is_removed: bool,
 }
@@ -175,6 +177,7 @@ impl Store {
             at: record.at,
             booked: create.length.unwrap_or(0),
             sha256: None,
+            is_kept: false,
             is_finished: false,
             is_removed: false,
         };
@@ -239,6 +242,7 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
         sequence: record.sequence,
         at: if record.at == 0 { now() } else { record.at },
         sha256: None,
+        is_kept: false,
         is_finished: !has_data,
         is_removed: false,
     };

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use crate::tus::Hasher;
 
-use super::files::write_record;
-use super::record::Record;
+use super::offsets::Offsets;
 
 /// The files of an upload whose body arrives.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(super) data: Arc<File>,
-    pub(super) offsets: Arc<File>,
+    pub(super) offsets: Arc<Offsets>,
     /// The offset of the next byte.
     pub(crate) position: u64,
     /// The digest of the body, where the request has told one.
@@ -22,9 +21,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(files: (File, File), position: u64, hasher: Option<Hasher>) -> Self {
-        let (data, offsets) = (Arc::new(files.0), Arc::new(files.1));
-        Self { data, offsets, position, hasher }
+    pub(crate) fn new(data: File, offsets: Offsets, position: u64, hasher: Option<Hasher>) -> Self {
+        Self { data: Arc::new(data), offsets: Arc::new(offsets), position, hasher }
     }
 
     /// Writes bytes behind those before. After an error [`Self::position`] tells how many were written.
@@ -45,14 +43,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Truncates the file to `offset` where it is longer. If `record` is given, the bytes and the record are on disk at
-    /// the return.
-    pub(crate) fn settle(&self, offset: u64, record: Option<Record>) -> io::Result<()> {
+    /// Truncates the file to `offset` where it is longer, and brings it to the disk.
+    pub(crate) fn settle(&self, offset: u64) -> io::Result<()> {
         if self.position > offset {
             self.data.set_len(offset)?;
         }
-        let Some(record) = record else { return Ok(()) };
-        self.data.sync_data()?;
-        write_record(&self.offsets, record)
+        self.data.sync_data()
+    }
+
+    /// Truncates the file to `offset`, where none of its bytes count.
+    pub(crate) fn discard(&self, offset: u64) -> io::Result<()> {
+        if self.position > offset { self.data.set_len(offset) } else { Ok(()) }
     }
 }

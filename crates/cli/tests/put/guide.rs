@@ -1,0 +1,122 @@
+//! The commands of docs/guides/transfer.md, each run as it is printed.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::support::bss::Bss;
+use crate::support::{Machine, stderr, wait_for};
+
+const GUIDE: &str = include_str!("../../../../docs/guides/transfer.md");
+
+/// A fenced block: the machine on which it runs, and its commands.
+struct Block {
+    machine: &'static str,
+    commands: String,
+}
+
+impl Block {
+    /// Whether its last command runs until it is ended.
+    fn serves(&self) -> bool {
+        let last = self.commands.trim_end().rsplit('\n').next().unwrap_or_default();
+        ["wakeai serve", "nginx ", "apache2 "].iter().any(|server| last.starts_with(server))
+    }
+}
+
+fn blocks() -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = GUIDE.lines();
+    while let Some(line) = lines.next() {
+        let Some(machine) = line.strip_prefix("```sh ") else {
+            assert_ne!(line, "```", "a block without a machine is not run");
+            continue;
+        };
+        let commands: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+        blocks.push(Block { machine, commands: commands.join("\n") });
+    }
+    blocks
+}
+
+#[test]
+fn each_command_of_the_guide_works() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["tablet", "server"]);
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
+    fs::write(home.path().join("hosts"), "127.0.0.1 localhost\n10.77.0.2 server.example\n")
+        .unwrap();
+    for machine in ["tablet", "server"] {
+        fs::create_dir(home.path().join(machine)).unwrap();
+    }
+    let mut servers = Vec::new();
+    let mut ran = 0;
+    for block in blocks() {
+        if block.serves() {
+            servers
+                .push(Server(shell(&bss, home.path(), &block).process_group(0).spawn().unwrap()));
+        } else {
+            let output = shell(&bss, home.path(), &block).output().unwrap();
+            assert!(output.status.success(), "{}\n{}", block.commands, stderr(&output));
+            copy_secrets(home.path());
+        }
+        ran += 1;
+    }
+    assert_eq!(ran, GUIDE.matches("```sh ").count());
+    let (sent, served) = (home.path().join("tablet/photo.bin"), home.path().join("server/uploads"));
+    let sent = fs::read(sent).unwrap();
+    for name in ["holiday.bin", "photo (2).bin", "../by-nginx/photo.bin", "../by-apache/photo.bin"]
+    {
+        assert_eq!(fs::read(served.join(name)).unwrap(), sent, "{name}");
+    }
+    let report = fs::read_to_string(home.path().join("tablet/report.json")).unwrap();
+    assert!(report.contains("\"verified\":\"digest\""), "{report}");
+    assert!(fs::metadata(served.join("backup.tar")).unwrap().len() > 5_000_000);
+}
+
+/// The shell that runs a block on its machine, in a directory of that machine.
+fn shell(bss: &Bss, home: &Path, block: &Block) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_wakeai")).parent().unwrap();
+    let hosts = home.join("hosts");
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &bss.name(block.machine)]);
+    // Only these processes see the name of the server.
+    command.args([
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        "mount --bind \"$0\" /etc/hosts && exec sh -eu -c \"$1\"",
+    ]);
+    command.arg(hosts).arg(&block.commands).current_dir(home.join(block.machine));
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", program.display()));
+    command.env("XDG_STATE_HOME", home.join("state")).env_remove("WAKEAI_TOKEN");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Copies to the tablet what the guide says, once it is there.
+fn copy_secrets(home: &Path) {
+    let Ok(tokens) = fs::read_to_string(home.join("server/tokens")) else { return };
+    fs::copy(home.join("server/cert.pem"), home.join("tablet/cert.pem")).unwrap();
+    let token = home.join("tablet/token");
+    fs::write(&token, tokens.split_whitespace().nth(1).unwrap()).unwrap();
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A server with its processes, which end with this.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let group = Pid::from_raw(i32::try_from(self.0.id()).unwrap());
+        let _ = killpg(group, Signal::SIGKILL); // it may have ended by itself
+        let _ = self.0.wait();
+        wait_for("the group is gone", || killpg(group, None).is_err().then_some(()));
+    }
+}
