@@ -53,15 +53,20 @@ fn each_command_of_the_guide_works() {
     for machine in ["tablet", "server"] {
         fs::create_dir(home.path().join(machine)).unwrap();
     }
-    let mut servers = Vec::new();
+    let mut server = None;
     let mut ran = 0;
     for block in blocks() {
         if block.serves() {
-            servers
-                .push(Server(shell(&bss, home.path(), &block).process_group(0).spawn().unwrap()));
+            // It takes the place of the one before, which has the same directory.
+            drop(server.take());
+            let mut command = shell(&bss, home.path(), &block);
+            command.stderr(fs::File::create(home.path().join("server.log")).unwrap());
+            server = Some(Server::start(command));
         } else {
             let output = shell(&bss, home.path(), &block).output().unwrap();
-            assert!(output.status.success(), "{}\n{}", block.commands, stderr(&output));
+            let log = fs::read_to_string(home.path().join("server.log")).unwrap_or_default();
+            let (commands, said) = (&block.commands, stderr(&output));
+            assert!(output.status.success(), "{commands}\n{said}\nserver: {log}");
             copy_secrets(home.path());
         }
         ran += 1;
@@ -90,7 +95,7 @@ fn shell(bss: &Bss, home: &Path, block: &Block) -> Command {
         "--mount",
         "sh",
         "-c",
-        "mount --bind \"$0\" /etc/hosts && exec sh -eu -c \"$1\"",
+        "mount --bind \"$0\" /etc/hosts && exec timeout --foreground 60 sh -eu -c \"$1\"",
     ]);
     command.arg(hosts).arg(&block.commands).current_dir(home.join(block.machine));
     let path = std::env::var("PATH").unwrap();
@@ -111,6 +116,12 @@ fn copy_secrets(home: &Path) {
 
 /// A server with its processes, which end with this.
 struct Server(Child);
+
+impl Server {
+    fn start(mut command: Command) -> Self {
+        Self(command.process_group(0).stdout(Stdio::null()).spawn().unwrap())
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {

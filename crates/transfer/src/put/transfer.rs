@@ -137,7 +137,6 @@ impl<'a> Transfer<'a> {
         if !error.is_passing() {
             return Err(error);
         }
-        tracing::debug!(%error, "the upload is interrupted");
         let at_least = match &error {
             PutError::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
             _ => Duration::ZERO,
@@ -148,6 +147,7 @@ impl<'a> Transfer<'a> {
         let wait = self.backoff.failed(now, random, at_least);
         let wait = wait
             .map_err(|too_long| PutError::GaveUp(too_long.without_progress, error.to_string()))?;
+        tracing::warn!(%error, again_in_s = wait.as_nanos() as f64 * 1e-9, "the upload is interrupted");
         if wait >= LONG_WAIT {
             self.turn.tell(None);
         }
