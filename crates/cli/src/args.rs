@@ -48,6 +48,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Sim(SimArguments),
     Lab(LabArguments),
+    Compare(CompareArguments),
     Agent(AgentArguments),
     Status(StatusArguments),
     Reserve(ReserveArguments),
@@ -67,7 +68,7 @@ pub(crate) enum Command {
 /// The arguments that `sim` and `lab` share.
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
-    /// The experiment, as TOML
+    /// The experiment, as TOML; - is standard input
     pub(crate) scenario: PathBuf,
     /// The seed of the first repeat
     #[arg(long, default_value_t = 1)]
@@ -117,6 +118,32 @@ pub(crate) struct SimArguments {
     /// The number of runs at a time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: Option<u32>,
+}
+
+/// Compare two results, or two conditions of one: differences with 95 % confidence intervals
+///
+/// Where both have runs with the same seeds, the differences are those of these pairs (Student's t); otherwise the runs are
+/// independent (Welch).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai compare results/before results/after
+  wakeai compare results/one --conditions default,airtime
+  wakeai sim FILE --repeat 10 --json | wakeai compare results/one -")]
+pub(crate) struct CompareArguments {
+    /// A result: a directory of --out, or what --json has printed; - is standard input
+    pub(crate) a: PathBuf,
+    /// The result that is compared with it
+    pub(crate) b: Option<PathBuf>,
+    /// Compare these two conditions, the first of A and the second of B; by default all that both have
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) conditions: Vec<String>,
+    /// Print one JSON object instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print all figures
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) wide: bool,
 }
 
 /// Run an experiment on the real Linux TCP stack over an emulated access point

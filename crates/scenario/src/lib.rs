@@ -5,8 +5,10 @@
 //! the single stations and flows of a run. [`solo_plan`] returns the runs that measure what each
 //! station reaches alone. A world (the simulator or the lab) makes the runs. It computes a
 //! [`result::Report`] with the help of [`figures`], prints it with [`table::render`] and keeps it
-//! with [`records`].
+//! with [`records`]. [`compare`] compares two reports.
 
+pub mod aggregate;
+pub mod compare;
 mod condition;
 mod error;
 mod expand;

@@ -1,6 +1,6 @@
 //! The scenario as a whole: reads it, applies overrides, and makes its conditions.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,10 +65,22 @@ impl Scenario {
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let unreadable = |source| ScenarioError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
+        Self::from_reader(file, path.to_owned())
+    }
+
+    /// Reads the scenario in `reader`, which errors call `name`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Scenario::load`].
+    pub fn from_reader(reader: impl Read, name: PathBuf) -> Result<Self, ScenarioError> {
         let mut text = String::new();
         // One byte more than allowed is read, which shows whether the file is too large.
-        file.take(LARGEST_FILE as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
-        Self::parse_as(&text, Some(path.to_owned()))
+        let read = reader.take(LARGEST_FILE as u64 + 1).read_to_string(&mut text);
+        match read {
+            Ok(_) => Self::parse_as(&text, Some(name)),
+            Err(source) => Err(ScenarioError::Unreadable { path: name, source }),
+        }
     }
 
     fn parse_as(text: &str, file: Option<PathBuf>) -> Result<Self, ScenarioError> {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 
-use crate::figures::mean;
+use crate::aggregate::by_condition;
+use crate::figures::{Interval, mean};
 use crate::result::{FlowReservation, FlowResult, GroupResult, Report, Run};
 
 /// The width of the tables, and the figures that they show.
@@ -28,7 +29,7 @@ impl Default for Layout {
 }
 
 /// The report as text; every line ends in a newline. Each condition has a row with the means over
-/// the repeats and, if there are several repeats, the standard deviations.
+/// the repeats and, if there are several repeats, half the widths of their 95 % confidence intervals.
 pub fn render(report: &Report, layout: Layout) -> String {
     let Report { scenario, world, version, seed, runs } = report;
     let sheet = Sheet {
@@ -249,7 +250,10 @@ impl Sheet<'_> {
         let baseline = &self.conditions[0];
         let mut lines = Vec::new();
         if baseline.len() > 1 {
-            lines.push(format!("mean ± standard deviation of {} repeats", baseline.len()));
+            lines.push(format!(
+                "mean of {} repeats ± half of its 95 % confidence interval",
+                baseline.len()
+            ));
         }
         let late = report.runs.iter().filter_map(|run| run.lateness.map(|late| (run, late)));
         let worst = late.max_by(|a, b| a.1.p99_ms.total_cmp(&b.1.p99_ms));
@@ -309,33 +313,20 @@ const UNKNOWN: &str = "-";
 /// The largest number of flows with a target that the terminal's table shows.
 const MAX_TARGETS: usize = 20;
 
-/// The runs of each condition, in the order in which conditions first occur.
-fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
-    let mut conditions: Vec<Vec<&Run>> = Vec::new();
-    for run in runs {
-        match conditions.iter_mut().find(|of| of[0].condition == run.condition) {
-            Some(of) => of.push(run),
-            None => conditions.push(vec![run]),
-        }
-    }
-    conditions
-}
-
 /// The figure of each run; `None` if one of the runs does not have it.
 fn over(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
     runs.iter().map(|run| figure(run)).collect()
 }
 
-/// The mean and, if there are several values, the standard deviation below it.
+/// The mean and, if there are several values, half the width of its confidence interval below it.
 fn spread(values: Option<Vec<f64>>, decimals: usize) -> String {
-    let values = values.unwrap_or_default();
-    let Some(mean) = mean(&values) else { return UNKNOWN.to_owned() };
+    let Some(Interval { mean, half }) = Interval::of(&values.unwrap_or_default()) else {
+        return UNKNOWN.to_owned();
+    };
     // The sum of no goodputs is -0.0; adding 0.0 removes its sign.
     let mut text = format!("{:.decimals$}", mean + 0.0);
-    if values.len() > 1 {
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let deviation = (squares / (values.len() - 1) as f64).sqrt();
-        let _ = write!(text, "\n± {deviation:.decimals$}"); // writing to a String never fails
+    if let Some(half) = half {
+        let _ = write!(text, "\n± {half:.decimals$}"); // writing to a String never fails
     }
     text
 }

@@ -52,6 +52,9 @@ impl<O: Observer> Simulation<O> {
         for connection in self.connections.iter().flatten() {
             self.flows[connection.flow as usize].take_account(connection);
         }
+        for flow in &mut self.flows {
+            flow.meter.end(end);
+        }
         let span = self.carrier.span;
         let all = || expanded.flows.iter().zip(&self.flows);
         let meter = &self.senders.meter;

@@ -124,6 +124,7 @@ impl<O: Observer> Simulation<O> {
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
         };
+        let meter = ReceiverMeter::new(span, flow, job.progress);
         let timer = self.timers.add(TimerOwner::Flow(self.flows.len() as u32));
         self.timers.set(timer, Some(start));
         self.flows.push(FlowState {
@@ -133,7 +134,10 @@ impl<O: Observer> Simulation<O> {
             timer,
             source,
             reserves: flow.rate.filter(|_| flow.reserve),
-            meter: ReceiverMeter::new(span, flow, job.progress),
+            meter: match &job.sink {
+                Some(sink) => meter.recording(sink.clone(), self.flows.len() as u32),
+                None => meter,
+            },
             totals: Totals::default(),
             resumes: resumes(flow),
             turns: flow.turns,

@@ -36,6 +36,8 @@ impl<R> Column<R> {
 pub enum Value<R> {
     /// An unsigned integer of 32 bits.
     U32(fn(&R) -> u32),
+    /// An unsigned integer of 32 bits; null if there is no value.
+    MaybeU32(fn(&R) -> Option<u32>),
     /// An unsigned integer of 64 bits.
     U64(fn(&R) -> u64),
     /// An unsigned integer of 64 bits; null if there is no value.
@@ -122,6 +124,7 @@ fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| {
         let (physical, logical, repetition) = match column.value {
             Value::U32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::REQUIRED),
+            Value::MaybeU32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::OPTIONAL),
             Value::U64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::REQUIRED),
             Value::MaybeU64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::OPTIONAL),
             Value::F64(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
@@ -150,6 +153,11 @@ fn write_column<R, W: Write + Send>(
         Value::U32(value) => {
             let values = rows.iter().map(|row| value(row).cast_signed()).collect();
             write_values::<Int32Type, W>(group, values, None)
+        }
+        Value::MaybeU32(value) => {
+            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
+            let values = rows.iter().filter_map(value).map(u32::cast_signed).collect();
+            write_values::<Int32Type, W>(group, values, Some(present))
         }
         Value::U64(value) => {
             let values = rows.iter().map(|row| value(row).cast_signed()).collect();

@@ -1,43 +1,6 @@
-//! Means, their 95 % intervals, and deviations.
+//! Means, deviations and factors.
 
-use serde::{Deserialize, Serialize};
-pub use wakeai_scenario::figures::mean;
-
-/// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
-const T_QUANTILES: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-
-/// The mean of some runs and half the width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The mean.
-    pub mean: f64,
-    /// Half the width of the interval around `mean`; `None` for a single run.
-    pub half: Option<f64>,
-}
-
-impl Interval {
-    /// The confidence interval of the mean of independent runs; `None` without runs.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let mean = mean(values)?;
-        let freedom = values.len() - 1;
-        if freedom == 0 {
-            return Some(Self { mean, half: None });
-        }
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let error = (squares / freedom as f64 / values.len() as f64).sqrt();
-        let quantile = T_QUANTILES.get(freedom - 1).copied().unwrap_or(1.96);
-        Some(Self { mean, half: Some(quantile * error) })
-    }
-
-    /// Whether `value` lies in the interval; always true for a single run.
-    pub fn contains(&self, value: f64) -> bool {
-        self.half.is_none_or(|half| (value - self.mean).abs() <= half)
-    }
-}
+pub use wakeai_scenario::figures::{Interval, mean};
 
 /// The mean of a figure over those of `all` that have it; `None` if none has it.
 pub fn mean_of<T>(all: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
@@ -63,21 +26,6 @@ pub fn factor(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_of_five_runs_is_the_textbooks() {
-        let interval = Interval::of(&[28.0, 29.0, 30.0, 31.0, 32.0]).unwrap();
-        assert!((interval.mean - 30.0).abs() < 1e-12);
-        // s = 1.581, s / sqrt 5 = 0.707, t(4) = 2.776.
-        assert!((interval.half.unwrap() - 1.963).abs() < 0.001);
-        assert!(interval.contains(31.9) && !interval.contains(32.0));
-    }
-
-    #[test]
-    fn one_run_says_nothing_about_its_spread() {
-        assert_eq!(Interval::of(&[1.0]), Some(Interval { mean: 1.0, half: None }));
-        assert_eq!(Interval::of(&[]), None);
-    }
 
     #[test]
     fn percents_are_signed() {

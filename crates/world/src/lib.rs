@@ -12,6 +12,7 @@
 pub mod agent;
 mod asked;
 pub mod flows;
+mod goodput;
 mod keys;
 mod medium;
 mod meters;

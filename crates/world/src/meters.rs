@@ -9,6 +9,7 @@ use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
 
 use crate::RunSink;
+use crate::goodput::GoodputRecorder;
 
 /// The times of a run.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,7 @@ pub struct ReceiverMeter {
     avr: Option<AvrMeter>,
     step: Duration,
     progress: Vec<(Instant, u64)>,
+    recorder: Option<GoodputRecorder>,
 }
 
 impl ReceiverMeter {
@@ -81,6 +83,21 @@ impl ReceiverMeter {
             avr: target.map(|target| AvrMeter::new(target, span.warm.saturating_since(start))),
             step,
             progress: Vec::new(),
+            recorder: None,
+        }
+    }
+
+    /// The same meter, which also records the goodput of the flow with this index over time. [`Self::end`] completes the
+    /// records.
+    pub fn recording(self, sink: RunSink, flow: u32) -> Self {
+        Self { recorder: Some(GoodputRecorder::new(sink, flow, self.span, self.start)), ..self }
+    }
+
+    /// Ends the records of a run that ended at `end`.
+    pub fn end(&mut self, end: Instant) {
+        let end = self.flow_end(end);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end(end);
         }
     }
 
@@ -88,7 +105,7 @@ impl ReceiverMeter {
     /// now complete.
     pub fn on_received(&mut self, now: Instant, amount: u64) -> bool {
         let counts = self.span.counts(now);
-        self.add(now, amount, if counts { amount } else { 0 });
+        self.add((now, now), amount, if counts { amount } else { 0 });
         if self.completed.is_some() || self.size.is_none_or(|size| self.bytes < size) {
             return false;
         }
@@ -105,10 +122,13 @@ impl ReceiverMeter {
         let length = to.saturating_since(from).as_nanos().max(1);
         let counted = u128::from(amount) * u128::from(common.as_nanos()) / u128::from(length);
         self.first.get_or_insert(from);
-        self.add(to, amount, counted as u64);
+        self.add((from, to), amount, counted as u64);
     }
 
-    fn add(&mut self, now: Instant, amount: u64, counted: u64) {
+    fn add(&mut self, (from, now): (Instant, Instant), amount: u64, counted: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add(from, now, amount);
+        }
         self.bytes += amount;
         self.after_warmup += counted;
         self.first.get_or_insert(now);

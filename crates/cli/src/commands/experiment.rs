@@ -15,16 +15,22 @@ use crate::failure::Failure;
 use crate::output;
 pub(super) use progress::Bar;
 
+/// The name of standard input in place of a scenario's file.
+const STDIN: &str = "-";
+
 /// The scenario with `--set` applied.
 pub(super) fn load(arguments: &ExperimentArguments) -> Result<Scenario, Failure> {
-    Scenario::load(&arguments.scenario)
-        .and_then(|scenario| scenario.with_overrides(&arguments.set))
-        .map_err(Failure::usage)
+    let read = if arguments.scenario == Path::new(STDIN) {
+        Scenario::from_reader(std::io::stdin().lock(), "standard input".into())
+    } else {
+        Scenario::load(&arguments.scenario)
+    };
+    read.and_then(|scenario| scenario.with_overrides(&arguments.set)).map_err(Failure::usage)
 }
 
 /// The runs that the arguments ask for; the records go into `out`.
 pub(super) fn options(arguments: &ExperimentArguments, out: Option<&Path>, force: bool) -> Options {
-    let scenario = Some(arguments.scenario.clone());
+    let scenario = Some(arguments.scenario.clone()).filter(|path| path != Path::new(STDIN));
     Options {
         seed: arguments.seed,
         repeat: arguments.repeat,

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 mod agents;
+pub(crate) mod compare;
 pub(crate) mod completion;
 pub(crate) mod doctor;
 mod experiment;

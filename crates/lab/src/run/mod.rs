@@ -56,7 +56,7 @@ pub(crate) fn run(
         Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
     let mut proxies = proxies::start(bench, &plans, &testbed.hosts, directory)?;
     let has_helpers = !agents.is_empty() || proxies.len() > 0;
-    let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed)?;
+    let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed, task.sink.clone())?;
 
     let origin = clock::now() + traffic.lead().max(agents.acquaintance());
     let span = Span::new(origin, experiment);
@@ -67,10 +67,13 @@ pub(crate) fn run(
     let mut check = || agents.check().and_then(|()| proxies.check());
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);
-    let meters = traffic.stop(end)?;
+    let mut meters = traffic.stop(end)?;
     // If all flows have completed, the run ended when the last byte arrived.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
+    for meter in &mut meters {
+        meter.end(end);
+    }
     let (meter, lost) = watch.stop()?;
     let senders = meter.expect("the monitor was given one at the run's begin");
     proxies.stop(bench.lease)?;

@@ -2,7 +2,7 @@
 
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{ReceiverMeter, Span};
+use wakeai_world::{ReceiverMeter, RunSink, Span};
 
 use super::testbed::Testbed;
 use crate::agents::Agents;
@@ -28,6 +28,8 @@ pub(super) struct Traffic<'a> {
     plans: &'a [FlowPlan],
     testbed: &'a Testbed,
     flows: &'a [Flow],
+    /// Where the goodput over time is recorded.
+    sink: Option<RunSink>,
     /// Known once the traffic has started.
     span: Option<Span>,
     /// The clients that are still to be started, the latest first. Each has its start, in
@@ -45,12 +47,14 @@ impl<'a> Traffic<'a> {
         expanded: &'a Expanded,
         plans: &'a [FlowPlan],
         testbed: &'a Testbed,
+        sink: Option<RunSink>,
     ) -> Result<Self, LabError> {
         let mut traffic = Self {
             bench,
             plans,
             testbed,
             flows: &expanded.flows,
+            sink,
             span: None,
             launches: Vec::new(),
             senders: Vec::new(),
@@ -153,7 +157,11 @@ impl<'a> Traffic<'a> {
     }
 
     fn meter(&self, flow: usize) -> ReceiverMeter {
-        ReceiverMeter::new(self.span(), &self.flows[flow], Duration::ZERO)
+        let meter = ReceiverMeter::new(self.span(), &self.flows[flow], Duration::ZERO);
+        match &self.sink {
+            Some(sink) => meter.recording(sink.clone(), flow as u32),
+            None => meter,
+        }
     }
 
     fn launch_due(&mut self) -> Result<(), LabError> {

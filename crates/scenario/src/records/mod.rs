@@ -34,7 +34,9 @@ pub use error::RecordsError;
 use error::{broken, cannot};
 pub use output::Output;
 pub use pcapng::Way;
-pub use rows::{AirKind, AirOf, AirtimeRow, EventRow, Queue, QueueRow, Row, RowEvent, SampleRow};
+pub use rows::{
+    AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Queue, QueueRow, Row, RowEvent, SampleRow,
+};
 use tables::{FlowRow, Of, RunName};
 use wakeai_tables::{Column, TableWriter};
 use workplace::Workplace;
@@ -93,6 +95,7 @@ struct Written<'a> {
 #[derive(Serialize)]
 struct Rows {
     flows: u64,
+    goodput: u64,
     samples: u64,
     events: u64,
     queues: u64,
@@ -105,6 +108,7 @@ pub struct Records {
     scenario: String,
     run: Option<Arc<RunName>>,
     flows: Table<FlowRow>,
+    goodput: Table<GoodputRow>,
     samples: Table<SampleRow>,
     events: Table<EventRow>,
     queues: Table<QueueRow>,
@@ -127,8 +131,9 @@ impl std::fmt::Debug for Records {
 }
 
 /// The files that every result has.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "flows.parquet",
+    "goodput.parquet",
     "samples.parquet",
     "events.parquet",
     "queues.parquet",
@@ -139,7 +144,7 @@ const FILES: [&str; 8] = [
 ];
 const RESULT: &str = "result.json";
 /// The version of the tables' columns, in the metadata of each file.
-pub const SCHEMA: &str = "experiment 1";
+pub const SCHEMA: &str = "experiment 2";
 
 impl Records {
     /// Creates records of `scenario`, and their directory if it does not exist.
@@ -155,10 +160,11 @@ impl Records {
         let workplace = Workplace::begin(output.into())?;
         Ok(Self {
             flows: Table::create(&workplace, FILES[0], tables::flows())?,
-            samples: Table::create(&workplace, FILES[1], tables::samples())?,
-            events: Table::create(&workplace, FILES[2], tables::events())?,
-            queues: Table::create(&workplace, FILES[3], tables::queues())?,
-            airtime: Table::create(&workplace, FILES[4], tables::airtime())?,
+            goodput: Table::create(&workplace, FILES[1], tables::goodput())?,
+            samples: Table::create(&workplace, FILES[2], tables::samples())?,
+            events: Table::create(&workplace, FILES[3], tables::events())?,
+            queues: Table::create(&workplace, FILES[4], tables::queues())?,
+            airtime: Table::create(&workplace, FILES[5], tables::airtime())?,
             manifest,
             scenario: scenario.to_toml(),
             run: None,
@@ -210,6 +216,7 @@ impl Records {
         match row {
             Row::Sample(row) => self.samples.push(run, row),
             Row::Event(row) => self.events.push(run, row),
+            Row::Goodput(row) => self.goodput.push(run, row),
             Row::Queue(row) => self.queues.push(run, row),
             Row::Airtime(row) => self.airtime.push(run, row),
         }
@@ -241,6 +248,7 @@ impl Records {
         let Self { manifest, scenario, workplace, .. } = self;
         let rows = Rows {
             flows: self.flows.complete()?,
+            goodput: self.goodput.complete()?,
             samples: self.samples.complete()?,
             events: self.events.complete()?,
             queues: self.queues.complete()?,
@@ -249,8 +257,8 @@ impl Records {
         let (command, pcap) = (manifest.command(), self.captures.is_some());
         let written = Written { command, pcap, manifest: &manifest, rows };
         let json = serde_json::to_string_pretty(&written).expect("strings and numbers");
-        text(&workplace, FILES[5], &scenario)?;
-        text(&workplace, FILES[6], &(json + "\n"))?;
+        text(&workplace, FILES[6], &scenario)?;
+        text(&workplace, FILES[7], &(json + "\n"))?;
         text(&workplace, RESULT, &(report.to_json() + "\n"))?;
         workplace.finish(&manifest.version)
     }

@@ -1,7 +1,7 @@
 //! The rows of the Parquet files. `docs/reference/records.md` describes every column.
 
 use wakeai_connection::{EventKind, Figures};
-use wakeai_units::Segments;
+use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 /// A row that a run adds to one of the files before it ends.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,8 @@ pub enum Row {
     Sample(SampleRow),
     /// A row of `events.parquet`.
     Event(EventRow),
+    /// A row of `goodput.parquet`.
+    Goodput(GoodputRow),
     /// A row of `queues.parquet`.
     Queue(QueueRow),
     /// A row of `airtime.parquet`.
@@ -48,11 +50,14 @@ impl RowEvent {
         }
     }
 
-    /// The value that belongs to the event.
-    pub fn value(self) -> u32 {
+    /// The value that belongs to the event; `None` for an event without one.
+    pub fn value(self) -> Option<u32> {
         match self {
-            Self::Connection(kind) => u32::from(kind.value()),
-            Self::Reservation(value) => value,
+            Self::Connection(kind @ (EventKind::StateChange { .. } | EventKind::Error(_))) => {
+                Some(u32::from(kind.value()))
+            }
+            Self::Connection(_) => None,
+            Self::Reservation(value) => Some(value),
         }
     }
 }
@@ -70,6 +75,26 @@ pub struct EventRow {
     pub event: RowEvent,
     /// The congestion window at that time.
     pub cwnd: Segments,
+}
+
+/// What one flow delivered in one interval: a row of `goodput.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoodputRow {
+    /// The end of the interval: the time since the start of the run, nanoseconds.
+    pub at_ns: u64,
+    /// The length of the interval, nanoseconds.
+    pub interval_ns: u64,
+    /// Index of the flow, as in the result's `flows`.
+    pub flow: u32,
+    /// The bytes that the receiving application got.
+    pub bytes: u64,
+}
+
+impl GoodputRow {
+    /// The goodput, Mbit/s.
+    pub fn mbps(&self) -> f64 {
+        Rate::of(Bytes::new(self.bytes), Duration::from_nanos(self.interval_ns)).as_mbps_f64()
+    }
 }
 
 /// A queue of packets.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wakeai_connection::Figures;
 use wakeai_tables::{Column, HasFigures, Value, figure_columns};
 
-use super::rows::{AirOf, AirtimeRow, EventRow, Queue, QueueRow, SampleRow};
+use super::rows::{AirOf, AirtimeRow, EventRow, GoodputRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
 
 /// The names that the rows of a run use.
@@ -90,7 +90,7 @@ pub(crate) fn events() -> Vec<Column<Of<EventRow>>> {
         column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
         column("connection", Value::U32(|of| of.row.connection)),
         column("event", Value::Text(|of| Some(of.row.event.name()))),
-        column("value", Value::U32(|of| of.row.event.value())),
+        column("value", Value::MaybeU32(|of| of.row.event.value())),
         column("cwnd", Value::U32(|of| of.row.cwnd.get())),
     ]
 }
@@ -110,6 +110,20 @@ pub(crate) fn flows() -> Vec<Column<Of<FlowRow>>> {
         column("retransmits", Value::U64(|of| of.row.result.retransmits)),
         column("timeouts", Value::U64(|of| of.row.result.timeouts)),
         column("avr", Value::F64(|of| of.row.result.avr)),
+    ]
+}
+
+pub(crate) fn goodput() -> Vec<Column<Of<GoodputRow>>> {
+    vec![
+        column("condition", Value::Text(|of| Some(&of.run.condition))),
+        column("repeat", Value::U32(|of| of.run.repeat)),
+        column("at_ns", Value::U64(|of| of.row.at_ns)),
+        column("flow", Value::U32(|of| of.row.flow)),
+        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
+        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
+        column("interval_ns", Value::U64(|of| of.row.interval_ns)),
+        column("bytes", Value::U64(|of| of.row.bytes)),
+        column("goodput_mbps", Value::F64(|of| Some(of.row.mbps()))),
     ]
 }
 

@@ -46,13 +46,16 @@ pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
         Column::new("local", Value::Text(|row| Some(&row.local))),
         Column::new("remote", Value::Text(|row| Some(&row.remote))),
         Column::new("algorithm", Value::Text(|row| Some(&row.connection.algorithm))),
-        Column::new("floor", Value::U32(|row| row.connection.bounds.floor)),
-        Column::new("ceiling", Value::U32(|row| row.connection.bounds.ceiling)),
+        Column::new("floor", Value::MaybeU32(|row| set(row.connection.bounds.floor))),
+        Column::new("ceiling", Value::MaybeU32(|row| set(row.connection.bounds.ceiling))),
         Column::new(
             "pacing_bound",
-            Value::U64(|row| row.connection.bounds.pacing_bytes_per_second),
+            Value::MaybeU64(|row| set(row.connection.bounds.pacing_bytes_per_second)),
         ),
-        Column::new("small_queue", Value::U64(|row| row.connection.bounds.small_queue_bytes)),
+        Column::new(
+            "small_queue",
+            Value::MaybeU64(|row| set(row.connection.bounds.small_queue_bytes)),
+        ),
         Column::new("sent_bps", Value::MaybeU64(|row| bits(row.connection.sent))),
         Column::new("received_bps", Value::MaybeU64(|row| bits(row.connection.received))),
         Column::new("limit", Value::Text(|row| row.connection.limit.map(Limit::name))),
@@ -66,6 +69,11 @@ pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
     columns
 }
 
+/// A bound, if it is set: 0 is none.
+fn set<N: Default + PartialEq>(bound: N) -> Option<N> {
+    Some(bound).filter(|bound| *bound != N::default())
+}
+
 fn bits(rate: Option<Rate>) -> Option<u64> {
     rate.map(Rate::bits_per_second)
 }
@@ -77,9 +85,10 @@ pub(super) fn connection(
     texts: &mut Texts,
 ) -> Result<(Instant, Connection), TableError> {
     let integer = |name| group.u64(name, row)?.ok_or_else(|| group.lacks(name));
-    let small =
-        |name| integer(name).and_then(|value| u32::try_from(value).map_err(|_| group.lacks(name)));
     let maybe = |name| group.u64(name, row);
+    let bound = |name| maybe(name).map(Option::unwrap_or_default);
+    let segments =
+        |name| bound(name).and_then(|value| u32::try_from(value).map_err(|_| group.lacks(name)));
     let mut text = |name| {
         let text = group.text(name, row)?.ok_or_else(|| group.lacks(name))?;
         Ok::<_, TableError>(texts.share(text))
@@ -108,10 +117,10 @@ pub(super) fn connection(
         algorithm: text("algorithm")?,
         figures: figures_of(group, row).ok_or_else(|| group.lacks("cwnd … interface"))?,
         bounds: SocketBounds {
-            floor: small("floor")?,
-            ceiling: small("ceiling")?,
-            pacing_bytes_per_second: integer("pacing_bound")?,
-            small_queue_bytes: integer("small_queue")?,
+            floor: segments("floor")?,
+            ceiling: segments("ceiling")?,
+            pacing_bytes_per_second: bound("pacing_bound")?,
+            small_queue_bytes: bound("small_queue")?,
         },
         sent: rate("sent_bps")?,
         received: rate("received_bps")?,

@@ -18,4 +18,4 @@ pub use replay::Replay;
 pub(crate) use replay::{MOST_SHOWN, SHOWN};
 
 /// The version of the columns, in the metadata of each file.
-const SCHEMA: &str = "top 1";
+const SCHEMA: &str = "top 2";

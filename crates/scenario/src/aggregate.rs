@@ -1,0 +1,136 @@
+//! The figures of a run, and what the runs of a condition have in common.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{Interval, variance};
+use crate::result::{FlowResult, Run};
+
+/// A figure that every run has, or may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// The path of the figure in a run of the result, or the name of one that is computed from its flows.
+    pub name: &'static str,
+    /// The name and the unit in tables.
+    pub title: &'static str,
+    /// The digits behind the point that tables show.
+    pub decimals: usize,
+    /// Whether tables show it without `--wide`.
+    pub is_main: bool,
+    /// The value; `None` if the run does not have it.
+    pub of: fn(&Run) -> Option<f64>,
+}
+
+/// All figures.
+pub const FIGURES: [Figure; 15] = [
+    main("total_goodput_mbps", "goodput, Mbit/s", 2, |run| Some(run.total_goodput_mbps)),
+    main("jain", "Jain's index", 3, |run| run.jain),
+    main("rtt_ms.p95", "RTT p95, ms", 1, |run| run.rtt_ms.p95),
+    more("rtt_ms.p50", "RTT p50, ms", 1, |run| run.rtt_ms.p50),
+    more("rtt_ms.p99", "RTT p99, ms", 1, |run| run.rtt_ms.p99),
+    more("capacity_normalised", "Jain of shares of solo goodput", 3, |run| run.capacity_normalised),
+    more("mean_utilisation", "mean share of solo goodput", 3, |run| run.mean_utilisation),
+    main("completion_s.mean", "mean completion, s", 2, |run| {
+        completions(run).map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    }),
+    main("completion_s.last", "last completion, s", 2, |run| {
+        completions(run).map(|all| all.into_iter().fold(0.0, f64::max))
+    }),
+    more("errors.reordering", "reordering (1)", 1, |run| Some(run.errors.reordering as f64)),
+    more("errors.local_overflow", "local drop (2)", 1, |run| {
+        Some(run.errors.local_overflow as f64)
+    }),
+    more("errors.duplicate_ack", "fast recovery (3)", 1, |run| {
+        Some(run.errors.duplicate_ack as f64)
+    }),
+    more("errors.timeout", "timeout (4)", 1, |run| Some(run.errors.timeout as f64)),
+    more("retransmits", "retransmitted segments", 1, |run| Some(sum(run, |flow| flow.retransmits))),
+    more("timeouts", "retransmission timeouts", 1, |run| Some(sum(run, |flow| flow.timeouts))),
+];
+
+const fn main(
+    name: &'static str,
+    title: &'static str,
+    decimals: usize,
+    of: fn(&Run) -> Option<f64>,
+) -> Figure {
+    Figure { name, title, decimals, is_main: true, of }
+}
+
+const fn more(
+    name: &'static str,
+    title: &'static str,
+    decimals: usize,
+    of: fn(&Run) -> Option<f64>,
+) -> Figure {
+    Figure { name, title, decimals, is_main: false, of }
+}
+
+/// The completions of all flows, if there are flows and all have completed.
+fn completions(run: &Run) -> Option<Vec<f64>> {
+    let all: Option<Vec<f64>> = run.flows.iter().map(|flow| flow.completion_s).collect();
+    all.filter(|all| !all.is_empty())
+}
+
+fn sum(run: &Run, of: fn(&FlowResult) -> u64) -> f64 {
+    run.flows.iter().map(of).sum::<u64>() as f64
+}
+
+/// A figure over the runs of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The number of runs that have the figure.
+    pub runs: usize,
+    /// The mean and half the width of its 95 % confidence interval (Student's t).
+    #[serde(flatten)]
+    pub interval: Interval,
+    /// The standard deviation of the runs; `None` for one run.
+    pub deviation: Option<f64>,
+}
+
+impl Spread {
+    /// The spread of these values; `None` without values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let interval = Interval::of(values)?;
+        Some(Self { runs: values.len(), interval, deviation: variance(values).map(f64::sqrt) })
+    }
+}
+
+/// The figures of a condition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    /// The condition's name.
+    pub condition: String,
+    /// Each of [`FIGURES`] by name, over those runs that have it; `None` where none has it.
+    pub figures: BTreeMap<String, Option<Spread>>,
+}
+
+impl Aggregate {
+    /// The aggregates of all conditions, in the order in which they first occur.
+    pub fn of(runs: &[Run]) -> Vec<Self> {
+        let conditions = by_condition(runs).into_iter().map(|runs| Self {
+            condition: runs[0].condition.clone(),
+            figures: FIGURES
+                .iter()
+                .map(|figure| {
+                    let values: Vec<f64> = runs.iter().filter_map(|run| (figure.of)(run)).collect();
+                    (figure.name.to_owned(), Spread::of(&values))
+                })
+                .collect(),
+        });
+        conditions.collect()
+    }
+}
+
+/// The runs of each condition, in the order in which conditions first occur.
+pub fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut conditions: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        match conditions.iter_mut().find(|of| of[0].condition == run.condition) {
+            Some(of) => of.push(run),
+            None => conditions.push(vec![run]),
+        }
+    }
+    conditions
+}

@@ -1,0 +1,255 @@
+//! Compares the runs of two conditions, or of one condition in two reports.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use serde::Serialize;
+
+use crate::aggregate::{FIGURES, Figure, Spread, by_condition};
+use crate::expand::repeat_seed;
+use crate::figures::Interval;
+use crate::result::{Report, Run, to_json};
+
+/// One side of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// The scenario's name.
+    pub scenario: String,
+    /// `sim` or `lab`.
+    pub world: String,
+    /// The version of Wakeai.
+    pub version: String,
+    /// The seed of the first repeat.
+    pub seed: u64,
+}
+
+impl Side {
+    fn of(report: &Report) -> Self {
+        let Report { scenario, world, version, seed, .. } = report.clone();
+        Self { scenario, world, version, seed }
+    }
+}
+
+/// A comparison of two sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The first side.
+    pub a: Side,
+    /// The second side.
+    pub b: Side,
+    /// A row for each pair of conditions.
+    pub conditions: Vec<Row>,
+}
+
+/// The comparison of two conditions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The condition of the first side.
+    pub a: String,
+    /// The condition of the second side.
+    pub b: String,
+    /// Whether the differences are those of runs with the same seed. Otherwise the runs are independent, and the
+    /// intervals are Welch's.
+    pub paired: bool,
+    /// Each of [`FIGURES`] that both sides have, by name.
+    pub figures: BTreeMap<&'static str, Difference>,
+}
+
+/// The difference of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The figure of the first side.
+    pub a: Spread,
+    /// The figure of the second side.
+    pub b: Spread,
+    /// The second less the first, with half the width of its 95 % confidence interval.
+    pub difference: Interval,
+    /// The difference of the means as a part of the first one; `None` where that is 0.
+    pub relative: Option<f64>,
+}
+
+impl Difference {
+    /// Whether the runs tell the two sides apart: 0 is not in the interval. `None` where a side has a single run.
+    pub fn is_told_apart(&self) -> Option<bool> {
+        self.difference.half.map(|_| !self.difference.contains(0.0))
+    }
+}
+
+/// The reason why nothing can be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// The two reports have no condition in common.
+    #[error("the two have no condition in common: the first has {}, the second {}", .a.join(", "), .b.join(", "))]
+    NothingInCommon {
+        /// The conditions of the first report.
+        a: Vec<String>,
+        /// The conditions of the second report.
+        b: Vec<String>,
+    },
+    /// A condition does not exist.
+    #[error("there is no condition {name:?}; there are {}", .known.join(", "))]
+    NoSuchCondition {
+        /// The name.
+        name: String,
+        /// The conditions of the report.
+        known: Vec<String>,
+    },
+}
+
+impl Comparison {
+    /// Compares the conditions that both reports have, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`CompareError::NothingInCommon`].
+    pub fn of_reports(a: &Report, b: &Report) -> Result<Self, CompareError> {
+        let (of_a, of_b) = (by_condition(&a.runs), by_condition(&b.runs));
+        let mut conditions = Vec::new();
+        for runs in &of_a {
+            let same = |other: &&Vec<&Run>| other[0].condition == runs[0].condition;
+            if let Some(other) = of_b.iter().find(same) {
+                conditions.push(Row::of((a.seed, runs), (b.seed, other)));
+            }
+        }
+        if conditions.is_empty() {
+            return Err(CompareError::NothingInCommon { a: names(&of_a), b: names(&of_b) });
+        }
+        Ok(Self { a: Side::of(a), b: Side::of(b), conditions })
+    }
+
+    /// Compares two conditions, the first of `a` and the second of `b`, which may be the same report.
+    ///
+    /// # Errors
+    ///
+    /// [`CompareError::NoSuchCondition`].
+    pub fn of_conditions(
+        (a, first): (&Report, &str),
+        (b, second): (&Report, &str),
+    ) -> Result<Self, CompareError> {
+        let (of_a, of_b) = (by_condition(&a.runs), by_condition(&b.runs));
+        let row = Row::of((a.seed, find(&of_a, first)?), (b.seed, find(&of_b, second)?));
+        Ok(Self { a: Side::of(a), b: Side::of(b), conditions: vec![row] })
+    }
+
+    /// The comparison as one line of JSON.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// The comparison as a table; with `wide` all figures. Every line ends in a newline.
+    pub fn render(&self, wide: bool) -> String {
+        let side = |side: &Side| {
+            let Side { scenario, world, version, seed } = side;
+            format!("{scenario} in the {world}, seed {seed}, wakeai {version}")
+        };
+        let mut text = format!("a: {}\nb: {}\n", side(&self.a), side(&self.b));
+        if self.a.scenario != self.b.scenario {
+            text.push_str("these are different scenarios\n");
+        }
+        if self.a.world != self.b.world {
+            text.push_str("one is simulated and the other is not\n");
+        }
+        for row in &self.conditions {
+            let name =
+                if row.a == row.b { row.a.clone() } else { format!("{} and {}", row.a, row.b) };
+            let (runs_a, runs_b) = row.runs();
+            let how = match (row.paired, runs_a.min(runs_b)) {
+                (_, 0 | 1) => "a single run has no interval".to_owned(),
+                (true, runs) => format!("{runs} runs each, paired by seed"),
+                (false, _) => format!("{runs_a} and {runs_b} runs, independent (Welch)"),
+            };
+            let _ = write!(text, "\n{name}: {how}\n{}\n", row.table(wide).trim_fmt());
+        }
+        text.push_str("b - a with its 95 % confidence interval; * where 0 is outside of it\n");
+        if !wide {
+            text.push_str("more figures with --wide\n");
+        }
+        text
+    }
+}
+
+impl Row {
+    fn of((seed_a, a): (u64, &[&Run]), (seed_b, b): (u64, &[&Run])) -> Self {
+        let by_seed = |seed, runs: &[&Run]| -> BTreeMap<u64, usize> {
+            runs.iter().enumerate().map(|(at, run)| (repeat_seed(seed, run.repeat), at)).collect()
+        };
+        let (seeds_a, seeds_b) = (by_seed(seed_a, a), by_seed(seed_b, b));
+        let paired = seeds_a.keys().eq(seeds_b.keys());
+        let pairs: Vec<(&Run, &Run)> = seeds_a
+            .iter()
+            .filter_map(|(seed, at)| Some((a[*at], b[*seeds_b.get(seed)?])))
+            .filter(|_| paired)
+            .collect();
+        let difference = |figure: &Figure| {
+            let values = |runs: &[&Run]| -> Vec<f64> {
+                runs.iter().filter_map(|run| (figure.of)(run)).collect()
+            };
+            let (of_a, of_b) = (values(a), values(b));
+            let differences = pairs.iter().map(|(a, b)| Some((figure.of)(b)? - (figure.of)(a)?));
+            // A pair of which one run lacks the figure says nothing.
+            let differences: Vec<f64> = differences.flatten().collect();
+            let difference = if paired {
+                Interval::of(&differences)?
+            } else {
+                Interval::of_difference(&of_a, &of_b)?
+            };
+            let (a, b) = (Spread::of(&of_a)?, Spread::of(&of_b)?);
+            let base = Some(a.interval.mean).filter(|mean| *mean != 0.0);
+            let relative = base.map(|base| difference.mean / base);
+            Some((figure.name, Difference { a, b, difference, relative }))
+        };
+        Self {
+            a: a[0].condition.clone(),
+            b: b[0].condition.clone(),
+            paired,
+            figures: FIGURES.iter().filter_map(difference).collect(),
+        }
+    }
+
+    /// The largest numbers of runs of a figure.
+    fn runs(&self) -> (usize, usize) {
+        let most = |of: fn(&Difference) -> usize| self.figures.values().map(of).max().unwrap_or(0);
+        (most(|one| one.a.runs), most(|one| one.b.runs))
+    }
+
+    fn table(&self, wide: bool) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+        table.set_header(["", "a", "b", "b - a", "±", "", "change"]);
+        for figure in FIGURES.iter().filter(|figure| wide || figure.is_main) {
+            let Some(found) = self.figures.get(figure.name) else { continue };
+            let decimals = figure.decimals;
+            let number = |value: f64| format!("{:.decimals$}", value + 0.0);
+            let relative = found.relative.map(|part| format!("{:+.1} %", part * 100.0));
+            table.add_row([
+                figure.title.to_owned(),
+                number(found.a.interval.mean),
+                number(found.b.interval.mean),
+                format!("{:+.decimals$}", found.difference.mean + 0.0),
+                found.difference.half.map_or("-".to_owned(), number),
+                if found.is_told_apart() == Some(true) { "*".to_owned() } else { String::new() },
+                relative.unwrap_or("-".to_owned()),
+            ]);
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table
+    }
+}
+
+fn names(conditions: &[Vec<&Run>]) -> Vec<String> {
+    conditions.iter().map(|runs| runs[0].condition.clone()).collect()
+}
+
+fn find<'a, 'b>(
+    conditions: &'a [Vec<&'b Run>],
+    name: &str,
+) -> Result<&'a Vec<&'b Run>, CompareError> {
+    let found = conditions.iter().find(|runs| runs[0].condition == name);
+    found.ok_or_else(|| CompareError::NoSuchCondition {
+        name: name.to_owned(),
+        known: names(conditions),
+    })
+}
