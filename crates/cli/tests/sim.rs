@@ -5,7 +5,9 @@
 mod support;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use support::{stderr, stdout, wakeai};
@@ -112,4 +114,65 @@ fn packets_are_captured_into_the_directory_of_the_records_alone() {
     let port = wakeai_api::config::DEFAULT_PORT.to_be_bytes();
     let presence = [[10, 73, 255, 255], [port[0], port[1], port[0], port[1]]].concat();
     assert!(station.windows(presence.len()).any(|bytes| bytes == presence));
+}
+
+#[test]
+fn results_and_conditions_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = scenario(directory.path(), "");
+    let file = file.to_str().unwrap();
+    let out = directory.path().join("one");
+    let out = out.to_str().unwrap();
+    let run = |more: &[&str]| wakeai(&[&["sim", file], more].concat());
+    assert!(run(&["--repeat", "3", "--out", out]).status.success());
+    let other = directory.path().join("other.json");
+    fs::write(&other, run(&["--repeat", "3", "--json"]).stdout).unwrap();
+    let other = other.to_str().unwrap();
+    // The same runs do not differ, and are paired by their seeds.
+    let compared = wakeai(&["compare", out, other, "--json"]);
+    let value: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let row = &value["conditions"][0];
+    assert_eq!(row["paired"], true);
+    let goodput = &row["figures"]["total_goodput_mbps"];
+    assert_eq!(
+        (&goodput["difference"]["mean"], &goodput["difference"]["half"]),
+        (&0.0.into(), &0.0.into())
+    );
+    assert_eq!((&goodput["a"]["runs"], &goodput["a"]), (&3.into(), &goodput["b"]));
+    // Other seeds are independent runs.
+    fs::write(other, run(&["--repeat", "2", "--seed", "9", "--json"]).stdout).unwrap();
+    let text = stdout(&wakeai(&["compare", out, other]));
+    assert!(text.contains("3 and 2 runs, independent (Welch)"), "{text}");
+    // A mistake is named, with what there is.
+    for (arguments, expected) in [
+        (vec!["compare", out], "--conditions A,B"),
+        (
+            vec!["compare", out, "--conditions", "nobody,default"],
+            "there is no condition \"nobody\"",
+        ),
+        (vec!["compare", out, file], "it is no result"),
+        (vec!["compare", out, "/nowhere"], "cannot use /nowhere"),
+    ] {
+        let refused = wakeai(&arguments);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(expected), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn a_scenario_is_read_from_standard_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = scenario(directory.path(), "");
+    let ask = |text: &[u8]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
+        command.args(["sim", "-", "--json"]).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = ask(&fs::read(file).unwrap());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let refused = ask(b"name = 3");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("standard input is refused"), "{}", stderr(&refused));
 }

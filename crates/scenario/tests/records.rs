@@ -9,8 +9,8 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_connection::{ErrorCode, EventKind, Figures};
 use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::records::{
-    AirKind, AirOf, AirtimeRow, EventRow, Host, Manifest, Output, Queue, QueueRow, Records,
-    RecordsError, Row, RowEvent, SampleRow, Way,
+    AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Host, Manifest, Output, Queue, QueueRow,
+    Records, RecordsError, Row, RowEvent, SampleRow, Way,
 };
 use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
@@ -89,6 +89,8 @@ fn write(output: impl Into<Output>, samples: u32) {
     let event = RowEvent::Connection(EventKind::Error(ErrorCode::DuplicateAck));
     let event = EventRow { at_ns: 5, flow: 1, connection: 0, event, cwnd: Segments::new(10) };
     records.row(Row::Event(event)).unwrap();
+    let row = GoodputRow { at_ns: 100_000_000, interval_ns: 50_000_000, flow: 1, bytes: 250_000 };
+    records.row(Row::Goodput(row)).unwrap();
     for queue in [Queue::Station(1), Queue::AccessPoint] {
         records.row(Row::Queue(QueueRow { at_ns: 6, queue, packets: 7 })).unwrap();
     }
@@ -122,10 +124,11 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 10] = [
     "airtime.parquet",
     "events.parquet",
     "flows.parquet",
+    "goodput.parquet",
     "queues.parquet",
     "result.json",
     "run.json",
@@ -147,11 +150,12 @@ fn what_was_written_reads_back() {
     let flows = rows(&directory.join("flows.parquet"));
     let manifest = std::fs::read_to_string(directory.join("run.json")).unwrap();
     let last = &samples[99_999];
+    let goodput = rows(&directory.join("goodput.parquet")).join("\n");
     let queues = rows(&directory.join("queues.parquet")).join("\n");
     let airtime = rows(&directory.join("airtime.parquet")).join("\n");
     let (events, flows) = (events.join("\n"), flows.join("\n"));
     insta::assert_snapshot!(format!(
-        "last sample\n{last}\n\nevents\n{events}\n\nflows\n{flows}\n\nqueues\n{queues}\n\n\
+        "last sample\n{last}\n\nevents\n{events}\n\nflows\n{flows}\n\ngoodput\n{goodput}\n\nqueues\n{queues}\n\n\
          airtime\n{airtime}\n\nrun.json\n{manifest}"
     ));
 
@@ -317,7 +321,7 @@ fn a_file_that_appears_meanwhile_stays_and_the_result_is_aside() {
         let error = records.finish(&empty_report()).unwrap_err();
         assert!(!error.is_usage() && error.to_string().contains(kept), "{error}");
         let mut all: Vec<_> = ALL.to_vec();
-        all.insert(3, "pcap");
+        all.insert(4, "pcap");
         assert_eq!(names(&directory.path().join(kept)), all);
         assert_eq!(std::fs::read(directory.path().join("flows.parquet")).unwrap(), b"mine");
         let now = std::fs::read(directory.path().join("samples.parquet")).unwrap();

@@ -16,10 +16,12 @@ use serde_json::Value;
 use wakeai_scenario::Scenario;
 use wakeai_world::{Options, Progress};
 
-/// The result as the user gets it, but without its real times.
+/// The result as the user gets it, but without its real times, and without what follows from the runs.
 fn result(scenario: &Scenario) -> Value {
     let report = report(scenario, &Options::default());
-    serde_json::from_str(&report.to_json()).unwrap()
+    let mut result: Value = serde_json::from_str(&report.to_json()).unwrap();
+    result.as_object_mut().unwrap().remove("aggregates").unwrap();
+    result
 }
 
 /// The keys in which two results differ. Entries of a list are not distinguished.

@@ -32,13 +32,39 @@ fn records_are_the_same_for_any_number_of_jobs() {
     let (one, four) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     record(one.path(), 1);
     record(four.path(), 4);
-    for name in ["samples", "events", "queues", "airtime", "flows"] {
+    for name in ["samples", "events", "goodput", "queues", "airtime", "flows"] {
         let bytes =
             |directory: &Path| std::fs::read(directory.join(format!("{name}.parquet"))).unwrap();
         assert!(bytes(one.path()) == bytes(four.path()), "{name} differs");
         let rows =
             reader(one.path(), &format!("{name}.parquet")).metadata().file_metadata().num_rows();
         assert!(rows > 0, "{name} is empty");
+    }
+}
+
+#[test]
+fn goodput_adds_up_to_what_the_flows_received_and_has_no_gaps() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = record(directory.path(), 1);
+    // The bytes of each flow, and the end of its last interval.
+    let mut found = BTreeMap::<(String, u32, u32), (u64, u64)>::new();
+    for row in reader(directory.path(), "goodput.parquet").get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let (repeat, flow) = (row.get_uint(1).unwrap(), row.get_uint(3).unwrap());
+        let flow = found.entry((row.get_string(0).unwrap().clone(), repeat, flow));
+        let (at, interval) = (row.get_ulong(2).unwrap(), row.get_ulong(6).unwrap());
+        let (bytes, last) = flow.or_insert((0, at - interval));
+        assert_eq!((at - interval, interval > 0), (*last, true));
+        assert!(interval <= 100_000_000);
+        (*bytes, *last) = (*bytes + row.get_ulong(7).unwrap(), at);
+    }
+    assert_eq!(found.len(), report.runs.len() * 3);
+    for run in &report.runs {
+        for (index, flow) in run.flows.iter().enumerate() {
+            let (bytes, last) = found[&(run.condition.clone(), run.repeat, index as u32)];
+            assert_eq!(bytes, flow.bytes);
+            assert!((last as f64 * 1e-9 - flow.completion_s.unwrap()).abs() < 1e-6);
+        }
     }
 }
 

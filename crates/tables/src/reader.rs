@@ -294,7 +294,7 @@ mod tests {
     use std::path::PathBuf;
 
     use proptest::prelude::*;
-    use wakeai_connection::{CongestionState, Figures};
+    use wakeai_connection::{CongestionState, Figures, INFINITE_SSTHRESH};
     use wakeai_units::{Bytes, Duration, Rate, Segments};
 
     use super::*;
@@ -364,15 +364,11 @@ mod tests {
             state in 0..5_u8,
             application_limited in any::<bool>(),
         ) -> Figures {
-            let time = |index: usize| {
-                times[index].filter(|us| *us > 0).map(|us| Duration::from_micros(us.into()))
-            };
-            let rate = |index: usize| {
-                rates[index].filter(|bytes| *bytes > 0).map(|bytes| Rate::from_bps(u64::from(bytes) * 8))
-            };
+            let time = |index: usize| times[index].map(|us| Duration::from_micros(us.into()));
+            let rate = |index: usize| rates[index].map(|bytes| Rate::from_bps(u64::from(bytes) * 8));
             Figures {
                 cwnd: Segments::new(counts[0]),
-                ssthresh: Segments::new(counts[1]),
+                ssthresh: Segments::new(counts[1].min(INFINITE_SSTHRESH)),
                 smoothed_rtt: time(0),
                 latest_rtt: time(1),
                 min_rtt: time(2),
@@ -384,7 +380,8 @@ mod tests {
                 send_queue: Bytes::new(counts[6].into()),
                 delivered: u64::from(counts[7]) << 8,
                 delivery_rate: rate(0),
-                application_limited,
+                // It belongs to the sample of the rate.
+                application_limited: application_limited && rates[0].is_some(),
                 pacing_rate: rate(1),
                 k: time(3),
                 mss: Bytes::new(counts[6].into()),

@@ -296,6 +296,9 @@ impl SenderMeter {
 mod tests {
     use wakeai_connection::ErrorCode;
     use wakeai_scenario::Scenario;
+    use wakeai_scenario::records::Manifest;
+
+    use crate::Recorder;
 
     use super::*;
 
@@ -329,6 +332,40 @@ mod tests {
         assert_eq!(meter.flows, [(4, 4), (0, 0)]);
         let (rtt, errors) = meter.finish();
         assert_eq!((rtt[0].len(), rtt[1].len(), errors.duplicate_ack), (2, 0, 2));
+    }
+
+    #[test]
+    fn bytes_of_an_interval_are_divided_among_the_steps_of_the_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let (span, _) = run();
+        let text = "name = \"x\"\nduration = \"20s\"\naccess_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let manifest = Manifest {
+            version: "0".to_owned(),
+            world: "lab".to_owned(),
+            scenario: "x".to_owned(),
+            seed: 1,
+            repeat: 1,
+            conditions: Vec::new(),
+        };
+        let recorder = Recorder::create(directory.path(), &scenario, manifest, false).unwrap();
+        let expanded = scenario.expand(1);
+        let sink = recorder.run(0, "default", 0, expanded.clone());
+        let meter = ReceiverMeter::new(span, &expanded.flows[0], Duration::ZERO);
+        let mut meter = meter.recording(sink.clone(), 0);
+        // One byte per millisecond, before the start and after the end, too.
+        meter.on_received_between(at(99_950), at(100_250), 300);
+        meter.on_received_between(at(119_990), at(120_010), 20);
+        meter.end(span.end);
+        let rows = sink.kept();
+        let goodput = rows.iter().map(|row| match row {
+            Row::Goodput(row) => (row.at_ns / 1_000_000, row.interval_ns / 1_000_000, row.bytes),
+            other => panic!("{other:?}"),
+        });
+        let goodput: Vec<_> = goodput.collect();
+        assert_eq!(goodput[..4], [(100, 100, 150), (200, 100, 100), (300, 100, 50), (400, 100, 0)]);
+        assert_eq!((goodput.len(), goodput[199]), (200, (20_000, 100, 10)));
     }
 
     #[test]

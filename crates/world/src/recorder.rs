@@ -179,6 +179,12 @@ impl RunSink {
         }
     }
 
+    /// The rows that are not written yet.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<Row> {
+        self.rows().kept.clone()
+    }
+
     /// Waits for the run's turn and ends its records with its result.
     pub(crate) fn end(self, run: &Run) -> Result<(), RecordsError> {
         let Sink { files, named, .. } = &*self.0;

@@ -87,10 +87,10 @@ fn another_schema_and_a_damaged_file_are_named() {
     let connections = scratch.path().join("connections-000001.parquet");
     let whole = fs::read(&readings).unwrap();
 
-    let other = replaced(&whole, b"top 1", b"top 7");
+    let other = replaced(&whole, b"top 2", b"top 7");
     fs::write(&readings, other).unwrap();
     let error = open(scratch.path()).unwrap_err();
-    assert!(error.contains(r#"has the schema "top 7", expected "top 1""#), "{error}");
+    assert!(error.contains(r#"has the schema "top 7", expected "top 2""#), "{error}");
     assert!(error.contains("readings-000001.parquet"), "{error}");
 
     fs::write(&readings, &whole[..whole.len() / 2]).unwrap();
