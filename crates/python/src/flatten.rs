@@ -22,14 +22,9 @@ use crate::table::Table;
 /// The real time of a run. It differs from one simulation of the same run to the next.
 const WALL: &str = "wall_s";
 
-/// The columns of texts and counts that may be null in all rows of a table, so that their type
-/// cannot be seen in the values. All other columns without a value are floating-point numbers.
-const NULLABLE: &[(&str, Kind)] = &[
-    ("algorithm", Kind::Text),
-    ("max_from", Kind::Text),
-    ("reservation_standing", Kind::Text),
-    ("syn_timeouts", Kind::Unsigned),
-];
+/// The columns that a table need not have, and whose type cannot be seen where all values are null.
+/// All other columns without a value are floating-point numbers.
+const NULLABLE: &[(&str, Kind)] = &[("reservation_standing", Kind::Text)];
 
 /// The tables of results, and the columns that each has in any case, so that two results of one
 /// version have the same columns. They come first in a table, in this order.

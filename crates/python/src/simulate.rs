@@ -113,6 +113,7 @@ fn interruptible<T: Send>(
     }
     match done {
         Ok(done) => done.map_err(|error| errors::run(py, &error)),
-        Err(panic) => std::panic::resume_unwind(panic),
+        // The panic's message is on standard error. A grid goes on with its other runs.
+        Err(_) => Err(errors::new(py, "RunError", "the simulator has failed: this is a bug")),
     }
 }

@@ -2,7 +2,7 @@
 
 >>> import wakeai
 >>> scenario = wakeai.Scenario.load("scenarios/quickstart.toml")
->>> result = wakeai.run(scenario, repeat=10, **{"stations.tablet.count": 20})
+>>> result = wakeai.run(scenario, {"stations.tablet.count": 20}, repeat=10)
 >>> result.to_polars("runs")
 
 Each figure comes from the simulator's own report; this package computes none. Names of columns end

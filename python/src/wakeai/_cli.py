@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _grid, _pools
-from ._errors import GridError, ScenarioError
+from ._errors import GridError, RunError, ScenarioError
 from ._result import processors
 from ._scenario import Scenario
 
@@ -86,7 +86,7 @@ def grid_main(arguments: list[str] | None = None, program: str = "wakeai-grid") 
     asked = parser(program).parse_args(arguments)
     try:
         failed = _make(asked)
-    except (ScenarioError, GridError, OSError) as error:
+    except (ScenarioError, GridError, RunError, OSError) as error:
         print(f"wakeai: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

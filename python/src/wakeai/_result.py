@@ -78,6 +78,8 @@ class Result(Tables):
 
 def run(
     scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str],
+    keys: Mapping[str, Any] | None = None,
+    /,
     *,
     seed: int = 1,
     repeat: int = 1,
@@ -95,12 +97,12 @@ def run(
     seed `seed + r`. `conditions` names those to run; without names all are run. `jobs` is the
     number of runs at once, the number of processors by default. `records` also gives the tables of
     samples, events, queues and airtime; `out` writes them and the result into a directory, as the
-    command's `--out` does, and `force` and `pcap` are the command's, too. `overrides` are keys of the
-    scenario: `duration="60s"`, `**{"stations.tablet.count": 40}`.
+    command's `--out` does, and `force` and `pcap` are the command's, too. `keys` and the further
+    arguments change keys of the scenario: `{"stations.tablet.count": 40}`, `duration="60s"`.
 
     Raises `ScenarioError` for a refused key, and `RunError` where the simulator cannot do it.
     """
-    chosen = _scenario.of(scenario).replace(overrides)
+    chosen = _scenario.of(scenario).replace(keys, **overrides)
 
     def simulate(directory: str | None) -> tuple[str, list[str]]:
         return _native.run(

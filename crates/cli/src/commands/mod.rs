@@ -5,6 +5,7 @@ mod agents;
 pub(crate) mod completion;
 pub(crate) mod doctor;
 mod experiment;
+pub(crate) mod grid;
 pub(crate) mod lab;
 pub(crate) mod monitor;
 pub(crate) mod probe;
