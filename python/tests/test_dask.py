@@ -109,14 +109,14 @@ def test_a_worker_that_is_killed_costs_its_batch_only(
     killer.start()
     try:
         with cluster.client() as client:  # type: ignore[attr-defined]
-            grid = wakeai.grid(slow, KEYS, repeat=20, client=client, out=out, progress=False)
+            grid = wakeai.grid(slow, KEYS, repeat=10, client=client, out=out, progress=False)
             assert killed.is_set()
             assert len(client.scheduler_info()["workers"]) == 1
     finally:
         done.set()
         killer.join()
     assert not grid.failed
-    assert files(out) == reference(slow, tmp_path / "one", 20)
+    assert files(out) == reference(slow, tmp_path / "one", 10)
 
 
 def test_a_coordinator_that_is_killed_goes_on_with_the_same_command(
@@ -125,7 +125,7 @@ def test_a_coordinator_that_is_killed_goes_on_with_the_same_command(
     client = cluster.client()
     address = client.scheduler.address  # type: ignore[attr-defined]
     out = tmp_path / "grid"
-    values = ["--set", "stations.phone.count=1,2,3,4", "--set", "duration=60s", "--repeat", "20"]
+    values = ["--set", "stations.phone.count=1,2,3,4", "--set", "duration=60s", "--repeat", "10"]
     command = ["-m", "wakeai", "grid", str(scenario_file), *values, "--dask", address]
     process = subprocess.Popen([sys.executable, *command, "--out", str(out)], cwd=ROOT)
     try:
