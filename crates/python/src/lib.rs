@@ -3,6 +3,11 @@
 //! Python code calls it through `python/src/wakeai`, which has the documentation for users. A table
 //! leaves the module as an Arrow stream, so polars, pandas and pyarrow take it without a copy.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "the arguments of a Python function are converted into values of their own"
+)]
+
 mod errors;
 mod flatten;
 mod scenario;

@@ -38,7 +38,7 @@ pub(crate) fn run(
     let known: KnownSolos = known.collect();
     let watch = Watch::default();
     let report = interruptible(py, &watch, || {
-        wakeai_sim::run_with(&options, jobs, &scenario.scenario, known, &watch)
+        wakeai_sim::run_with(&options, jobs, &scenario.read, known, &watch)
     })?;
     let notes = watch.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((report.to_json(), notes))
@@ -55,7 +55,7 @@ pub(crate) fn solos(
     conditions: Vec<String>,
 ) -> PyResult<Vec<(String, u64)>> {
     let options = Options { seed, repeat, conditions, ..Options::default() };
-    let asked = Asked::new(&scenario.scenario, &options);
+    let asked = Asked::new(&scenario.read, &options);
     let asked = asked.map_err(|error| errors::run(py, &error))?;
     Ok(asked.solos().into_iter().map(|solo| (solo.scenario, solo.seed)).collect())
 }
@@ -64,7 +64,7 @@ pub(crate) fn solos(
 #[pyfunction]
 pub(crate) fn solo(py: Python<'_>, scenario: &Scenario, seed: u64) -> PyResult<f64> {
     let watch = Watch::default();
-    interruptible(py, &watch, || wakeai_sim::alone(&scenario.scenario, seed, &watch))
+    interruptible(py, &watch, || wakeai_sim::alone(&scenario.read, seed, &watch))
 }
 
 /// Ends the runs where a signal handler of Python has raised an exception, and keeps messages.
@@ -101,7 +101,7 @@ fn interruptible<T: Send>(
             let mut raised = None;
             while end.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none() {
-                    raised = Python::attach(|py| py.check_signals()).err();
+                    raised = Python::attach(Python::check_signals).err();
                     watch.is_interrupted.store(raised.is_some(), Ordering::Relaxed);
                 }
             }

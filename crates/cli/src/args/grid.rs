@@ -7,7 +7,7 @@ use clap::Args;
 /// Simulate a scenario with every combination of values of some keys
 ///
 /// The command is part of the Python package `wakeai` and runs it with `python3`, or with the
-/// interpreter that WAKEAI_PYTHON names. It exits with 77 where that has no such package. A grid that
+/// interpreter that `WAKEAI_PYTHON` names. It exits with 77 where that has no such package. A grid that
 /// was cut goes on where it was when the same command is given again.
 #[derive(Debug, Args)]
 #[command(
