@@ -101,7 +101,7 @@ fn interruptible<T: Send>(
             let mut raised = None;
             while end.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none() {
-                    raised = Python::attach(Python::check_signals).err();
+                    raised = Python::attach(handle_signals).err();
                     watch.is_interrupted.store(raised.is_some(), Ordering::Relaxed);
                 }
             }
@@ -116,4 +116,8 @@ fn interruptible<T: Send>(
         // The panic's message is on standard error. A grid goes on with its other runs.
         Err(_) => Err(errors::new(py, "RunError", "the simulator has failed: this is a bug")),
     }
+}
+
+fn handle_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
 }
