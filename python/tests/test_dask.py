@@ -36,6 +36,8 @@ class Cluster:
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "distributed.cli.dask_" + kind]
         common = ["--scheduler-file", str(self._file), "--host", "127.0.0.1"]
+        # Without this the HTTP server, which it also has without a dashboard, listens everywhere.
+        common += ["--dashboard-address", "127.0.0.1:0"]
         log = (self._directory / "log").open("ab")
         process = subprocess.Popen(
             [*command, *common, *arguments], stdout=log, stderr=log, cwd=self._directory
