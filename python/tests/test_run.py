@@ -68,6 +68,7 @@ def test_the_parts_of_a_recording_are_one_table(tmp_path: Path) -> None:
     for part in (0, 1):
         table.write_parquet(tmp_path / f"connections-{part:06}.parquet")
         table.write_parquet(tmp_path / f"readings-{part:06}.parquet")
+    (tmp_path / "connections-000002.parquet").write_bytes(b"PAR1 and a part that is being written")
     opened = wakeai.open(tmp_path)
     assert set(opened.tables) == {"connections", "readings"}
     assert len(opened["connections"]) == 2 * len(table)

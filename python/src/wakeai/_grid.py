@@ -157,7 +157,7 @@ class Plan:
             "format": 1,
             "version": _native.__version__,
             "scenario": self.scenario.to_toml(),
-            "keys": {axis.key: axis.texts for axis in self.axes},
+            "keys": {axis.key: [_plain(value) for value in axis.values] for axis in self.axes},
             "seed": self.seed,
             "repeat": self.repeat,
             "conditions": self.conditions,
@@ -168,13 +168,18 @@ class Plan:
         keys = self.cells[cell][1]
         kinds = {axis.key: axis.kind for axis in self.axes}
 
-        def plain(key: str) -> Any:
-            value = keys[key]
-            if kinds[key] == "text":
-                return value if isinstance(value, str) else _toml.value(value)
+        def shown(key: str) -> Any:
+            value = _plain(keys[key])
+            if kinds[key] == "text" and not isinstance(value, str):
+                return _toml.value(value)
             return value
 
-        return json.dumps({key: [kinds[key], plain(key)] for key in keys})
+        return json.dumps({key: [kinds[key], shown(key)] for key in keys})
+
+
+def _plain(value: Any) -> bool | int | float | str:
+    """The value, or its TOML where it is a list or a mapping."""
+    return value if isinstance(value, (bool, int, float, str)) else _toml.value(value)
 
 
 def make(plan: Plan, pool: _pools.Pool, directory: Path, progress: bool | None) -> Grid:

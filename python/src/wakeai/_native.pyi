@@ -3,6 +3,18 @@
 import os
 from typing import final
 
+__all__ = [
+    "Scenario",
+    "Table",
+    "__version__",
+    "read_parquet",
+    "run",
+    "solo",
+    "solos",
+    "tables_of",
+    "wall_times_of",
+]
+
 __version__: str
 
 @final

@@ -160,9 +160,16 @@ def _parquet(directory: Path) -> dict[str, Table]:
     parts: dict[str, list[str]] = {}
     for path in sorted(directory.glob("*.parquet")):
         name = re.sub(r"-[0-9]{6}$", "", path.stem)
-        # A recording that is still being written has a last part without readings.
+        if name == "connections" and not is_complete(path):
+            continue
         parts.setdefault(name, []).append(os.fspath(path))
     return {name: _native.read_parquet(paths) for name, paths in parts.items()}
+
+
+def is_complete(connections: Path) -> bool:
+    """Whether a part of a recording is complete: its file of readings gets its name last."""
+    readings = connections.name.replace("connections", "readings", 1)
+    return readings == "readings.parquet" or connections.with_name(readings).is_file()
 
 
 def processors() -> int:
