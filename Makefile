@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -25,6 +25,13 @@ demo: build ## install, build, and run $(SCENARIO) on the real TCP stack
 test: deps ## install, build, and run the tests (kernel tests need root)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
 	cargo run --locked --quiet -p wakeai-scenario --example fuzz_scenarios -- 1000000
+	scripts/python-tests
+
+test-python: deps ## the tests of the Python package, in a virtual environment under target/
+	scripts/python-tests
+
+test-release: deps ## what takes longer than make test: grids on a Dask cluster
+	scripts/python-tests -m release
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \

@@ -1,5 +1,6 @@
 //! The arguments of all commands.
 
+mod grid;
 mod probe;
 mod put;
 mod serve;
@@ -16,6 +17,7 @@ use wakeai_host::Network;
 use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
+pub(crate) use grid::GridArguments;
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
@@ -47,6 +49,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Sim(SimArguments),
+    Grid(GridArguments),
     Lab(LabArguments),
     Compare(CompareArguments),
     Agent(AgentArguments),

@@ -31,11 +31,12 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(_) => {} // its configuration sets the log
         _ => logging::for_commands(),
     }
-    if !matches!(command, Command::Sim(_) | Command::Compare(_)) {
+    if !matches!(command, Command::Sim(_) | Command::Grid(_) | Command::Compare(_)) {
         sweep(); // a simulation does not touch the host
     }
     match command {
         Command::Sim(arguments) => commands::sim::run(&arguments),
+        Command::Grid(arguments) => commands::grid::run(&arguments),
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),

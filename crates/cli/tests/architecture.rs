@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["units", "connection", "control", "medium", "algorithms", "scenario", "tcp", "world"],
     ),
     ("validation", &["units", "medium", "scenario", "world", "sim"]),
+    ("python", &["scenario", "world", "sim"]),
     ("guest", &[]),
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "api", "host", "kernel"]),

@@ -23,7 +23,7 @@ mod world;
 pub use carrier::{Observer, Seen};
 pub use outcome::{FlowDetail, SimOutcome};
 pub use setup::Job;
-pub use world::run;
+pub use world::{alone, run, run_with};
 
 use std::ops::ControlFlow;
 

@@ -3,7 +3,9 @@
 use wakeai_scenario::result::Report;
 use wakeai_scenario::{Experiment, Scenario, StationGroup};
 use wakeai_units::Duration;
-use wakeai_world::{Asked, Options, Outcome, Progress, RunError, RunSink, Task, World, session};
+use wakeai_world::{
+    Asked, KnownSolos, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
+};
 
 use crate::capture::Capture;
 use crate::{Job, simulate_until};
@@ -20,10 +22,36 @@ pub fn run(
     scenario: &Scenario,
     progress: &dyn Progress,
 ) -> Result<Report, RunError> {
-    let asked = Asked::new(scenario, options)?;
+    run_with(options, jobs, scenario, KnownSolos::new(), progress)
+}
+
+/// Simulates `scenario` as [`run`] does, and makes no solo run whose goodput is `known`.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub fn run_with(
+    options: &Options,
+    jobs: usize,
+    scenario: &Scenario,
+    known: KnownSolos,
+    progress: &dyn Progress,
+) -> Result<Report, RunError> {
+    let asked = Asked { known, ..Asked::new(scenario, options)? };
     asked.note_keys_without_effect(keys_without_effect, progress);
     let recorder = asked.recorder(options, Simulator::NAME)?;
     session::report(jobs, &Simulator { progress }, &asked, recorder)
+}
+
+/// Simulates one station alone: the run of a [`wakeai_world::SoloKey`] whose text was read as
+/// `scenario`. Returns the goodput in Mbit/s.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub fn alone(scenario: &Scenario, seed: u64, progress: &dyn Progress) -> Result<f64, RunError> {
+    let options = Options { seed, ..Options::default() };
+    session::alone(&Simulator { progress }, &Asked::new(scenario, &options)?)
 }
 
 /// The keys that the scenario sets and the simulator does not model.

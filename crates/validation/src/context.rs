@@ -8,7 +8,7 @@ use wakeai_scenario::Scenario;
 use wakeai_scenario::result::Run;
 use wakeai_sim::FlowDetail;
 use wakeai_units::Duration;
-use wakeai_world::{Asked, chosen};
+use wakeai_world::{Asked, KnownSolos, chosen};
 
 use crate::detailed;
 use crate::job::Job;
@@ -101,7 +101,13 @@ impl Context {
             let scenario = self.scenario(job)?;
             let mut conditions = chosen(&scenario, job.condition.as_slice())?;
             conditions.truncate(1);
-            let asked = Asked { scenario: &scenario, conditions, seed: 1, repeat: seeds };
+            let asked = Asked {
+                scenario: &scenario,
+                conditions,
+                seed: 1,
+                repeat: seeds,
+                known: KnownSolos::new(),
+            };
             let runs = detailed::run(self.jobs, &asked, STEP)?.into_iter();
             Ok(runs.map(|(run, counters, flows)| Simulated::new(run, counters, flows)).collect())
         };

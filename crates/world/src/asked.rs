@@ -6,7 +6,7 @@ use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 
 use crate::keys::keys_without_effect;
-use crate::{Recorder, VERSION};
+use crate::{KnownSolos, Recorder, VERSION};
 
 /// The runs of a scenario that a command asks for, and the directory of their records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ pub struct Asked<'a> {
     pub seed: u64,
     /// The number of runs of each condition.
     pub repeat: u32,
+    /// The solo goodputs that need not be measured, because they are known.
+    pub known: KnownSolos,
 }
 
 impl<'a> Asked<'a> {
@@ -120,7 +122,8 @@ impl<'a> Asked<'a> {
     /// [`RunError::Condition`].
     pub fn new(scenario: &'a Scenario, options: &Options) -> Result<Self, RunError> {
         let conditions = chosen(scenario, &options.conditions)?;
-        Ok(Self { scenario, conditions, seed: options.seed, repeat: options.repeat })
+        let (seed, repeat) = (options.seed, options.repeat);
+        Ok(Self { scenario, conditions, seed, repeat, known: KnownSolos::new() })
     }
 
     /// Tells the user which keys have no effect. `of_world` lists the keys that this world ignores.

@@ -19,6 +19,7 @@ mod meters;
 mod recorder;
 pub mod reservations;
 pub mod session;
+mod solos;
 mod steps;
 
 pub use agent::StationFacts;
@@ -31,6 +32,7 @@ pub use medium::{
 pub use meters::{Place, ReceiverMeter, SenderMeter, Span};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Outcome, Task, World};
+pub use solos::{KnownSolos, SoloKey};
 
 /// The version in a result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -110,6 +110,22 @@ where
     session.finish()
 }
 
+/// Runs the scenario of one station alone and returns its goodput in Mbit/s: the run of a
+/// [`SoloKey`](crate::SoloKey), which [`Asked::solos`] lists.
+///
+/// # Errors
+///
+/// The run has failed.
+pub fn alone<W: World>(world: &W, asked: &Asked<'_>) -> Result<f64, W::Error> {
+    let lengths: Vec<_> = asked.conditions.iter().map(|one| one.scenario.duration).collect();
+    world.progress().runs(&lengths);
+    let mut total = 0.0;
+    for (number, condition) in asked.conditions.iter().enumerate() {
+        total += run_alone(world, number, condition, asked.seed)?;
+    }
+    Ok(total)
+}
+
 /// The runs of one command.
 struct Session<'a, W: World> {
     world: &'a W,
@@ -136,7 +152,7 @@ struct State<E> {
 
 impl<'a, W: World> Session<'a, W> {
     fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
-        let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat);
+        let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat, &asked.known);
         let conditions = steps.order.iter().map(|step| match step {
             Step::Solo(solo) => &steps.solos[*solo].condition,
             Step::Condition { condition, .. } => &asked.conditions[*condition],
@@ -145,7 +161,7 @@ impl<'a, W: World> Session<'a, W> {
         world.progress().runs(&lengths.collect::<Vec<_>>());
         let state = State {
             next: 0,
-            alone: vec![None; steps.solos.len()],
+            alone: steps.solos.iter().map(|solo| solo.known).collect(),
             runs: steps.order.iter().map(|_| None).collect(),
             failed: None,
             stopped: false,
@@ -194,7 +210,8 @@ impl<'a, W: World> Session<'a, W> {
     fn step(&self, number: usize) -> Result<(), W::Error> {
         match &self.steps.order[number] {
             Step::Solo(solo) => {
-                let found = self.alone(number, *solo)?;
+                let solo_run = &self.steps.solos[*solo];
+                let found = run_alone(self.world, number, &solo_run.condition, solo_run.seed)?;
                 self.state().alone[*solo] = Some(found);
             }
             Step::Condition { condition, repeat, seed, needs } => {
@@ -220,21 +237,6 @@ impl<'a, W: World> Session<'a, W> {
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    fn alone(&self, number: usize, solo: usize) -> Result<f64, W::Error> {
-        let solo = &self.steps.solos[solo];
-        let task = Task {
-            number,
-            name: "one station alone".to_owned(),
-            condition: &solo.condition,
-            place: None,
-            seed: solo.seed,
-            facts: Vec::new(),
-            sink: None,
-        };
-        let run = self.run(task, 0, &BTreeMap::new())?;
-        Ok(run.flows.iter().map(|flow| flow.goodput_mbps).sum())
     }
 
     fn condition(
@@ -264,40 +266,11 @@ impl<'a, W: World> Session<'a, W> {
             facts: facts(condition, &maxima),
             sink: sink.clone(),
         };
-        let run = self.run(task, repeat, &maxima)?;
+        let run = run(self.world, task, repeat, &maxima)?;
         if let Some(sink) = sink {
             sink.end(&run).map_err(RunError::from)?;
         }
         Ok(run)
-    }
-
-    fn run(
-        &self,
-        task: Task<'_>,
-        repeat: u32,
-        maxima: &BTreeMap<StationDirection, Max>,
-    ) -> Result<Run, W::Error> {
-        let condition = task.condition;
-        let began = Instant::now();
-        let (progress, number) = (self.world.progress(), task.number);
-        progress.begins(number, &task.name);
-        let outcome = self.world.run(task)?;
-        progress.ends(number);
-        let run = Run::new(&Measured {
-            condition: condition.name(),
-            repeat,
-            warmup: condition.scenario.warmup,
-            end: outcome.end,
-            wall_s: began.elapsed().as_secs_f64(),
-            stations: &outcome.stations,
-            flows: &outcome.flows,
-            rtt: &pooled(&outcome.rtt),
-            errors: outcome.errors,
-            maxima,
-            lateness: outcome.lateness,
-            drops: outcome.drops,
-        });
-        Ok(run.with_groups(&condition.scenario, &outcome.rtt))
     }
 
     fn finish(self) -> Result<Report, W::Error> {
@@ -317,6 +290,54 @@ impl<'a, W: World> Session<'a, W> {
         }
         Ok(report)
     }
+}
+
+fn run_alone<W: World>(
+    world: &W,
+    number: usize,
+    condition: &ResolvedCondition,
+    seed: u64,
+) -> Result<f64, W::Error> {
+    let task = Task {
+        number,
+        name: "one station alone".to_owned(),
+        condition,
+        place: None,
+        seed,
+        facts: Vec::new(),
+        sink: None,
+    };
+    let run = run(world, task, 0, &BTreeMap::new())?;
+    Ok(run.flows.iter().map(|flow| flow.goodput_mbps).sum())
+}
+
+fn run<W: World>(
+    world: &W,
+    task: Task<'_>,
+    repeat: u32,
+    maxima: &BTreeMap<StationDirection, Max>,
+) -> Result<Run, W::Error> {
+    let condition = task.condition;
+    let began = Instant::now();
+    let (progress, number) = (world.progress(), task.number);
+    progress.begins(number, &task.name);
+    let outcome = world.run(task)?;
+    progress.ends(number);
+    let run = Run::new(&Measured {
+        condition: condition.name(),
+        repeat,
+        warmup: condition.scenario.warmup,
+        end: outcome.end,
+        wall_s: began.elapsed().as_secs_f64(),
+        stations: &outcome.stations,
+        flows: &outcome.flows,
+        rtt: &pooled(&outcome.rtt),
+        errors: outcome.errors,
+        maxima,
+        lateness: outcome.lateness,
+        drops: outcome.drops,
+    });
+    Ok(run.with_groups(&condition.scenario, &outcome.rtt))
 }
 
 /// Stops the session when its thread panics. Other threads may wait for a result of that thread,

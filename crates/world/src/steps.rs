@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use wakeai_scenario::{ResolvedCondition, SoloRun, repeat_seed, solo_plan};
 
+use crate::solos::{KnownSolos, SoloKey};
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -28,6 +30,8 @@ pub(crate) enum Step {
 pub(crate) struct Solo {
     pub(crate) condition: ResolvedCondition,
     pub(crate) seed: u64,
+    /// The goodput in Mbit/s, if an earlier command has measured it. The run is not in the order then.
+    pub(crate) known: Option<f64>,
 }
 
 /// All runs.
@@ -42,19 +46,27 @@ pub(crate) struct Steps {
 
 impl Steps {
     /// Orders the runs by condition and then by repeat. The first repeat has the seed `seed`. Solo
-    /// runs with the same scenario and the same seed are made only once.
-    pub(crate) fn new(conditions: &[ResolvedCondition], seed: u64, repeats: u32) -> Self {
+    /// runs with the same scenario and the same seed are made only once, and those in `given` not at
+    /// all.
+    pub(crate) fn new(
+        conditions: &[ResolvedCondition],
+        seed: u64,
+        repeats: u32,
+        given: &KnownSolos,
+    ) -> Self {
         let alone: Vec<Vec<SoloRun>> = conditions.iter().map(solo_plan).collect();
         let mut steps = Self { order: Vec::new(), solos: Vec::new(), alone: Vec::new() };
-        let mut known = BTreeMap::<(String, u64), usize>::new();
+        let mut known = BTreeMap::<SoloKey, usize>::new();
         for (condition, runs) in alone.iter().enumerate() {
             let texts: Vec<String> = runs.iter().map(|run| run.scenario.to_toml()).collect();
             for repeat in 0..repeats {
                 let seed = repeat_seed(seed, repeat);
                 let mut needs = Vec::new();
                 for (run, text) in runs.iter().zip(&texts) {
-                    let solo = known.entry((text.clone(), seed));
-                    needs.push(*solo.or_insert_with(|| steps.add_solo(run, seed)));
+                    let key = SoloKey { scenario: text.clone(), seed };
+                    let mbps = given.get(&key).copied();
+                    needs
+                        .push(*known.entry(key).or_insert_with(|| steps.add_solo(run, seed, mbps)));
                 }
                 steps.order.push(Step::Condition { condition, repeat, seed, needs });
             }
@@ -63,10 +75,12 @@ impl Steps {
         steps
     }
 
-    fn add_solo(&mut self, run: &SoloRun, seed: u64) -> usize {
+    fn add_solo(&mut self, run: &SoloRun, seed: u64, known: Option<f64>) -> usize {
         let condition = run.scenario.conditions().swap_remove(0);
-        self.order.push(Step::Solo(self.solos.len()));
-        self.solos.push(Solo { condition, seed });
+        if known.is_none() {
+            self.order.push(Step::Solo(self.solos.len()));
+        }
+        self.solos.push(Solo { condition, seed, known });
         self.solos.len() - 1
     }
 }
@@ -90,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_solo_run_is_made_once_and_before_the_conditions_that_need_it() {
-        let steps = Steps::new(&scenario().conditions(), 7, 2);
+        let steps = Steps::new(&scenario().conditions(), 7, 2, &KnownSolos::new());
         let condition = |condition, repeat, needs: [usize; 2]| Step::Condition {
             condition,
             repeat,
@@ -114,5 +128,17 @@ mod tests {
             steps.solos.iter().map(|solo| solo.seed).collect::<Vec<_>>(),
             [7, 7, 8, 8, 7, 8]
         );
+    }
+
+    #[test]
+    fn a_known_solo_run_is_not_made_and_its_goodput_is_used() {
+        let conditions = scenario().conditions();
+        let all = Steps::new(&conditions, 7, 1, &KnownSolos::new());
+        let text = all.alone[0][0].scenario.to_toml();
+        let known = KnownSolos::from([(SoloKey { scenario: text, seed: 7 }, 12.5)]);
+        let steps = Steps::new(&conditions, 7, 1, &known);
+        assert!(!steps.order.contains(&Step::Solo(0)), "{:?}", steps.order);
+        assert_eq!(steps.order.len(), all.order.len() - 1);
+        assert_eq!(steps.solos[0].known, Some(12.5));
     }
 }

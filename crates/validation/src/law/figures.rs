@@ -12,7 +12,7 @@ use wakeai_scenario::result::Run;
 use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_plan};
 use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
-use wakeai_world::Asked;
+use wakeai_world::{Asked, KnownSolos};
 
 use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
@@ -180,7 +180,8 @@ fn simulate(
     repeat: u32,
 ) -> anyhow::Result<Vec<Simulated>> {
     let conditions = wakeai_world::chosen(scenario, conditions)?;
-    let asked = Asked { scenario, conditions, seed, repeat };
+    let known = KnownSolos::new();
+    let asked = Asked { scenario, conditions, seed, repeat, known };
     let step = if setting.promise.is_of_the_law_alone() { STEP } else { Duration::ZERO };
     let runs = detailed::run(1, &asked, step)?;
     let alone = match setting.promise {
@@ -244,7 +245,8 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
     let mut alone = BTreeMap::new();
     for solo in solo_plan(&condition) {
         let conditions = solo.scenario.conditions();
-        let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1 };
+        let known = KnownSolos::new();
+        let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1, known };
         let runs = detailed::run(1, &asked, Duration::ZERO)?;
         let mbps = runs.first().map_or(f64::NAN, |(run, _, _)| run.total_goodput_mbps);
         let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());

@@ -1,0 +1,123 @@
+//! Simulates without the GIL, and lets Ctrl-C through.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use wakeai_scenario::records::Output;
+use wakeai_world::{Asked, KnownSolos, Options, Progress, RunError, SoloKey};
+
+use crate::errors;
+use crate::scenario::Scenario;
+
+/// The time between two looks at the signals that have arrived.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// Simulates a scenario. Returns the result as JSON, and the messages for the user.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, seed, repeat, conditions, jobs, out, force, captures, known))]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seed: u64,
+    repeat: u32,
+    conditions: Vec<String>,
+    jobs: usize,
+    out: Option<PathBuf>,
+    force: bool,
+    captures: bool,
+    known: Vec<(String, u64, f64)>,
+) -> PyResult<(String, Vec<String>)> {
+    let output = |directory| Output { directory, force, scenario: scenario.file.clone() };
+    let options = Options { seed, repeat, conditions, out: out.map(output), captures };
+    let known = known.into_iter().map(|(scenario, seed, mbps)| (SoloKey { scenario, seed }, mbps));
+    let known: KnownSolos = known.collect();
+    let watch = Watch::default();
+    let report = interruptible(py, &watch, || {
+        wakeai_sim::run_with(&options, jobs, &scenario.read, known, &watch)
+    })?;
+    let notes = watch.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((report.to_json(), notes))
+}
+
+/// The solo runs that the runs of a scenario need: each one's scenario as TOML, and its seed.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, seed, repeat, conditions))]
+pub(crate) fn solos(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seed: u64,
+    repeat: u32,
+    conditions: Vec<String>,
+) -> PyResult<Vec<(String, u64)>> {
+    let options = Options { seed, repeat, conditions, ..Options::default() };
+    let asked = Asked::new(&scenario.read, &options);
+    let asked = asked.map_err(|error| errors::run(py, &error))?;
+    Ok(asked.solos().into_iter().map(|solo| (solo.scenario, solo.seed)).collect())
+}
+
+/// Simulates a solo run of [`solos`]. Returns the goodput in Mbit/s.
+#[pyfunction]
+pub(crate) fn solo(py: Python<'_>, scenario: &Scenario, seed: u64) -> PyResult<f64> {
+    let watch = Watch::default();
+    interruptible(py, &watch, || wakeai_sim::alone(&scenario.read, seed, &watch))
+}
+
+/// Ends the runs where a signal handler of Python has raised an exception, and keeps messages.
+#[derive(Default)]
+struct Watch {
+    is_interrupted: AtomicBool,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Progress for Watch {
+    fn is_interrupted(&self) -> bool {
+        self.is_interrupted.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, text: &str) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+}
+
+/// Makes `work` on another thread without the GIL. This thread meanwhile lets Python handle
+/// signals, which it does on the main thread only. An exception of a handler ends the work.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    watch: &Watch,
+    work: impl FnOnce() -> Result<T, RunError> + Send,
+) -> PyResult<T> {
+    let (done, raised) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (ended, end) = mpsc::channel::<()>();
+            let worker = scope.spawn(move || {
+                let _ended = ended; // dropped at the end, and when the work panics
+                work()
+            });
+            let mut raised = None;
+            while end.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none() {
+                    raised = Python::attach(handle_signals).err();
+                    watch.is_interrupted.store(raised.is_some(), Ordering::Relaxed);
+                }
+            }
+            (worker.join(), raised)
+        })
+    });
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    match done {
+        Ok(done) => done.map_err(|error| errors::run(py, &error)),
+        // The panic's message is on standard error. A grid goes on with its other runs.
+        Err(_) => Err(errors::new(py, "RunError", "the simulator has failed: this is a bug")),
+    }
+}
+
+fn handle_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
+}

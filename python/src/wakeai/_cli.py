@@ -1,0 +1,130 @@
+"""The command line of grids: `wakeai grid`, `wakeai-grid` and `python -m wakeai grid`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from . import _grid, _pools
+from ._errors import GridError, RunError, ScenarioError
+from ._result import processors
+from ._scenario import Scenario
+
+
+def split(values: str) -> list[str]:
+    """The values of `a,b,c`. A comma in quotes, brackets or braces does not separate."""
+    parts, depth, quote = [""], 0, ""
+    for letter in values:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return parts
+
+
+def axis(text: str) -> _grid.Axis:
+    """`KEY=a,b,c`."""
+    key, equals, values = text.partition("=")
+    if not key or not equals or not values:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected KEY=VALUE,VALUE,…")
+    texts = split(values)
+    return _grid.Axis(key, texts, [_typed(value) for value in texts])
+
+
+def _typed(text: str) -> Any:
+    """The value for the column of the key: what TOML reads, or the text."""
+    try:
+        value = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, (bool, int, float, str)) else text
+
+
+def parser(program: str) -> argparse.ArgumentParser:
+    """The arguments."""
+    made = argparse.ArgumentParser(
+        prog=program,
+        description="Simulates a scenario with every combination of values of some keys. A grid "
+        "that was cut goes on where it was when the same command is given again.",
+    )
+    made.add_argument("scenario", metavar="FILE", type=Path, help="the scenario")
+    made.add_argument(
+        "--set",
+        dest="axes",
+        metavar="KEY=A,B,C",
+        type=axis,
+        action="append",
+        default=[],
+        help="a key and its values; may be given several times",
+    )
+    made.add_argument("--repeat", metavar="N", type=int, default=1, help="seeds of each cell")
+    made.add_argument("--seed", metavar="N", type=int, default=1, help="the first seed")
+    made.add_argument("--conditions", metavar="A,B", default="", help="the conditions to run")
+    made.add_argument(
+        "--jobs", metavar="N", type=int, help="processes; as many as processors by default"
+    )
+    made.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler instead"
+    )
+    made.add_argument("--out", metavar="DIR", type=Path, required=True, help="the results")
+    return made
+
+
+def grid_main(arguments: list[str] | None = None, program: str = "wakeai-grid") -> int:
+    """Makes a grid. Returns the exit status."""
+    asked = parser(program).parse_args(arguments)
+    try:
+        failed = _make(asked)
+    except (ScenarioError, GridError, RunError, OSError) as error:
+        print(f"wakeai: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("wakeai: the grid was interrupted; the same command goes on with it", file=sys.stderr)
+        return 130
+    for failure in failed:
+        keys = ", ".join(f"{key}={value}" for key, value in failure.keys.items())
+        print(f"wakeai: failed: {keys} seed {failure.seed}: {failure.reason}", file=sys.stderr)
+    print(f"wakeai: the tables are in {asked.out}/cells", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _make(asked: argparse.Namespace) -> list[_grid.Failure]:
+    conditions = [name for name in asked.conditions.split(",") if name]
+    plan = _grid.Plan(
+        Scenario.load(asked.scenario), asked.axes, asked.seed, asked.repeat, conditions
+    )
+    if asked.dask is None:
+        pool: _pools.Pool = _pools.Processes(asked.jobs or processors())
+        try:
+            return _grid.make(plan, pool, asked.out, None).failed
+        finally:
+            pool.close()
+    try:
+        from distributed import Client
+    except ImportError:
+        raise GridError("--dask needs the package distributed: pip install 'wakeai[dask]'") from None
+    with Client(asked.dask) as client:
+        pool = _pools.Dask(client)
+        try:
+            return _grid.make(plan, pool, asked.out, None).failed
+        finally:
+            pool.close()
+
+
+def main() -> int:
+    """`python -m wakeai COMMAND`."""
+    if sys.argv[1:2] != ["grid"]:
+        print("usage: python -m wakeai grid FILE --set KEY=A,B,C --out DIR", file=sys.stderr)
+        return 2
+    return grid_main(sys.argv[2:], "wakeai grid")

@@ -1,0 +1,80 @@
+"""What a worker of a grid does: a batch of runs, one after another.
+
+A task is a mapping of plain values, so that it reaches a process or a machine as JSON or by pickle.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypedDict
+
+from . import _native
+
+
+class Task(TypedDict):
+    """A run of one cell and seed, or a solo run (`cell` is -1)."""
+
+    cell: int
+    repeat: int
+    scenario: str
+    """TOML."""
+    seed: int
+    conditions: list[str]
+    solos: list[tuple[str, int, float]]
+    """Known solo goodputs: scenario, seed, Mbit/s."""
+
+
+class Done(TypedDict):
+    """The result of a task."""
+
+    cell: int
+    repeat: int
+    report: str | None
+    """The report as JSON."""
+    mbps: float | None
+    """The solo goodput of a solo run."""
+    error: str | None
+    took_s: float
+    """The real time, seconds."""
+
+
+def work(tasks: list[Task]) -> list[Done]:
+    """Makes the runs of a batch in this process."""
+    return [_one(task) for task in tasks]
+
+
+def _one(task: Task) -> Done:
+    began = time.perf_counter()
+    done: Done = {
+        "cell": task["cell"],
+        "repeat": task["repeat"],
+        "report": None,
+        "mbps": None,
+        "error": None,
+        "took_s": 0.0,
+    }
+    try:
+        scenario = _native.Scenario.parse(task["scenario"])
+        if task["cell"] < 0:
+            done["mbps"] = _native.solo(scenario, task["seed"])
+        else:
+            done["report"], _ = _native.run(
+                scenario,
+                seed=task["seed"],
+                repeat=1,
+                conditions=task["conditions"],
+                jobs=1,
+                out=None,
+                force=False,
+                captures=False,
+                known=[(text, seed, mbps) for text, seed, mbps in task["solos"]],
+            )
+    except Exception as error:  # one run that fails must not cost the others of its batch
+        done["error"] = f"{type(error).__name__}: {error}"
+    done["took_s"] = time.perf_counter() - began
+    return done
+
+
+def version(_: Any = None) -> str:
+    """The version of the package on a worker."""
+    return _native.__version__
