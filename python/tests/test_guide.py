@@ -14,7 +14,8 @@ import wakeai
 from .conftest import ROOT, files
 
 GUIDE = (ROOT / "docs/guides/python.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+PLOTS = (ROOT / "docs/guides/plots.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE + PLOTS, re.MULTILINE | re.DOTALL)
 SNIPPETS = [text for language, text in BLOCKS if language == "python"]
 COMMANDS = [text for language, text in BLOCKS if language == "sh"]
 
@@ -64,7 +65,7 @@ def test_the_guide_names_every_table(scenario: wakeai.Scenario) -> None:
 
 
 def test_the_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", GUIDE)
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", GUIDE + PLOTS)
     for target in targets:
         if not target.startswith("https://"):
             assert os.path.exists(ROOT / "docs/guides" / target), target

@@ -16,6 +16,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
+use wakeai_scenario::figures::Interval;
 
 use crate::table::Table;
 
@@ -312,4 +313,10 @@ fn text(value: Option<&Value>) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
+}
+
+/// The mean of `values` and half the width of its 95 % confidence interval (Student's t); `None` without values.
+#[pyfunction]
+pub(crate) fn interval(values: Vec<f64>) -> Option<(f64, Option<f64>)> {
+    Interval::of(&values).map(|Interval { mean, half }| (mean, half))
 }

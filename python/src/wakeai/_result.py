@@ -53,8 +53,8 @@ class Result(Tables):
     """The result of runs.
 
     The tables: `runs` has a row for each run; `stations`, `groups` and `flows` have one for each
-    station and direction, group and flow of each run. Records that were kept add theirs: `samples`,
-    `events`, `queues`, `airtime` (`docs/reference/records.md`).
+    station and direction, group and flow of each run. Records that were kept add theirs: `goodput`,
+    `samples`, `events`, `queues`, `airtime` (`docs/reference/records.md`).
     """
 
     def __init__(
