@@ -19,8 +19,9 @@ deps: ## install the packages that are missing
 build: deps ## target/release/wakeai
 	cargo build --release --locked --bin wakeai
 
-demo: build ## install, build, and run $(SCENARIO) on the real TCP stack
-	$(WAKEAI) lab $(SCENARIO)
+demo: build ## install, build, run $(SCENARIO) on the real TCP stack, and write a report
+	$(WAKEAI) lab $(SCENARIO) --out target/demo --force
+	$(WAKEAI) report target/demo -o target/demo/report.html
 
 test: deps ## install, build, and run the tests (kernel tests need root)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
@@ -30,8 +31,10 @@ test: deps ## install, build, and run the tests (kernel tests need root)
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests
 
-test-release: deps ## what takes longer than make test: grids on a Dask cluster
+test-release: deps ## what takes longer than make test: grids on a Dask cluster, reports in Chromium
+	@scripts/deps apt-packages-release
 	scripts/python-tests -m release
+	cargo test --locked -p wakeai-cli --test report -- --include-ignored
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \

@@ -3,6 +3,7 @@
 mod grid;
 mod probe;
 mod put;
+mod report;
 mod serve;
 mod top;
 mod use_algorithm;
@@ -23,6 +24,7 @@ pub(crate) use probe::{
     WriteArguments,
 };
 pub(crate) use put::{PutArguments, PutProtocol};
+pub(crate) use report::ReportArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};
@@ -52,6 +54,7 @@ pub(crate) enum Command {
     Grid(GridArguments),
     Lab(LabArguments),
     Compare(CompareArguments),
+    Report(ReportArguments),
     Agent(AgentArguments),
     Status(StatusArguments),
     Reserve(ReserveArguments),

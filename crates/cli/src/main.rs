@@ -31,7 +31,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(_) => {} // its configuration sets the log
         _ => logging::for_commands(),
     }
-    if !matches!(command, Command::Sim(_) | Command::Grid(_) | Command::Compare(_)) {
+    if !matches!(
+        command,
+        Command::Sim(_) | Command::Grid(_) | Command::Compare(_) | Command::Report(_)
+    ) {
         sweep(); // a simulation does not touch the host
     }
     match command {
@@ -39,6 +42,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Grid(arguments) => commands::grid::run(&arguments),
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Reserve(arguments) => commands::reserve::run(&arguments),

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["units", "connection"]),
     ("tables", &["units", "connection"]),
     ("scenario", &["units", "wifi", "connection", "tables"]),
+    ("report", &["scenario", "tables"]),
     ("host", &["units"]),
     ("api", &["units", "control"]),
     ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
@@ -68,7 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "probe", "top", "transfer", "guest",
+            "proxy", "probe", "report", "top", "transfer", "guest",
         ],
     ),
 ];

@@ -12,6 +12,7 @@ pub(crate) mod monitor;
 pub(crate) mod probe;
 pub(crate) mod proxy;
 pub(crate) mod put;
+pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod serve;
 pub(crate) mod sim;

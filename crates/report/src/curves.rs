@@ -1,0 +1,279 @@
+//! The curves of a result: goodput, RTT and windows over time from the records, and distributions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use wakeai_scenario::aggregate::by_condition;
+use wakeai_scenario::records::SCHEMA;
+use wakeai_scenario::result::Report;
+use wakeai_tables::{Group, TableError, TableReader};
+
+/// The most points of a line over time. More cannot be told apart on a screen.
+const MOST_POINTS: u64 = 600;
+/// The shortest step, nanoseconds. In shorter ones goodput is mostly bursts.
+const SHORTEST_NS: u64 = 500_000_000;
+/// The points of a distribution.
+const QUANTILES: usize = 200;
+/// The samples of a condition that a distribution is made of at most; of more, every second one is left out.
+const MOST_SAMPLES: usize = 400_000;
+
+/// A line of a plot: a value for each place on the axis; `None` where there is none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The name in the legend.
+    pub name: String,
+    /// The values.
+    pub values: Vec<Option<f64>>,
+}
+
+/// A plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plot {
+    /// The title.
+    pub title: String,
+    /// The horizontal axis, with its unit.
+    pub x: &'static str,
+    /// The vertical axis, with its unit.
+    pub y: &'static str,
+    /// Whether the lines are steps: distributions.
+    pub steps: bool,
+    /// The places on the horizontal axis, ascending.
+    pub at: Vec<f64>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// The plots of a result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curves {
+    /// For each condition its plots over time, of the first repeat.
+    pub over_time: Vec<(String, Vec<Plot>)>,
+    /// The distribution of the RTT by condition, over all repeats.
+    pub rtt: Option<Plot>,
+    /// The length of the steps of the plots over time, seconds.
+    pub step_s: f64,
+}
+
+/// The sum and the number of values in each step, by line.
+type Steps = BTreeMap<String, Vec<(f64, u32)>>;
+
+/// Reads the records of the directory. Tables that are not there give no plots.
+///
+/// # Errors
+///
+/// A table is there and cannot be read.
+pub(crate) fn read(directory: &Path, report: &Report) -> Result<Curves, TableError> {
+    let longest = report.runs.iter().map(|run| run.simulated_s).fold(0.0, f64::max);
+    let step_ns = ((longest * 1e9) as u64 / MOST_POINTS).div_ceil(SHORTEST_NS).max(1) * SHORTEST_NS;
+    let step_s = step_ns as f64 * 1e-9;
+    let names: Vec<&str> =
+        by_condition(&report.runs).iter().map(|runs| runs[0].condition.as_str()).collect();
+    let mut goodput = BTreeMap::<String, Steps>::new();
+    each_row(directory, "goodput.parquet", |group, row, condition, repeat| {
+        if repeat == 0 {
+            let at = (integer(group, "at_ns", row)? / step_ns) as usize;
+            let bytes = integer(group, "bytes", row)? as f64;
+            add(&mut goodput, condition, &station(group, row)?, at, bytes);
+        }
+        Ok(())
+    })?;
+    let (mut rtt, mut cwnd) = (BTreeMap::new(), BTreeMap::new());
+    let mut samples = BTreeMap::<String, Thinned>::new();
+    each_row(directory, "samples.parquet", |group, row, condition, repeat| {
+        let us = group.u64("rtt_us", row)?;
+        if let Some(us) = us {
+            samples.entry(condition.to_owned()).or_default().add(us);
+        }
+        if repeat == 0 {
+            let at = (integer(group, "at_ns", row)? / step_ns) as usize;
+            let station = station(group, row)?;
+            add(&mut cwnd, condition, &station, at, integer(group, "cwnd", row)? as f64);
+            if let Some(us) = us {
+                add(&mut rtt, condition, &station, at, us as f64 * 1e-3);
+            }
+        }
+        Ok(())
+    })?;
+    let over_time = names.iter().map(|name| {
+        let per_second = 8e-6 / step_s;
+        let plots = [
+            ("Goodput of each station", "goodput, Mbit/s", goodput.remove(*name), Some(per_second)),
+            ("Round-trip time, means of the steps", "RTT, ms", rtt.remove(*name), None),
+            ("Congestion window, means of the steps", "window, segments", cwnd.remove(*name), None),
+        ];
+        let plots = plots.into_iter().filter_map(|(title, y, steps, scale)| {
+            Some(over_time(title, y, &steps?, step_s, scale))
+        });
+        ((*name).to_owned(), plots.collect())
+    });
+    let over_time: Vec<(String, Vec<Plot>)> = over_time.collect();
+    let over_time = over_time.into_iter().filter(|(_, plots)| !plots.is_empty()).collect();
+    Ok(Curves { over_time, rtt: distribution(&names, samples), step_s })
+}
+
+/// Calls `work` with each row, its condition and its repeat.
+fn each_row(
+    directory: &Path,
+    name: &str,
+    mut work: impl FnMut(&Group, usize, &str, u64) -> Result<(), TableError>,
+) -> Result<(), TableError> {
+    let path = directory.join(name);
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut table = TableReader::open(&path)?.expect(SCHEMA)?;
+    while let Some(group) = table.next_group()? {
+        for row in 0..group.rows() {
+            let condition = group.text("condition", row)?.unwrap_or_default();
+            work(&group, row, condition, integer(&group, "repeat", row)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn integer(group: &Group, column: &str, row: usize) -> Result<u64, TableError> {
+    group.u64(column, row)?.ok_or_else(|| group.lacks(column))
+}
+
+fn station(group: &Group, row: usize) -> Result<String, TableError> {
+    Ok(group.text("station", row)?.unwrap_or_default().to_owned())
+}
+
+fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize, value: f64) {
+    if !all.contains_key(condition) {
+        all.insert(condition.to_owned(), Steps::new());
+    }
+    let Some(steps) = all.get_mut(condition) else { return };
+    if !steps.contains_key(line) {
+        steps.insert(line.to_owned(), Vec::new());
+    }
+    let Some(steps) = steps.get_mut(line) else { return };
+    // A run is a few hundred steps long; records that say otherwise are cut.
+    if at > 2 * MOST_POINTS as usize {
+        return;
+    }
+    if steps.len() <= at {
+        steps.resize(at + 1, (0.0, 0));
+    }
+    steps[at] = (steps[at].0 + value, steps[at].1 + 1);
+}
+
+/// A plot of sums times `scale`, or of means.
+fn over_time(title: &str, y: &'static str, steps: &Steps, step_s: f64, scale: Option<f64>) -> Plot {
+    let length = steps.values().map(Vec::len).max().unwrap_or(0);
+    let value = |(sum, count): &(f64, u32)| {
+        let value = scale.map_or(sum / f64::from((*count).max(1)), |scale| sum * scale);
+        (*count > 0).then(|| rounded(value))
+    };
+    let lines = steps.iter().map(|(name, steps)| {
+        let mut values: Vec<_> = steps.iter().map(value).collect();
+        values.resize(length, None);
+        Line { name: name.clone(), values }
+    });
+    Plot {
+        title: title.to_owned(),
+        x: "time, s",
+        y,
+        steps: false,
+        at: (0..length).map(|at| rounded((at as f64 + 0.5) * step_s)).collect(),
+        lines: lines.collect(),
+    }
+}
+
+/// Samples of which a part is kept, evenly over the run.
+#[derive(Debug)]
+struct Thinned {
+    kept: Vec<u64>,
+    every: usize,
+    seen: usize,
+}
+
+impl Default for Thinned {
+    fn default() -> Self {
+        Self { kept: Vec::new(), every: 1, seen: 0 }
+    }
+}
+
+impl Thinned {
+    fn add(&mut self, value: u64) {
+        if self.seen.is_multiple_of(self.every) {
+            self.kept.push(value);
+        }
+        self.seen += 1;
+        if self.kept.len() > MOST_SAMPLES {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+        }
+    }
+}
+
+/// The distribution of the samples of each condition.
+fn distribution(names: &[&str], mut samples: BTreeMap<String, Thinned>) -> Option<Plot> {
+    let mut lines = Vec::new();
+    let mut at: Vec<u64> = Vec::new();
+    let mut ordered = Vec::new();
+    for name in names {
+        let Some(mut kept) = samples.remove(*name).map(|thinned| thinned.kept) else { continue };
+        kept.sort_unstable();
+        let place = |part: usize| part * (kept.len() - 1) / QUANTILES;
+        at.extend((0..=QUANTILES).map(|part| kept[place(part)]));
+        ordered.push((*name, kept));
+    }
+    at.sort_unstable();
+    at.dedup();
+    for (name, kept) in &ordered {
+        let share = |at: &u64| kept.partition_point(|us| us <= at) as f64 / kept.len() as f64;
+        let values = at.iter().map(|at| Some(rounded(share(at)))).collect();
+        lines.push(Line { name: (*name).to_owned(), values });
+    }
+    (!lines.is_empty()).then(|| Plot {
+        title: "Distribution of the round-trip time".to_owned(),
+        x: "RTT, ms",
+        y: "share of the samples",
+        steps: true,
+        at: at.iter().map(|us| rounded(*us as f64 * 1e-3)).collect(),
+        lines,
+    })
+}
+
+/// The distribution of the completions by condition, if there are any.
+pub(crate) fn completions(report: &Report) -> Option<Plot> {
+    let mut at = Vec::new();
+    let mut conditions = Vec::new();
+    for runs in by_condition(&report.runs) {
+        let flows: Vec<Option<f64>> =
+            runs.iter().flat_map(|run| &run.flows).map(|flow| flow.completion_s).collect();
+        let mut done: Vec<f64> = flows.iter().flatten().copied().collect();
+        done.sort_by(f64::total_cmp);
+        at.extend(done.iter().copied());
+        conditions.push((runs[0].condition.clone(), done, flows.len()));
+    }
+    at.sort_by(f64::total_cmp);
+    at.dedup_by(|a, b| a.total_cmp(b).is_eq());
+    if at.is_empty() {
+        return None;
+    }
+    let lines = conditions.into_iter().map(|(name, done, count)| {
+        let share = |at: &f64| done.partition_point(|took| took <= at) as f64 / count as f64;
+        Line { name, values: at.iter().map(|at| Some(rounded(share(at)))).collect() }
+    });
+    let lines = lines.collect();
+    Some(Plot {
+        title: "Distribution of the completions".to_owned(),
+        x: "completion, s",
+        y: "share of the flows",
+        steps: true,
+        at: at.iter().map(|s| rounded(*s)).collect(),
+        lines,
+    })
+}
+
+/// Four digits behind the point, which no plot can show.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
