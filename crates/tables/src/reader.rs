@@ -48,8 +48,8 @@ pub enum TableError {
         /// The version that was expected.
         expected: &'static str,
     },
-    /// A column is missing, or has another type.
-    #[error("{} lacks the column {column:?}", path.display())]
+    /// A column is missing, has another type, or has a null where its values may not be null.
+    #[error("{} lacks the column {column:?}, or a value in it", path.display())]
     Column {
         /// The file.
         path: PathBuf,

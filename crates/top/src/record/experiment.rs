@@ -215,7 +215,6 @@ impl Second {
 
     fn event(&mut self, group: &Group, row: usize) -> Result<(), TableError> {
         let name = group.text("event", row)?.ok_or_else(|| group.lacks("event"))?;
-        let code = integer(group, "value", row)?;
         if name == "reservation" {
             return Ok(()); // a reservation belongs to the flow, which may have no connection yet
         }
@@ -223,7 +222,8 @@ impl Second {
         if name == EventKind::Retransmit.name() {
             state.connection.retransmits += 1;
         } else if name == "error"
-            && let (Some(events), 1..=4) = (&mut state.connection.events, code)
+            && let (Some(events), code @ 1..=4) =
+                (&mut state.connection.events, integer(group, "value", row)?)
         {
             events.counts[code as usize - 1] += 1;
         } else if name == EventKind::Closed.name() {
