@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -69,6 +69,10 @@ bench: deps ## benchmarks: ratios measured side by side in one run
 
 validation: build ## docs/reference/validation.md from runs (as root also from runs of the lab)
 	cargo run --release --locked --quiet -p wakeai-validation -- page
+
+figures: deps ## target/figures/figures.html: the papers' figures and tables beside ours (a minute)
+	WAKEAI_PYTHON_PROFILE=release scripts/python-env
+	target/venv-python/bin/python validation/papers --out target/figures
 
 ns3: ## our ns-3 program, with Debian's ns-3
 	@scripts/deps apt-packages-ns3

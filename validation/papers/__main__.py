@@ -1,0 +1,64 @@
+"""Makes the figures and tables of the papers: python validation/papers --out DIRECTORY
+
+`make figures` runs it with what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+matplotlib.rcParams.update({"font.size": 9, "svg.hashsalt": "wakeai"})
+
+import kozu
+import matsuno
+import page
+import shimada
+import tcp_av
+import yamaguchi
+
+PAPERS = {
+    "matsuno": matsuno.paper,
+    "shimada": shimada.paper,
+    "kozu": kozu.paper,
+    "yamaguchi": yamaguchi.paper,
+    "tcp-av": tcp_av.paper,
+}
+
+
+def main() -> int:
+    """Runs the command. The exit code is 0 where the page was written, whatever the figures say."""
+    arguments = argparse.ArgumentParser(
+        prog="make figures", description="Figures and tables of the papers beside ours, as one HTML file."
+    )
+    arguments.add_argument("--out", type=Path, required=True, help="directory for figures.html and figures.json")
+    arguments.add_argument("--repeat", type=int, default=5, help="seeds for a mean (default 5)")
+    arguments.add_argument("--papers", nargs="+", choices=PAPERS, default=list(PAPERS), help="only these papers")
+    chosen = arguments.parse_args()
+    if chosen.repeat < 1:
+        arguments.error("--repeat takes 1 or more")
+    start = time.monotonic()
+    papers = []
+    for name in chosen.papers:
+        print(f"{name} …", file=sys.stderr)
+        papers.append(PAPERS[name](chosen.repeat))
+    try:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        (chosen.out / "figures.html").write_text(page.html(papers, chosen.repeat), encoding="utf-8")
+        (chosen.out / "figures.json").write_text(page.machine_readable(papers, chosen.repeat), encoding="utf-8")
+    except OSError as error:
+        print(f"make figures: {error}", file=sys.stderr)
+        return 1
+    figures = [figure for paper in papers for figure in paper.figures]
+    agreeing = sum(figure.agrees for figure in figures)
+    print(f"{chosen.out / 'figures.html'}: {agreeing} of {len(figures)} figures agree ({time.monotonic() - start:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""Kozu et al.: RTT-fair CUBIC between 128 and 1024 ms."""
+
+from __future__ import annotations
+
+import polars as pl
+import wakeai
+from wakeai.plots import COLOURS
+
+import draw
+from figure import Figure, Paper
+from runs import command, flows, lab, mean, number, simulate
+
+RTTS = (128, 256, 512, 1024)
+ALGORITHMS = {"CUBIC": "standard", "RTT-fair CUBIC": "fair"}
+BOTTLENECKS = {"FIFO": "wire", "air": "air"}
+COMPETING = "scenarios/kozu-competing.toml"
+PLACE = (
+    "The paper does not say where its bottleneck was; the table has a FIFO of 20 Mbit/s behind the access point, and the air."
+)
+
+
+def paper(repeat: int) -> Paper:
+    """Makes the runs and the figures."""
+    conditions = [f"{place}-{word}-{rtt}" for place in BOTTLENECKS.values() for word in ALGORITHMS.values() for rtt in RTTS]
+    competing = simulate(COMPETING, conditions, repeat=repeat)
+    recorded = simulate(COMPETING, ["wire-standard-1024", "wire-fair-1024"], repeat=1, records=True)
+    return Paper(
+        short="Kozu et al.",
+        title="A study of the communication of Android terminals in high-latency environments (in Japanese)",
+        figures=[
+            curve(),
+            alone(repeat),
+            competing_figure(competing, repeat, "CUBIC", "figure 4"),
+            competing_figure(competing, repeat, "RTT-fair CUBIC", "figure 5"),
+            plateau(recorded, "CUBIC", "figures 6 and 7"),
+            plateau(recorded, "RTT-fair CUBIC", "figures 8 and 9"),
+            moving(repeat),
+            beside_compound(repeat),
+        ],
+        not_made="Figure 2 and tables 1 and 2 show the set-up and the devices.",
+    )
+
+
+def curve() -> Figure:
+    """Figure 1."""
+    scenario, condition = "scenarios/kozu-single.toml", "wire-standard-128"
+    recorded = simulate(scenario, [condition], repeat=1, records=True)
+    rows = recorded.to_polars("samples").sort("at_ns")
+    losses = recorded.to_polars("events").filter(pl.col("event") == "error").sort("at_ns")
+    gaps = (losses["at_ns"].diff().drop_nulls() / 1e9).filter(losses["at_ns"].diff().drop_nulls() > 1e9)
+    drawing, (axes,) = draw.panels(1)
+    axes.plot(rows["at_ns"] / 1e9, rows["cwnd"], color=COLOURS[0])
+    axes.scatter(losses["at_ns"] / 1e9, losses["cwnd"], color=COLOURS[1], marker="x", s=16)
+    draw.finish(axes, "CUBIC alone in a FIFO, 128 ms", "time, s", "cwnd, segments")
+    k, longest = number(rows["k_ms"].drop_nulls().mean()) / 1e3, number(gaps.max())
+    return Figure(
+        name="figure 1",
+        shows="CUBIC's window between losses",
+        paper="A sketch: after a loss the window rises steeply, flattens as it comes back to the size at the loss "
+        "after the time K, and then grows faster and faster.",
+        ours=f"K is {k:.1f} s on average, and up to {longest:.1f} s pass between losses (crosses), so both parts of the curve show.",
+        agrees=longest > k,
+        deviation="None. The sketch has no scale. In every second stage the queue is full before K has passed.",
+        command=command(scenario, condition, repeat=1, records=True),
+        drawing=drawing,
+    )
+
+
+def alone(repeat: int) -> Figure:
+    """Figure 3."""
+    scenario = "scenarios/kozu-single.toml"
+    conditions = [f"{place}-standard-{rtt}" for place in BOTTLENECKS.values() for rtt in RTTS]
+    buffers = {"64 MB": {}, "4 MB": {"stations.phone.tcp": "classic"}}
+    found = {
+        f"{label}, buffers of {size}": [mean(result, f"{place}-standard-{rtt}", "total_goodput_mbps") for rtt in RTTS]
+        for size, keys in buffers.items()
+        for result in [simulate(scenario, conditions, repeat=repeat, keys=keys)]
+        for label, place in BOTTLENECKS.items()
+    }
+    drawing, (axes,) = draw.panels(1)
+    draw.lines(axes, RTTS, found)
+    draw.finish(axes, "one phone alone", "RTT, ms", "goodput, Mbit/s")
+    classic = found["air, buffers of 4 MB"]
+    return Figure(
+        name="figure 3",
+        shows="Goodput of one phone alone over the RTT, CUBIC",
+        paper="A picture. The throughput falls as the RTT grows; at 512 and 1024 ms it stays below what the WLAN carries.",
+        ours=f"With the socket buffers of the time, in the air: {classic[0]:.1f} Mbit/s at 128 ms, {classic[2]:.1f} at 512 "
+        f"and {classic[3]:.1f} at 1024 ms.",
+        agrees=classic[3] < 0.8 * classic[0],
+        deviation=f"{PLACE} In ours the fall begins later: 4 MB of buffers fill a path of 512 ms, not one of 1024 ms. The "
+        "paper's phones uploaded from a browser over a real radio, whose further losses are not modelled.",
+        command=command(scenario, "air-standard-1024", repeat=repeat) + " --set stations.phone.tcp=classic",
+        columns=["", *(f"{rtt} ms" for rtt in RTTS)],
+        rows=[[name, *values] for name, values in found.items()],
+        drawing=drawing,
+    )
+
+
+def competing_figure(competing: wakeai.Result, repeat: int, algorithm: str, name: str) -> Figure:
+    """Figure 4 or 5."""
+    word = ALGORITHMS[algorithm]
+    drawing, places = draw.panels(2)
+    rows: list[list[str | float | None]] = []
+    index = {}
+    for axes, (label, place) in zip(places, BOTTLENECKS.items(), strict=True):
+        near, far = ([pair(competing, f"{place}-{word}-{rtt}")[flow] for rtt in RTTS] for flow in (0, 1))
+        jain = index[label] = [mean(competing, f"{place}-{word}-{rtt}", "jain") for rtt in RTTS]
+        draw.lines(axes, RTTS, {"128 ms": near, "the other": far})
+        draw.finish(axes, f"{algorithm}, {label}", "RTT of the other, ms", "goodput, Mbit/s")
+        right = axes.twinx()
+        right.plot(RTTS, jain, color=COLOURS[6], linestyle="--")
+        right.set_ylabel("Jain's index (dashed)")
+        right.set_ylim(0, 1.02)
+        for rtt, values in zip(RTTS, zip(near, far, jain, strict=True), strict=True):
+            rows.append([label, f"128 : {rtt}", *values, lab(COMPETING, f"{place}-{word}-{rtt}", "jain")])
+    fifo, air = index["FIFO"], index["air"]
+    if word == "standard":
+        statement = "Jain's index is about 1 at equal RTTs, and falls as they grow apart."
+        agrees = fifo[0] > 0.95 and fifo[3] < 0.8
+    else:
+        other = [mean(competing, f"wire-standard-{rtt}", "jain") for rtt in RTTS]
+        statement = "The change raises Jain's index much."
+        agrees = fifo[3] > 0.9 and other[3] < 0.8
+    return Figure(
+        name=name,
+        shows=f"Two uploads with {algorithm}, one at 128 ms",
+        paper=f"A picture. {statement}",
+        ours=f"The index goes from {fifo[0]:.3f} at equal RTTs to {fifo[3]:.3f} at 128 against 1024 ms in the FIFO, and "
+        f"from {air[0]:.3f} to {air[3]:.3f} in the air.",
+        agrees=agrees,
+        deviation=f"{PLACE} In the air each station has a queue of its own and equally many turns, so even CUBIC stays "
+        "fair; the statement is compared in the FIFO.",
+        command=command(COMPETING, f"wire-{word}-1024", repeat=repeat),
+        columns=["bottleneck", "RTTs, ms", "at 128 ms, Mbit/s", "the other, Mbit/s", "Jain", "the lab's Jain"],
+        rows=rows,
+        drawing=drawing,
+    )
+
+
+def plateau(recorded: wakeai.Result, algorithm: str, name: str) -> Figure:
+    """Figures 6 and 7, or 8 and 9."""
+    condition = f"wire-{ALGORITHMS[algorithm]}-1024"
+    samples = recorded.to_polars("samples").filter(pl.col("condition") == condition).drop_nulls("k_ms")
+    drawing, places = draw.panels(2, sharey=True)
+    means = []
+    for axes, (station, rtt) in zip(places, {"near": 128, "far": 1024}.items(), strict=True):
+        own = samples.filter(pl.col("station") == station).sort("at_ns")
+        axes.step(own["at_ns"] / 1e9, own["k_ms"] / 1e3, where="post", color=COLOURS[0])
+        draw.finish(axes, f"{algorithm}, {rtt} ms", "time, s", "K, s")
+        span = own["at_ns"].diff().shift(-1).fill_null(0)
+        means.append(number((own["k_ms"] * span).sum()) / number(span.sum()) / 1e3)
+    larger = algorithm == "CUBIC"
+    return Figure(
+        name=name,
+        shows=f"K of {algorithm} over time at 128 and 1024 ms, seed 1",
+        paper=f"Pictures. K is {'larger' if larger else 'smaller'} at the longer RTT.",
+        ours=f"The mean of K over time is {means[0]:.1f} s at 128 ms and {means[1]:.1f} s at 1024 ms.",
+        agrees=(means[1] > means[0]) == larger,
+        deviation="None in direction. The two share a FIFO of 200 packets, in which the far one's windows, and so its K, stay small."
+        if larger
+        else "None in direction.",
+        command=command(COMPETING, condition, repeat=1, records=True),
+        drawing=drawing,
+    )
+
+
+def moving(repeat: int) -> Figure:
+    """Figure 10."""
+    scenario = "scenarios/kozu-moving.toml"
+    moves = {"128; 128 to 1024 ms": "grows", "128; 1024 to 128 ms": "shrinks", "128 to 1024; 1024 to 128 ms": "swap"}
+    conditions = [
+        f"{place}-{word}-{move}"
+        for place in BOTTLENECKS.values()
+        for word in ALGORITHMS.values()
+        for move in moves.values()
+    ]
+    result = simulate(scenario, conditions, repeat=repeat)
+    rows: list[list[str | float]] = []
+    gains = []
+    for label, place in BOTTLENECKS.items():
+        for rtts, move in moves.items():
+            pairs = [pair(result, f"{place}-{word}-{move}") for word in ALGORITHMS.values()]
+            indices = [mean(result, f"{place}-{word}-{move}", "jain") for word in ALGORITHMS.values()]
+            gains += [fair / standard - 1 for standard, fair in zip(*pairs, strict=True)]
+            rows.append([label, rtts, *pairs[0], indices[0], *pairs[1], indices[1]])
+    return Figure(
+        name="figure 10",
+        shows="The RTT changes in mid-run",
+        paper="A picture. The change lowers Jain's index, and makes every connection faster.",
+        ours=f"Of {len(gains)} connections {sum(gain > 0.01 for gain in gains)} become faster by more than 1 %, and "
+        f"{sum(gain < -0.01 for gain in gains)} slower.",
+        agrees=all(gain > -0.01 for gain in gains),
+        deviation="In ours the path is always full, so one connection gains what the other one loses, and the index rises. The "
+        "paper's connections left much of the path unused (figure 3), so both could gain.",
+        command=command(scenario, "wire-fair-grows", repeat=repeat),
+        columns=["bottleneck", "RTTs", "CUBIC: first", "second", "Jain", "RTT-fair: first", "second", "Jain"],
+        rows=rows,
+    )
+
+
+def beside_compound(repeat: int) -> Figure:
+    """Figure 11."""
+    scenario = "scenarios/kozu-compound.toml"
+    places = {"128 : 128": "both-128"} | {f"{rtt} : 128": f"phone-{rtt}" for rtt in RTTS[1:]}
+    places |= {f"128 : {rtt}": f"pc-{rtt}" for rtt in RTTS[1:]}
+    conditions = [
+        f"{place}-{word}-{at}" for place in BOTTLENECKS.values() for word in ALGORITHMS.values() for at in places.values()
+    ]
+    result = simulate(scenario, conditions, repeat=repeat)
+    rows: list[list[str | float]] = []
+    changes: dict[str, list[float]] = {}
+    for label, place in BOTTLENECKS.items():
+        for rtts, at in places.items():
+            pairs = [pair(result, f"{place}-{word}-{at}") for word in ALGORITHMS.values()]
+            indices = [mean(result, f"{place}-{word}-{at}", "jain") for word in ALGORITHMS.values()]
+            changes.setdefault(label, []).append(pairs[1][1] / pairs[0][1] - 1)
+            rows.append([label, rtts, *pairs[0], indices[0], *pairs[1], indices[1], f"{changes[label][-1]:+.1%}"])
+    worst = {label: min(found) for label, found in changes.items()}
+    return Figure(
+        name="figure 11",
+        shows="A phone beside a Windows PC with Compound TCP",
+        paper="A picture. The change hardly helps fairness here, and does not harm the PC much (here: 10 % at most).",
+        ours=f"The PC's goodput changes by {worst['air']:+.1%} at worst in the air, and by {worst['FIFO']:+.1%} in the FIFO.",
+        agrees=worst["air"] > -0.1,
+        deviation=f"{PLACE} In the air ours agrees. In the FIFO a far phone with the change takes from the near PC what RTT fairness "
+        "gives it.",
+        command=command(scenario, "wire-fair-phone-1024", repeat=repeat),
+        columns=["bottleneck", "RTT phone : PC", "CUBIC", "PC", "Jain", "RTT-fair", "PC", "Jain", "PC's change"],
+        rows=rows,
+    )
+
+
+def pair(result: wakeai.Result, condition: str) -> tuple[float, float]:
+    """The goodput of the two flows, means over the repeats, Mbit/s."""
+    rows = flows(result, condition)
+    first, second = (number(rows.filter(pl.col("flow") == flow)["goodput_mbps"].mean()) for flow in (0, 1))
+    return first, second

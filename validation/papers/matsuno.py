@@ -1,0 +1,263 @@
+"""Matsuno et al.: two phones and two tablets behind 100 Mbit/s and 1 Gbit/s."""
+
+from __future__ import annotations
+
+import polars as pl
+import wakeai
+from wakeai.plots import COLOURS
+
+import draw
+from figure import Figure, Paper
+from runs import by_station, command, lab, mean, runs, simulate
+
+UNEQUAL = "scenarios/matsuno-unequal.toml"
+STATIONS = ("phone-fast", "phone", "tablet1", "tablet2")
+WIRES = {"100 Mbit/s": "wire-100", "1 Gbit/s": "wire-1000"}
+
+
+def paper(repeat: int) -> Paper:
+    """Makes the runs and the figures."""
+    conditions = [f"{wire}{end}" for wire in WIRES.values() for end in ("", "-shimada")]
+    unequal = simulate(UNEQUAL, conditions, repeat=repeat)
+    recorded = simulate(UNEQUAL, conditions, repeat=1, records=True)
+    return Paper(
+        short="Matsuno et al.",
+        title="A Study of Communication Control Considering Wireless and WLANs on Android",
+        figures=[
+            alone(unequal, repeat),
+            together(unequal, repeat),
+            controlled(unequal, repeat, "100 Mbit/s", "figures 8 and 9"),
+            windows(recorded, "100 Mbit/s", "figures 10 to 17"),
+            controlled(unequal, repeat, "1 Gbit/s", "figures 18 and 19"),
+            windows(recorded, "1 Gbit/s", "figures 20 to 27"),
+            capped("tablets", "scenarios/matsuno-slow-capped.toml", (10, 50, 100), repeat),
+            capped("phones", "scenarios/matsuno-fast-capped.toml", (100, 500, 1000, 1500), repeat),
+            normalised(unequal, repeat, "100 Mbit/s", "figure 32"),
+            normalised(unequal, repeat, "1 Gbit/s", "figure 33"),
+        ],
+        not_made="Figures 1 to 3 and table 1 show the monitor, the middleware, the set-up and the devices. "
+        "The codes of table 2 are those of our congestion events.",
+    )
+
+
+def alone(unequal: wakeai.Result, repeat: int) -> Figure:
+    """Figures 4 and 5."""
+    most = {wire: by_station(unequal, condition, "max_mbps") for wire, condition in WIRES.items()}
+    drawing, (axes,) = draw.panels(1)
+    draw.bars(axes, most)
+    draw.finish(axes, "each station alone", "", "goodput, Mbit/s")
+    ratio = most["1 Gbit/s"]["phone"] / most["1 Gbit/s"]["tablet1"]
+    return Figure(
+        name="figures 4 and 5",
+        shows="Goodput of each device alone",
+        paper="Pictures. At 1 Gbit/s the slower phone reaches about ten times what a tablet reaches.",
+        ours=f"{ratio:.1f} times.",
+        agrees=7 < ratio < 13,
+        deviation="The rates of the scenario are those that the devices' standards and antennas allow; the paper's "
+        "distances and rates are not known.",
+        command=command(UNEQUAL, "wire-1000", repeat=repeat),
+        columns=["wire", *STATIONS],
+        rows=[[wire, *(found[station] for station in STATIONS)] for wire, found in most.items()],
+        drawing=drawing,
+    )
+
+
+def together(unequal: wakeai.Result, repeat: int) -> Figure:
+    """Figures 6 and 7."""
+    found = {wire: by_station(unequal, condition) for wire, condition in WIRES.items()}
+    gaps = {
+        wire: (one["phone-fast"] + one["phone"]) / (one["tablet1"] + one["tablet2"])
+        for wire, one in found.items()
+    }
+    drawing, (axes,) = draw.panels(1)
+    draw.bars(axes, found)
+    draw.finish(axes, "four at once, no control", "", "goodput, Mbit/s")
+    slow, fast = gaps["100 Mbit/s"], gaps["1 Gbit/s"]
+    return Figure(
+        name="figures 6 and 7",
+        shows="Goodput of four devices at once",
+        paper="Pictures. On both wires the phones get more than the tablets, and at 1 Gbit/s the gap is wider.",
+        ours=f"The phones get {slow:.2f} times what the tablets get at 100 Mbit/s, and {fast:.2f} times at 1 Gbit/s.",
+        agrees=1 < slow < fast,
+        deviation="The gap widens by little, because contention gives every station equally many turns, and a tablet's "
+        "aggregate of frames takes several times the air of a phone's (64 kB at 780 Mbit/s).",
+        command=command(UNEQUAL, "wire-1000", repeat=repeat),
+        columns=["wire", *STATIONS, "phones : tablets"],
+        rows=[[wire, *(one[station] for station in STATIONS), gaps[wire]] for wire, one in found.items()],
+        drawing=drawing,
+    )
+
+
+def controlled(unequal: wakeai.Result, repeat: int, wire: str, name: str) -> Figure:
+    """Figures 8 and 9, or 18 and 19."""
+    default = WIRES[wire]
+    middleware = f"{default}-shimada"
+    totals = [mean(unequal, condition, "total_goodput_mbps") for condition in (default, middleware)]
+    indices = [mean(unequal, condition, "jain") for condition in (default, middleware)]
+    drawing, (left, right) = draw.panels(2)
+    names = {"no control": default, "middleware": middleware}
+    draw.bars(left, {label: by_station(unequal, condition) for label, condition in names.items()})
+    draw.finish(left, f"four at once, {wire}", "", "goodput, Mbit/s")
+    draw.scatter(right, {label: points(unequal, condition, "jain") for label, condition in names.items()})
+    draw.finish(right, "each run", "aggregate goodput, Mbit/s", "Jain's index", bottom=None)
+    if wire == "100 Mbit/s":
+        statement = "The middleware makes the shares more even, and raises both the aggregate goodput and Jain's index."
+        agrees = totals[1] > totals[0] and indices[1] > indices[0]
+    else:
+        statement = "The middleware changes neither the aggregate goodput nor Jain's index."
+        agrees = abs(totals[1] / totals[0] - 1) < 0.05 and abs(indices[1] - indices[0]) < 0.05
+    return Figure(
+        name=name,
+        shows=f"The middleware at {wire}",
+        paper=f"Pictures. {statement}",
+        ours=f"The aggregate goodput goes from {totals[0]:.1f} to {totals[1]:.1f} Mbit/s, "
+        f"Jain's index from {indices[0]:.3f} to {indices[1]:.3f}.",
+        agrees=agrees,
+        deviation="The shares become more even, as in the paper. The ceilings of Shimada et al. are lower than what "
+        "the path of our runs carries, so the fast phones lose goodput; without control CUBIC already fills the path. "
+        "The paper does not say which bounds its middleware had set, nor how far its phones were from filling the path.",
+        command=command(UNEQUAL, middleware, repeat=repeat),
+        columns=["condition", *STATIONS, "total", "the lab's total", "Jain", "the lab's Jain"],
+        rows=[
+            [
+                label,
+                *by_station(unequal, condition).values(),
+                mean(unequal, condition, "total_goodput_mbps"),
+                lab(UNEQUAL, condition, "total_goodput_mbps"),
+                mean(unequal, condition, "jain"),
+                lab(UNEQUAL, condition, "jain"),
+            ]
+            for label, condition in names.items()
+        ],
+        drawing=drawing,
+    )
+
+
+def points(result: wakeai.Result, condition: str, column: str) -> tuple[list[float], list[float]]:
+    """Aggregate goodput and an index of each run."""
+    rows = runs(result, condition)
+    return rows["total_goodput_mbps"].to_list(), rows[column].to_list()
+
+
+def windows(recorded: wakeai.Result, wire: str, name: str) -> Figure:
+    """Figures 10 to 17, or 20 to 27."""
+    names = {"no control": WIRES[wire], "middleware": f"{WIRES[wire]}-shimada"}
+    samples = recorded.to_polars("samples").with_columns(at_s=pl.col("at_ns") / 1e9)
+    errors = recorded.to_polars("events").filter(pl.col("event") == "error").with_columns(at_s=pl.col("at_ns") / 1e9)
+    drawing, places = draw.panels(2, len(STATIONS))
+    rows: list[list[str | float]] = []
+    sums = {label: [0.0, 0.0] for label in names}
+    for index, station in enumerate(STATIONS):
+        row: list[str | float] = [station]
+        for column, (label, condition) in enumerate(names.items()):
+            own = (pl.col("condition") == condition) & (pl.col("station") == station)
+            window, found = samples.filter(own), errors.filter(own)
+            axes = places[2 * index + column]
+            axes.plot(window["at_s"], window["cwnd"], color=COLOURS[0], linewidth=0.9)
+            axes.scatter(found["at_s"], found["cwnd"], color=COLOURS[1], marker="x", s=14)
+            draw.finish(axes, f"{station}, {label}", "time, s", "cwnd, segments")
+            average = float(window.select(pl.mean("cwnd")).item())
+            row += [average, len(found)]
+            sums[label][0] += average
+            sums[label][1] += len(found)
+        rows.append(row)
+    (before, errors_before), (after, errors_after) = sums.values()
+    if wire == "100 Mbit/s":
+        statement = "With the middleware all windows are far larger, and there are many more congestion events."
+        agrees = after > before and errors_after > errors_before
+    else:
+        statement = "The curves with and without the middleware hardly differ."
+        agrees = abs(after / before - 1) < 0.2
+    return Figure(
+        name=name,
+        shows=f"Congestion window and congestion events over time at {wire}, seed 1",
+        paper=f"Pictures. {statement}",
+        ours=f"The mean windows of the four sum to {before:.0f} segments without control and {after:.0f} with the middleware; "
+        f"there are {errors_before:.0f} and {errors_after:.0f} congestion events (crosses).",
+        agrees=agrees,
+        deviation="The middleware of these runs holds the windows between the floor and the ceiling of Shimada et al., table 1. "
+        "Without control CUBIC's windows grow beyond these until a queue is full. The paper's windows without control stayed "
+        "small, so there the floor raised them.",
+        command=command(UNEQUAL, f"{WIRES[wire]}-shimada", repeat=1, records=True),
+        columns=["station", "mean cwnd, no control", "events", "mean cwnd, middleware", "events"],
+        rows=rows,
+        drawing=drawing,
+    )
+
+
+def capped(which: str, scenario: str, caps: tuple[int, ...], repeat: int) -> Figure:
+    """Figures 28 and 29, or 30 and 31."""
+    conditions = ["default", "shimada-after", *(f"{which}-{cap}" for cap in caps)]
+    result = simulate(scenario, conditions, repeat=repeat)
+    totals = [mean(result, condition, "total_goodput_mbps") for condition in conditions]
+    indices = [mean(result, condition, "jain") for condition in conditions]
+    drawing, (axes,) = draw.panels(1)
+    draw.scatter(axes, {condition: points(result, condition, "jain") for condition in conditions})
+    draw.finish(axes, f"windows of the {which} held", "aggregate goodput, Mbit/s", "Jain's index", bottom=None)
+    tightest = conditions.index(f"{which}-{min(caps)}")
+    if which == "tablets":
+        name, statement = "figures 28 and 29", "the aggregate goodput rises, and Jain's index falls towards 0.5"
+        agrees = totals[tightest] > totals[0] and indices[tightest] < 0.65
+    else:
+        name, statement = "figures 30 and 31", "Jain's index rises, and the aggregate goodput falls"
+        agrees = totals[tightest] < totals[0] and indices[tightest] > indices[0]
+    return Figure(
+        name=name,
+        shows=f"The windows of the {which} held at {', '.join(map(str, caps))} segments, 1 Gbit/s",
+        paper=f"Pictures. The lower the windows of the {which}, the more {statement}.",
+        ours=f"With {min(caps)} segments the aggregate goodput goes from {totals[0]:.1f} to {totals[tightest]:.1f} Mbit/s, "
+        f"Jain's index from {indices[0]:.3f} to {indices[tightest]:.3f}.",
+        agrees=agrees,
+        deviation="Both move in the paper's direction." if agrees else "One of the two does not move as in the paper.",
+        command=command(scenario, f"{which}-{min(caps)}", repeat=repeat),
+        columns=["condition", "aggregate goodput, Mbit/s", "Jain"],
+        rows=[list(row) for row in zip(conditions, totals, indices, strict=True)],
+        drawing=drawing,
+    )
+
+
+def normalised(unequal: wakeai.Result, repeat: int, wire: str, name: str) -> Figure:
+    """Figures 32 and 33."""
+    names = {"no control": WIRES[wire], "middleware": f"{WIRES[wire]}-shimada"}
+    drawing, (axes,) = draw.panels(1)
+    groups = {
+        f"{label}, {index}": points(unequal, condition, column)
+        for label, condition in names.items()
+        for index, column in (("Jain", "jain"), ("capacity-normalised", "capacity_normalised"))
+    }
+    draw.scatter(axes, groups)
+    draw.finish(axes, wire, "aggregate goodput, Mbit/s", "index", bottom=None)
+    default, middleware = (mean(unequal, condition, "capacity_normalised") for condition in names.values())
+    jain = mean(unequal, WIRES[wire], "jain")
+    if wire == "100 Mbit/s":
+        statement, agrees = "lower with the middleware than without", middleware < default
+        deviation = "None in direction."
+        ours = f"{default:.3f} without and {middleware:.3f} with the middleware."
+    else:
+        statement, agrees = "far higher than Jain's index, which is about the middle of the scale", default > jain
+        ours = f"{default:.3f}, Jain's index {jain:.3f}."
+        deviation = (
+            "Ours is below Jain's index. The tablets get nearly as much as the phones, because contention gives all equally "
+            "many turns; for shares in proportion to what each reaches alone, turns would have to take the same airtime, "
+            "as they do if phones send aggregates as long as the tablets'. The paper does not say how its devices aggregate."
+        )
+    return Figure(
+        name=name,
+        shows=f"The capacity-normalised index at {wire}",
+        paper=f"Pictures. The capacity-normalised index is {statement}.",
+        ours=ours,
+        agrees=agrees,
+        deviation=deviation,
+        command=command(UNEQUAL, WIRES[wire], repeat=repeat),
+        columns=["condition", "Jain", "capacity-normalised", "the lab's capacity-normalised"],
+        rows=[
+            [
+                label,
+                mean(unequal, condition, "jain"),
+                mean(unequal, condition, "capacity_normalised"),
+                lab(UNEQUAL, condition, "capacity_normalised"),
+            ]
+            for label, condition in names.items()
+        ],
+        drawing=drawing,
+    )
