@@ -31,8 +31,9 @@ test: deps ## install, build, and run the tests (kernel tests need root)
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests
 
-test-release: deps ## what takes longer than make test: grids on a Dask cluster, reports in Chromium
+test-release: deps ## what takes longer than make test: a Dask cluster, reports in Chromium, tutorials, the papers' figures
 	@scripts/deps apt-packages-release
+	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
 	cargo test --locked -p wakeai-cli --test report -- --include-ignored
 
