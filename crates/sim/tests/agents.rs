@@ -86,3 +86,17 @@ fn the_law_airtime_shortens_the_queue_at_full_goodput() {
     assert!(airtime.total_goodput_mbps > 0.95 * default.total_goodput_mbps);
     assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 2.0));
 }
+
+#[test]
+fn phones_without_peers_keep_a_short_queue_on_a_cellular_link() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/lte.toml");
+    let text = std::fs::read_to_string(file).expect("a shipped scenario");
+    let text = text.replace("duration = \"60s\"", "duration = \"30s\"");
+    let scenario = wakeai_scenario::Scenario::parse(&text).expect("a valid scenario");
+    let conditions = vec!["default".to_owned(), "airtime".to_owned()];
+    let options = wakeai_world::Options { conditions, ..Default::default() };
+    let report = common::report(&scenario, &options);
+    let [default, airtime] = &report.runs[..] else { panic!("two runs") };
+    assert!(airtime.total_goodput_mbps > 0.97 * default.total_goodput_mbps);
+    assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 4.0));
+}

@@ -126,6 +126,7 @@ mod tests {
             window: Segments::new(100),
             connections: 1,
             senders,
+            phy_rate_known: true,
             trouble: false,
         }
     }

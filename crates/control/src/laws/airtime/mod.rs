@@ -106,6 +106,8 @@ struct Situation {
     connections: u32,
     /// Stations that send, this one included.
     senders: u32,
+    /// Whether the PHY rate is known, so that the interface is Wi-Fi.
+    phy_rate_known: bool,
     /// Whether a sending connection is in loss recovery.
     trouble: bool,
 }
@@ -151,6 +153,7 @@ impl Airtime {
             rate,
             window: seen.window(),
             senders: seen.senders,
+            phy_rate_known: seen.own.link_rate.is_some(),
             connections: u32::try_from(seen.sending().count()).unwrap_or(u32::MAX),
             trouble,
         }

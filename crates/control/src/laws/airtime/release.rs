@@ -12,6 +12,10 @@ const OBEY_WITHIN: u32 = 4;
 /// The same number for a station without sending peers. It is smaller because the window of a
 /// single station does not build a long queue.
 const OBEY_WITHIN_ALONE: u32 = 2;
+/// The same number for a station without sending peers whose PHY rate is unknown. Its interface may be
+/// cellular. There each station has a queue of its own, which shortens without a release once the law has
+/// forgotten the rates of the start, after ten seconds.
+const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// The number rises by one per this many senders. Many senders need longer to know each other.
 /// Until then they must not be taken for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
@@ -66,7 +70,8 @@ impl Release {
             self.disobeyed = self.disobeyed.saturating_sub(1);
         }
         let obey_within = match situation.senders {
-            1 => OBEY_WITHIN_ALONE,
+            1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
+            1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
             senders => OBEY_WITHIN + senders / SENDERS_PER_TICK,
         };
         if self.disobeyed < obey_within {
@@ -101,6 +106,7 @@ mod tests {
             window: Segments::new(100),
             connections: 1,
             senders,
+            phy_rate_known: true,
             trouble: false,
         }
     }
@@ -109,17 +115,20 @@ mod tests {
     struct Ticks {
         release: Release,
         count: u64,
+        phy_rate_known: bool,
     }
 
     impl Ticks {
         fn new() -> Self {
-            Self { release: Release::default(), count: 0 }
+            Self { release: Release::default(), count: 0, phy_rate_known: true }
         }
 
         fn tick(&mut self, senders: u32, growth_ms: u64, used: Option<u64>) -> bool {
             self.count += 1;
             let now = Instant::ZERO + Duration::from_millis(500) * self.count;
-            self.release.on_tick(now, &situation(senders, growth_ms), used)
+            let phy_rate_known = self.phy_rate_known;
+            let situation = Situation { phy_rate_known, ..situation(senders, growth_ms) };
+            self.release.on_tick(now, &situation, used)
         }
 
         /// The number of ticks until the release, while stations without agents fill the queue; at
@@ -139,6 +148,14 @@ mod tests {
         for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
             assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
         }
+    }
+
+    #[test]
+    fn a_station_alone_without_a_phy_rate_waits_until_the_rates_of_the_start_are_forgotten() {
+        let mut ticks = Ticks { phy_rate_known: false, ..Ticks::new() };
+        assert_eq!(ticks.until_released(1), 24);
+        let mut ticks = Ticks { phy_rate_known: false, ..Ticks::new() };
+        assert_eq!(ticks.until_released(2), 5, "peers show that the air is shared");
     }
 
     #[test]

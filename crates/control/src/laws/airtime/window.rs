@@ -526,7 +526,8 @@ mod tests {
         for _ in 0..10 {
             ticks.tick(&alone);
         }
-        let beside = Observation { rtt: Some(rtt(ms(50), ms(450))), ..seen(4, 40, &[]) };
+        let mut beside = Observation { rtt: Some(rtt(ms(50), ms(450))), ..seen(4, 40, &[]) };
+        beside.own.link_rate = Some(Rate::from_mbps(65));
         let bound = (0..10).find(|_| ticks.tick(&beside).1 == Some(Phase::Released));
         assert!(bound.is_some());
         let (bounds, _) = ticks.tick(&beside);
