@@ -36,7 +36,7 @@ const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request, to receive the requests of others that began
 /// at the same time.
 const LISTENS_FOR: Duration = Duration::from_millis(600);
-/// The time for which a station before the own one is waited for without a sign that it sends.
+/// The time for which this station waits for a station before it that shows no sign of sending.
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);
