@@ -1,11 +1,11 @@
 //! Turns: of the stations that have transfers, a few send at a time.
 //!
 //! Side by side, all transfers end late. One after another, most end early and the last one ends no
-//! later, because the air carries at least as much with few senders. So a station that has a transfer
-//! announces a request with a *ticket*, one above every ticket that it has received (Lamport's
-//! bakery), and with the time that its transfer needs alone. The stations are served in the order of
-//! tickets, equal ones by station id. A station begins when those before it need less than [`OVERLAP`]
-//! together, so that its window has grown when they end.
+//! later, because the air carries at least as much with few senders. So a station that has a
+//! transfer announces a request. The request has a *ticket* and the time that the transfer needs
+//! alone. The ticket is one above the largest that the station has received (Lamport's bakery). The
+//! stations are served in the order of tickets, equal ones by station id. A station begins when
+//! those before it need less than [`OVERLAP`] together, so that its window has grown when they end.
 //!
 //! The announcements may be lost, old or false, so each rule has a limit of time:
 //!
