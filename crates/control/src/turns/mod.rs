@@ -11,10 +11,11 @@
 //!
 //! - A station that should send and is not heard to send is passed over after [`PATIENCE`].
 //! - A turn ends after [`TURN`]; a station that has more to send asks again and goes to the end of the order.
-//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first for
-//!   [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced rates together use
-//!   little of the air, those before it leave air unused. It then goes on, and tells the others, who leave
-//!   one station before them out of account for [`FREE_FOR`].
+//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first
+//!   for [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced
+//!   rates together use little of the air, those before it leave air unused. It then goes on, and
+//!   tells the others. For [`FREE_FOR`] each of them leaves one of the stations before it out of
+//!   account.
 //!
 //! Only transfers that ask wait for turns. Stations without agents, and other connections, do not.
 
