@@ -13,7 +13,7 @@ struct wakeai_connection {
 	u32 prr_delivered; // RFC 6937, segments
 	u32 recovery_us;   // tcp_mstamp when the last Recovery began
 	u32 recovery_cwnd; // the window at that time; 0: not needed any more
-	u32 restarted_for; // last_sent() in the idle time for which the window was last reduced
+	u32 restarted_for; // last_sent() when the window was last reduced for idle time
 	u8 paced_by_us;    // whether pace() has set sk_pacing_status
 	u8 queue_raised;   // whether sk_pacing_rate is above the ordinary rate (raise_small_queue)
 	u8 unused[2];

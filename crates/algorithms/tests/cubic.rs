@@ -81,9 +81,9 @@ fn fast_convergence_lowers_the_plateau() {
 #[test]
 fn where_the_curve_is_slower_than_reno_it_grows_as_reno() {
     // With an RTT of 2 ms the curve rises by nearly nothing in 300 rounds. Reno's window rises by
-    // 8/15 of a segment in each (RFC 9438 section 4.3 with the integers of Linux, which does not
-    // rise faster beyond the window of the loss). A price is kept for at most 16 rounds, and the
-    // next one makes up for the delay.
+    // 8/15 of a segment in each (RFC 9438 section 4.3, with the integers of Linux). As in Linux, it
+    // rises no faster above the window before the loss. A price is kept for at most 16 rounds, and
+    // the next one makes up for the delay.
     let rtt_us = 2000;
     let mut sender = Sender::new(50, Knobs::default());
     sender.tcp.snd_ssthresh = 50;

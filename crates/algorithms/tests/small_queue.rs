@@ -169,9 +169,9 @@ fn any_budget_fits_the_counters() {
 
 #[test]
 fn hystart_sees_the_rate_of_the_window() {
-    // A train of ACKs ends slow start once it lasts longer than half of this sum: an RTT plus the
-    // time of four bursts of 64 KB at the pacing rate, at most 1 ms. At the raised rate that time
-    // is nearly zero.
+    // A train of ACKs ends slow start once it lasts longer than half of the sum of two times. The
+    // first is the RTT. The second is the time of four bursts of 64 KB at the pacing rate, but at
+    // most 1 ms. At the raised rate the second time would be nearly zero.
     let train = |small_queue: u64| {
         let mut sock = TcpSock::new(1448, 20);
         sock.sk_pacing_shift = SHIFT;

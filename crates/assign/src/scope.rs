@@ -88,8 +88,8 @@ impl Found {
         }
     }
 
-    /// The record for the case that this process dies. Another process then restores the algorithms
-    /// of the connections from it.
+    /// The record for the case that this process dies. Another process then reads it, and restores
+    /// the algorithms of the connections.
     pub(crate) fn assigned(&self, algorithm: &str) -> Assigned {
         let moved = AssignedWay::Moved { owner: std::process::id() };
         let default = |destination, before| AssignedWay::Default { destination, before };

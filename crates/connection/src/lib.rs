@@ -102,8 +102,8 @@ pub struct Figures {
     pub delivery_rate: Option<Rate>,
     /// Whether the application limited [`Self::delivery_rate`], and not the network.
     pub application_limited: bool,
-    /// The rate at which the socket is paced, or from which the size of its bursts follows; `None`
-    /// where there is no limit.
+    /// The pacing rate of the socket (`sk_pacing_rate`). Where nothing paces the socket, the rate
+    /// still determines the size of its bursts. `None` where there is no limit.
     pub pacing_rate: Option<Rate>,
     /// K of CUBIC: the time until the window's curve reaches its plateau, with a resolution of
     /// 1/1024 s. Under `wakeai_cubic` it is K of RFC 9438 (equation 2). Under `wakeai_rtt` it is K'
@@ -136,8 +136,9 @@ pub struct SocketBounds {
     pub ceiling: u32,
     /// Bytes per second: the connection does not send faster than this.
     pub pacing_bytes_per_second: u64,
-    /// Bytes of packets that may wait in the host's queue where TCP small queues (Linux's limit per
-    /// connection) would admit fewer. They apply only with a ceiling and without pacing.
+    /// Bytes of packets: this many may wait in the host's queue, even where TCP small queues
+    /// (Linux's limit per connection) admit fewer. This bound applies only with a ceiling and
+    /// without pacing.
     pub small_queue_bytes: u64,
 }
 

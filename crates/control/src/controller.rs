@@ -170,8 +170,9 @@ impl Controller {
         }
     }
 
-    /// Says how many bytes this station's transfers have left, which send in turns with those of its peers;
-    /// `None` where it has none. Call this where transfers begin and end, and before each tick.
+    /// Says how many bytes are left of those transfers of this station that send in turns with the
+    /// transfers of its peers; `None` where there are none. Call this where transfers begin and
+    /// end, and before each tick.
     pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
         self.now = now;
         let peers: Vec<PeerView> = self.presence.peers(now).collect();

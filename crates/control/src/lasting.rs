@@ -5,8 +5,8 @@ use wakeai_units::{Duration, Instant, Rate};
 /// A difference of at most this part of the rate, percent, is ignored, because it comes from rate
 /// control.
 const OTHER_PERCENT: u64 = 25;
-/// A difference that lasts less than this time is ignored, because it does not change the rate that
-/// the station reaches.
+/// A difference that lasts less than this time is ignored, because it does not change the station's
+/// throughput.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.

@@ -34,7 +34,8 @@ struct Track {
     seen: u64,
     min: Duration,
     /// The lowest minimum that the kernel has reported. The kernel keeps its minimum for minutes,
-    /// so it may belong to an earlier path. So it lowers `min` only when it falls below this value.
+    /// so that minimum may belong to an earlier path. So the kernel's minimum lowers `min` only
+    /// when it falls below this value.
     kernel_min: Option<Duration>,
     /// The samples since the RTT was last near the minimum.
     grown: VecDeque<Sample>,
@@ -51,7 +52,7 @@ impl RttWatch {
     /// Takes the connections of one tick and returns the station's RTT: the mean over the
     /// connections that are sending, weighted by their windows. `None` while no such connection has
     /// a sample. `common` is the median of the queueing delays that the senders announce. Where the
-    /// path has become longer, `common` is subtracted from the RTT that is measured there.
+    /// path has become longer, the new minimum is the RTT that shows this, less `common`.
     pub fn on_tick(
         &mut self,
         now: Instant,

@@ -5,9 +5,9 @@ use wakeai_units::Rate;
 
 use crate::{Announcement, Observation, PeerView};
 
-/// The basis of the weights of all stations. It is the rate that each station reaches alone, where
-/// all announce this rate, or else the PHY rate, where all announce that. Otherwise all weights are
-/// equal.
+/// The basis of the weights of all stations. If all stations announce the rate that they reach
+/// alone, it is this rate. If not, but all announce their PHY rate, it is the PHY rate. Otherwise
+/// all weights are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     Max,

@@ -97,7 +97,8 @@ pub fn split() -> Result<Apart, ApartError> {
         return Err(PrivilegeError::Threads { threads }.into());
     }
     let parent = Pid::this();
-    // SAFETY: the process has one thread, so no thread that the child lacks can hold a lock that the child needs.
+    // SAFETY: the process has one thread. So no other thread, which the child would not have, holds
+    // a lock that the child needs.
     match unsafe { fork() }.map_err(refused("start the serving process"))? {
         ForkResult::Parent { child } => Ok(Apart::Supervising(child)),
         ForkResult::Child => Ok(Apart::Serving(parent)),

@@ -49,8 +49,9 @@ impl Netlink {
         Self::connect(NETLINK_ROUTE)
     }
 
-    /// Opens a socket for `sock_diag(7)` in the calling thread's namespace. It answers [`Self::dump`] only, and for this
-    /// namespace also when another thread asks.
+    /// Opens a socket for `sock_diag(7)` in the calling thread's namespace. It supports only
+    /// [`Self::dump`]. The answers are about this namespace, even if the thread that asks is in
+    /// another one.
     ///
     /// # Errors
     ///

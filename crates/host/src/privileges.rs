@@ -4,8 +4,8 @@
 //! The uid stays 0, without `CAP_DAC_OVERRIDE`. Root owns the sockets and the leases (the records
 //! of changes), so the program can still remove them. Writing `/proc/sys/net` needs only
 //! `CAP_NET_ADMIN` in the network namespace. Other steps need more: entering other namespaces,
-//! mounting bpffs, looking for BPF programs by id. They come before the drop. What is undone later
-//! with such a step is undone by the next `wakeai` command that root runs.
+//! mounting bpffs, looking for BPF programs by id. They come before the drop. A change whose
+//! undoing needs such a step is undone by the next `wakeai` command that root runs.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -73,8 +73,8 @@ pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Resu
     }
 }
 
-/// Removes what a process may have made whose record has no identity: a dead socket, or an empty
-/// directory if the record is that of a directory.
+/// Removes what the process may have made, although the record has no identity: a dead socket, or
+/// an empty directory if the record is that of a directory.
 fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undone> {
     let kept = |why: &str| Ok(Undone::Kept(format!("found {}{why}", kind(found))));
     if what != Kind::Directory && found.file_type().is_socket() {

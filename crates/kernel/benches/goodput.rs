@@ -1,5 +1,6 @@
-//! The goodput of one of our algorithms without bounds and of the kernel's algorithm that it replaces, alone on the
-//! same emulated paths, and sharing one path.
+//! Compares one of our algorithms without bounds with the kernel's algorithm that it replaces. It
+//! measures the goodput of each alone on the same emulated paths, and of both while they share a
+//! path.
 //!
 //! Needs root: `cargo bench -p wakeai-kernel --bench goodput -- [cubic|reno] [repeats]`.
 

@@ -1,9 +1,10 @@
 //! The cost of the monitor at about 1 Gbit/s over veth, in percent of a core: that of its programs, by the kernel's
 //! own count of their run time, and that of the process that reads the records.
 //!
-//! To count, the kernel reads a clock before and after each run, and most of one reading is part of the count. An
-//! empty program on the same tracepoint, measured in the same minute, shows how much: `clock` is its count for as
-//! many runs as the monitor's programs had, and `net` is the total without it, which is the cost while nothing is
+//! To count, the kernel reads a clock before and after each run, and most of one reading is part of
+//! the count. An empty program on the same tracepoint, measured in the same minute, shows how much.
+//! The column `clock` is the count of the empty program, scaled to the number of runs of the
+//! monitor's programs. The column `net` is the total less `clock`: the cost while nothing is
 //! counted.
 //!
 //! Needs root: `cargo bench -p wakeai-kernel --bench monitor_cost [seconds]`. The link has no

@@ -19,8 +19,8 @@ const ASKED: &str = "read the bounds in force";
 #[derive(Debug)]
 pub struct AppliedBounds {
     socket_bounds: MapHandle,
-    /// The bounds of the interfaces whose agents are alive. `None` is an interface without bounds for the sockets that
-    /// have none of their own.
+    /// For each interface whose agent is alive, the bounds of the sockets that have none of their
+    /// own. `None` stands for an interface without such bounds.
     interfaces: HashMap<(u64, u32), Option<SocketBounds>>,
 }
 

@@ -29,9 +29,10 @@ impl MoveReport {
     }
 }
 
-/// Moves the TCP sockets of the calling thread's network namespace whose algorithm is one of `from` (at most 8; if it
-/// is empty, any but `to`) to the algorithm `to`; with `ifindex` only those routed over that interface. Listening sockets
-/// are moved, too, and with them the connections that they accept later.
+/// Moves TCP sockets of the calling thread's network namespace to the algorithm `to`. These are the
+/// sockets whose algorithm is one of `from` (at most 8), or, if `from` is empty, all whose
+/// algorithm is not `to`. With `ifindex` only those are moved that are routed over that interface.
+/// Listening sockets are moved, too, and with them the connections that they accept later.
 ///
 /// # Errors
 ///

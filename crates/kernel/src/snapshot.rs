@@ -52,10 +52,11 @@ struct Visit {
 
 const ASKED: &str = "read TCP connections";
 
-/// If there are more idle connections than this many times the number of those that are read, not every call visits
-/// all connections: the kernel takes about a microsecond for each.
+/// If there are more idle connections than this many times `idle_most` (the most that are read),
+/// not every call visits all connections, because the kernel takes about a microsecond for each.
 const MANY: u32 = 10;
-/// The number of calls between two visits to all connections, if there are that many.
+/// The number of calls between two visits to all connections, if there are so many idle
+/// connections.
 const REUSED: u32 = 3;
 
 impl Snapshotter {
@@ -89,10 +90,11 @@ impl Snapshotter {
         self.read(ifindex, Duration::ZERO, u32::MAX).map(|(connections, _)| connections)
     }
 
-    /// [`Snapshotter::snapshot`] of one interface without the idle connections beyond the first `idle_most`, and the
-    /// number of those that were left out. A connection is idle if it uses neither CUBIC nor Reno, has nothing to
-    /// send and has sent nothing for longer than `idle_after`. With a hundred thousand idle connections, copying and
-    /// examining each takes longer than skipping it.
+    /// Reads the connections of one interface as [`Snapshotter::snapshot`] does, but leaves out the
+    /// idle connections beyond the first `idle_most`. Also returns the number of those that it left
+    /// out. A connection is idle if it uses neither CUBIC nor Reno, has nothing to send and has
+    /// sent nothing for longer than `idle_after`. With a hundred thousand idle connections, copying
+    /// and examining each takes longer than skipping it.
     ///
     /// With more than ten times `idle_most` idle connections, only every fourth call with the same arguments visits
     /// all connections. The three calls after it read the same connections again, so that another connection that

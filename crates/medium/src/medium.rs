@@ -185,7 +185,7 @@ impl<P: Packet> Medium<P> {
         self.base_mut().deliveries.pop_front()
     }
 
-    /// The time of the next event, provided that nothing is enqueued before. It is also an event
+    /// The time of the next event, provided that nothing is enqueued before. One of the events is
     /// that the server's full queue has room again. The time is in the past where
     /// [`Medium::handle_timeout`] is overdue.
     pub fn next_timeout(&self) -> Option<Instant> {

@@ -34,8 +34,8 @@ impl Token {
         Self(bytes)
     }
 
-    /// The key for one use of the token, which `context` names. Who knows the key of one use cannot
-    /// compute the key of another.
+    /// The key for one use of the token, which `context` names. A program that knows the key of one
+    /// use cannot compute the key of another.
     pub(crate) fn key(&self, context: &str) -> [u8; 32] {
         blake3::derive_key(context, &self.0)
     }

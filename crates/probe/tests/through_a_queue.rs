@@ -1,4 +1,4 @@
-//! Measures known queues with the whole plan: in virtual time, a line of constant rate behind a
+//! Uses the whole plan to measure known queues: in virtual time, a line of constant rate behind a
 //! queue.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]

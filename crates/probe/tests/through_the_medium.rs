@@ -1,4 +1,4 @@
-//! Measures an access point whose buffer is known with the whole plan: the emulated access point,
+//! Uses the whole plan to measure an access point whose buffer is known: the emulated access point,
 //! in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The growth of resident memory after the first tenth of the files that is tolerated, in KiB.
+/// The growth of resident memory, in KiB, that is tolerated after the first tenth of the files.
 const SLACK_KIB: u64 = 16 * 1024;
 
 fn main() -> ExitCode {

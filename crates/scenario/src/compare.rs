@@ -187,7 +187,7 @@ impl Row {
             };
             let (of_a, of_b) = (values(a), values(b));
             let differences = pairs.iter().map(|(a, b)| Some((figure.of)(b)? - (figure.of)(a)?));
-            // A pair of which one run lacks the figure says nothing.
+            // A pair counts only if both of its runs have the figure.
             let differences: Vec<f64> = differences.flatten().collect();
             let difference = if paired {
                 Interval::of(&differences)?
@@ -207,7 +207,7 @@ impl Row {
         }
     }
 
-    /// The largest numbers of runs of a figure.
+    /// For each side, the largest number of runs that have the same figure.
     fn runs(&self) -> (usize, usize) {
         let most = |of: fn(&Difference) -> usize| self.figures.values().map(of).max().unwrap_or(0);
         (most(|one| one.a.runs), most(|one| one.b.runs))

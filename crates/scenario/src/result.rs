@@ -475,8 +475,8 @@ fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
     }
 }
 
-/// The version of a report's JSON. Keys may be added under the same version. Reports of version 1 lack the key, and so do
-/// their aggregates.
+/// The version of a report's JSON. Keys may be added under the same version. Reports of version 1
+/// have neither the key `schema` nor the key `aggregates`.
 pub const SCHEMA: u32 = 2;
 
 /// A report as JSON has it.

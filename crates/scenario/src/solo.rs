@@ -82,7 +82,7 @@ fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
     first
 }
 
-/// The scenario with only one flow. Of the groups `from` and `to` one member each remains.
+/// The scenario with only this flow, and with only the stations at its ends.
 fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
     let node = |value| Written::new(Origin::START, value);
     let text = |text: String| node(Value::String(text));

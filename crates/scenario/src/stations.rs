@@ -103,7 +103,7 @@ impl Announces {
     }
 }
 
-/// The announcement of a rate that an agent may not know.
+/// The announcement of a rate, which an agent may announce as unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnouncedRate {
     /// The rate is not known.

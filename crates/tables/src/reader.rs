@@ -209,9 +209,9 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, TableError>) -> Resu
     })
 }
 
-/// Installs a panic hook that does not report the panics that become a [`TableError`], and passes all others to the
-/// previous hook. Call this function again after another hook was installed that must not see them, such as one that
-/// restores the terminal.
+/// Installs a panic hook that does not report the panics that become a [`TableError`], and passes
+/// all others to the previous hook. If another hook is installed later that must not see these
+/// panics, such as one that restores the terminal, call this function again.
 pub fn keep_guarded_panics_quiet() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -89,7 +89,8 @@ fn read_all(
             let _ = failures.send(error); // sending fails only if the feed has ended
         }
         let _ = updates.send(reading);
-        // If a reading takes longer than the interval, the next one follows at once, and none is made up for.
+        // If a reading takes longer than the interval, the next one follows at once. Missed
+        // readings are left out.
         due = (due + interval).max(Clock::now());
         let wait = due.saturating_duration_since(Clock::now());
         if ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {

@@ -12,7 +12,7 @@ pub struct Segments(u32);
 impl Segments {
     /// No segment.
     pub const ZERO: Self = Self(0);
-    /// The value of an absent ceiling.
+    /// The largest number of segments. As a ceiling it stands for no ceiling.
     pub const MAX: Self = Self(u32::MAX);
 
     /// `count` segments.

@@ -55,15 +55,15 @@ const ROUNDING_BPS: u64 = 50_000;
 /// One row of a table of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The standard whose table the row is from. For broadcasts and control frames it is 802.11a,
-    /// in every standard.
+    /// The standard whose table the row is from. For a broadcast or a control frame it is 802.11a,
+    /// whatever the standard of the BSS.
     pub standard: Standard,
     /// Spatial streams.
     pub streams: u8,
     /// Guard interval of a data symbol.
     pub guard_interval: GuardInterval,
-    /// N_DBPS, the data bits per symbol, as a fraction. HE rounds it down (27.5). In HT and VHT it
-    /// is a whole number.
+    /// N_DBPS, the data bits per symbol, as a fraction. HE rounds it down to a whole number
+    /// (802.11ax-2021 27.5). In HT and VHT the fraction is a whole number.
     bits: (u64, u64),
 }
 

@@ -30,7 +30,8 @@ pub struct Division {
     pieces: Pieces,
     begun: u32,
     share: Share,
-    /// The number of pieces that have begun, and what a connection that failed has left of the last one.
+    /// The number of pieces that have begun. `rest` is what is left of the last piece after its
+    /// connection has failed.
     piece: u32,
     rest: Bytes,
 }

@@ -151,8 +151,9 @@ impl Endpoint {
         );
     }
 
-    /// Removes `station` where it is due to be removed. After a suspend messages are read before the first tick, and
-    /// without this they would renew a peer whose incarnation has to prove again that it is live.
+    /// Removes `station` where it is due to be removed. After the machine was suspended, messages
+    /// are read before the first tick. Without this call they would renew a peer whose incarnation
+    /// has to prove again that it is live.
     fn expire_one(&mut self, now: Instant, station: StationId) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire_one(

@@ -85,8 +85,8 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The share of the airtime that some peers leave unused, by their announced rates: those for
-    /// which `shares` holds.
+    /// The share of the airtime that is left unused by the peers for which `shares` holds. It is
+    /// computed from their announced rates.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
         let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();

@@ -1,20 +1,21 @@
 //! Turns: of the stations that have transfers, a few send at a time.
 //!
 //! Side by side, all transfers end late. One after another, most end early and the last one ends no
-//! later, because the air carries at least as much with few senders. So a station that has a transfer
-//! announces a request with a *ticket*, one above every ticket that it has received (Lamport's
-//! bakery), and with the time that its transfer needs alone. The stations are served in the order of
-//! tickets, equal ones by station id. A station begins when those before it need less than [`OVERLAP`]
-//! together, so that its window has grown when they end.
+//! later, because the air carries at least as much with few senders. So a station that has a
+//! transfer announces a request. The request has a *ticket* and the time that the transfer needs
+//! alone. The ticket is one above the largest that the station has received (Lamport's bakery). The
+//! stations are served in the order of tickets, equal ones by station id. A station begins when
+//! those before it need less than [`OVERLAP`] together, so that its window has grown when they end.
 //!
 //! The announcements may be lost, old or false, so each rule has a limit of time:
 //!
 //! - A station that should send and is not heard to send is passed over after [`PATIENCE`].
 //! - A turn ends after [`TURN`]; a station that has more to send asks again and goes to the end of the order.
-//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first for
-//!   [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced rates together use
-//!   little of the air, those before it leave air unused. It then goes on, and tells the others, who leave
-//!   one station before them out of account for [`FREE_FOR`].
+//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first
+//!   for [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced
+//!   rates together use little of the air, those before it leave air unused. It then goes on, and
+//!   tells the others. For [`FREE_FOR`] each of them leaves one of the stations before it out of
+//!   account.
 //!
 //! Only transfers that ask wait for turns. Stations without agents, and other connections, do not.
 
@@ -36,7 +37,7 @@ const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request, to receive the requests of others that began
 /// at the same time.
 const LISTENS_FOR: Duration = Duration::from_millis(600);
-/// The time for which a station before the own one is waited for without a sign that it sends.
+/// The time for which this station waits for a station before it that shows no sign of sending.
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);

@@ -72,7 +72,7 @@ impl Order {
         self.peers.values().filter(is).count()
     }
 
-    /// Whether a peer tries whether the air is used.
+    /// Whether a peer sends for a trial, which shows whether the air is used.
     pub(super) fn somebody_tries(&self) -> bool {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Trying)
     }

@@ -20,9 +20,9 @@ use crate::registration::{MOVED, TARGETS};
 use crate::skeleton::assign::{AssignSkel, AssignSkelBuilder, OpenAssignSkel};
 use crate::skeleton::quiet;
 
-/// Loads and attaches the programs. It does so in the machine's mount namespace, which has the pins
-/// (the names of BPF maps in a file system), and holds the lock on them, so that no process removes
-/// the pins meanwhile.
+/// Loads and attaches the programs, in the machine's mount namespace. This namespace has the pins
+/// (the names of BPF maps in a file system). Where connections are moved, it holds the lock on the
+/// pins meanwhile, so that no process removes them.
 pub(super) fn load(assignment: &Assignment<'_>, value: AssignmentValue) -> Result<Assigner, Error> {
     quiet();
     place::in_machine_mounts(|| {

@@ -29,8 +29,9 @@ pub struct Assigner {
     outcome: MapHandle,
     iterators: Iterators,
     hook: Option<Link>,
-    /// The algorithm that connections with the algorithm by default would have had. `None` stands
-    /// for the default of their namespace.
+    /// Where the assignment covers connections that have the algorithm by default, this is the
+    /// algorithm that they would have had otherwise. `None` stands for the default of their
+    /// namespace.
     before: Option<String>,
     everywhere: bool,
 }

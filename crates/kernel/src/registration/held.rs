@@ -1,6 +1,6 @@
-//! Moves sockets and network namespaces off our algorithms that exist only because a file is open.
-//! Such TCP sockets are not connected yet, or their peer has reset them and their owner has not
-//! closed them. Such namespaces have neither a name nor a process. No iterator and no list of
+//! Moves off our algorithms the sockets and network namespaces that exist only because a file is
+//! open. Such TCP sockets are not connected yet, or their peer has reset them and their owner has
+//! not closed them. Such namespaces have neither a name nor a process. No iterator and no list of
 //! sockets shows them, but each keeps its algorithm loaded.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use super::PREFIX;
 use super::vacate::{available, vacate_here};
 use crate::bounded::Bounded;
 
-/// Moves the sockets and namespaces off our algorithms that exist because of an open file. It
+/// Moves off our algorithms the sockets and namespaces that exist because of an open file. It
 /// covers the open files of all processes that this process may inspect.
 pub(super) fn give_back() {
     let mut seen = Seen {

@@ -1,5 +1,5 @@
-//! Tests what a process leaves that is killed while it registers or unregisters the algorithms. The
-//! next process has to remove all of it.
+//! Tests what is left by a process that is killed while it registers or unregisters the algorithms.
+//! The next process has to remove all of it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -17,7 +17,7 @@ use crate::rig::{Registration, Rig};
 const AGGREGATE: u64 = 65_535;
 const PACKETS: u64 = 43;
 /// The smallest number of bytes that `bpf/shim.h` counts for a packet, and the kernel's default
-/// shift of the pacing rate, which limits the data in the host's queue to that of 1/1024 s.
+/// shift of the pacing rate: data for 1/1024 s may wait in the host's queue.
 const TRUESIZE: u64 = 1448 + 832;
 const SHIFT: u32 = 10;
 /// The pacing rate, in bytes per second, to which the budget raises the connection.

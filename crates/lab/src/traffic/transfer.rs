@@ -285,8 +285,9 @@ fn abort(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that times out until it succeeds; returns `None` if the run is over. It checks
-/// this before every call, because the calls of an endless flow may never time out.
+/// Makes the call again after each timeout, until it succeeds. Returns `None` if the run is over.
+/// It checks whether the run is over before every call, because the calls of an endless flow may
+/// never time out.
 fn until<T>(stop: &AtomicBool, mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while !stop.load(Ordering::Relaxed) {
         match call() {

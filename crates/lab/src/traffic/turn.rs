@@ -18,7 +18,7 @@ const SENDS: Duration = Duration::from_millis(250);
 /// The longest wait for an answer.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a flow asks its station's agent, as `wakeai put` does.
+/// Asks the agent of a flow's station whether the flow may send, as `wakeai put` does.
 #[derive(Debug)]
 pub(super) struct Turn {
     agent: Option<PathBuf>,
@@ -63,7 +63,8 @@ impl Turn {
         }
     }
 
-    /// Without an agent, and where it does not answer, the flow sends.
+    /// Asks the agent whether the flow may send, and says how many bytes are left. Where there is
+    /// no agent, or the agent does not answer, the flow sends.
     fn ask(&self) -> Permission {
         let Some(agent) = &self.agent else { return Permission::Send };
         self.next.set(clock::now() + SENDS);

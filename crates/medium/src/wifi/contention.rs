@@ -124,8 +124,8 @@ impl Contention {
     /// Makes a quiet contender that got a frame at `now` contend.
     ///
     /// Where its post-backoff (the backoff after its last frame) is not over, the contender
-    /// continues it. Otherwise it sends at the next boundary where the medium has been idle for its
-    /// AIFS (10.3.4.2), and draws a backoff where not.
+    /// continues it. Otherwise it sends at the next boundary if the medium has been idle for its
+    /// AIFS (10.3.4.2), and draws a backoff if it has not.
     pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
         let backoff = &mut self.contenders[contender];
         let class = &mut self.classes[backoff.class];

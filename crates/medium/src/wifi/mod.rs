@@ -58,7 +58,8 @@ pub(crate) struct Wifi<P> {
     /// The transmissions on the air, until `busy_until`.
     on_air: Vec<Attempt>,
     busy_until: Option<Instant>,
-    /// The reception of the aggregate on the air, where its MPDUs (frames) arrive one by one.
+    /// The reception of the aggregate on the air, as long as an MPDU (frame) is to arrive before
+    /// the last one.
     reception: Option<Reception>,
     /// The end of the last exchange.
     quiet_since: Instant,

@@ -81,8 +81,8 @@ impl<P: Packet> Wifi<P> {
         }
     }
 
-    /// Hands on the packets that are in order now. Before it, the outcome of some frames of a queue
-    /// was recorded, and `gone` of them left the queue.
+    /// Hands on the packets that are in order after the outcome of some frames of a queue was
+    /// recorded. `gone` is the number of these frames that have left the queue.
     pub(crate) fn handed_on(&mut self, path: Path, station: usize, gone: usize, at: Instant) {
         if let Path::Down(receiver) = path {
             self.access_point.left(receiver, gone);

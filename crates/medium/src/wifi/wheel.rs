@@ -13,7 +13,7 @@ pub(crate) struct Wheel {
     heads: Vec<u32>,
     occupied: Vec<u64>,
     next: Vec<u32>,
-    /// The number of buckets, which is a power of two, less one.
+    /// The number of buckets less one. The number of buckets is a power of two.
     mask: u64,
     /// The least key in the wheel; `u64::MAX` where the wheel is empty.
     first: u64,

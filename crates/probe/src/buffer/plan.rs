@@ -9,8 +9,8 @@ use super::schedule::{Beside, Shot};
 
 /// The rate of the first burst.
 const FIRST_RATE: Rate = Rate::from_mbps(10);
-/// How many times faster than the air a burst should be. It then fills the places that a
-/// transmission has left in a full queue soon.
+/// How many times faster than the air a burst should be. Such a burst soon fills the places that a
+/// transmission has left in a full queue.
 const FACTOR: u64 = 4;
 /// How many times faster than the air a burst must at least be to keep a queue full.
 const LEAST_FACTOR: f64 = 1.3;

@@ -56,8 +56,8 @@ pub struct FirstLoss {
     pub waiting: f64,
     /// The queueing delay of the last accepted packet before the loss, in milliseconds.
     pub delay_ms: f64,
-    /// The share of lost packets among those that followed in the burst. As many of them count as
-    /// packets were waiting.
+    /// The share of lost packets in the part of the burst that begins with the first lost packet.
+    /// The length of this part is `waiting` packets, but at least 20, as far as the burst goes.
     pub then_lost: f64,
 }
 

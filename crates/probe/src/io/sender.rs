@@ -25,7 +25,8 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// The time without an answer after which the listener counts as gone. It is long because the full
 /// queue of a slow access point takes seconds to empty.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// The longest wait for the first answer, before which there is no queue.
+/// The longest wait for the first answer. Before the first burst there is no queue that could delay
+/// it.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 /// A round trip that takes longer counts as lost.
 const LOST: Duration = Duration::from_secs(5);

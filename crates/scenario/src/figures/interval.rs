@@ -57,7 +57,8 @@ impl Interval {
     }
 }
 
-/// The variance that `values` let one expect of further ones (with n - 1); `None` for fewer than two values.
+/// The estimate of the variance from the sample `values` (with the divisor n - 1); `None` for fewer
+/// than two values.
 pub fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();

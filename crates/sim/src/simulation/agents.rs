@@ -18,7 +18,7 @@ pub(crate) struct Agent {
     pub(crate) controller: Controller,
     /// Whether the agent bounds connections; otherwise it only observes them.
     pub(crate) binds: bool,
-    /// The PHY rate, which on a device the Wi-Fi driver reports.
+    /// The PHY rate. On a device, the Wi-Fi driver reports it.
     pub(crate) link_rate: Option<Rate>,
     pub(crate) announcing: Option<Announcing>,
     /// The bounds of a connection that is opened before the next tick.

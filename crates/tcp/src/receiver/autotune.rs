@@ -136,8 +136,8 @@ mod tests {
         let mut autotune = Autotune::new(at(0), MSS);
         autotune.on_echo(1, 100, true, true);
         assert_eq!(autotune.on_read(at(99), read(40 * MSS)), None);
-        // The application took 20 segments, and twice 20 is 40. 20 is 100 % more than the 10 of
-        // before, so twice 100 % of 40 is added.
+        // The application took 20 segments in the RTT, so the sender may have 40 in the next. The
+        // 20 are 100 % more than the 10 before, so twice 100 % of 40 is added: 40 + 80 = 120.
         assert_eq!(autotune.on_read(at(100), read(1 + 20 * MSS)), Some(120 * MSS));
         assert_eq!(autotune.on_read(at(200), read(1 + 40 * MSS)), None, "no more than before");
     }

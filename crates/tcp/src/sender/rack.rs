@@ -101,7 +101,7 @@ impl Rack {
         }
     }
 
-    /// Marks segments as lost that were sent longer than `window` before the newest delivered
+    /// Marks as lost the segments that were sent longer than `window` before the newest delivered
     /// transmission (step 5). Returns the number of these segments, and whether other segments may
     /// be lost soon.
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> (u32, bool) {

@@ -361,7 +361,7 @@ impl Scoreboard {
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Vec<u64>,
-    /// The number of bits, which is a power of two, less one.
+    /// The number of bits less one. The number of bits is a power of two.
     mask: u64,
 }
 

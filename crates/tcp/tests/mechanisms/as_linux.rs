@@ -14,7 +14,8 @@ fn established(algorithm: &str, rtt_ms: u64) -> SenderScript {
     SenderScript::established(&config, algorithm, rtt_ms)
 }
 
-/// A window of 40 at three RTTs. With `endless` segments 30 to 69 are out, and otherwise 30 to 39.
+/// A sender with a window of 40 segments. With `endless` three RTTs have passed, and segments 30 to
+/// 69 are out. Otherwise four RTTs have passed, and all 40 segments are acknowledged.
 fn forty(algorithm: &str, rtt_ms: u64, endless: bool) -> SenderScript {
     let mut tcp = established(algorithm, rtt_ms);
     tcp.supply((!endless).then_some(40)).sends(0..10);
@@ -86,8 +87,9 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
     let mut millis = timed_out + 100;
     tcp.at(millis).ack(2).supply(None).sends(2..4);
     assert_eq!((tcp.sender.figures().cwnd.get(), tcp.sender.figures().ssthresh.get()), (2, 7));
-    // Flights of ACKs arrive, 2 ms apart. Slow start ends at a window of 7. Then the window stays 7
-    // until Reno would have 8 and Linux looks again, which happens 1/32 s after its last look.
+    // Flights of ACKs arrive, 2 ms apart. Slow start ends at a window of 7. Then the window stays
+    // 7. It becomes 8 once Reno's window would be 8 and Linux computes the growth anew, 1/32 s
+    // after the last time.
     let mut acked = 2;
     let mut windows = Vec::new();
     for flight in [2, 4, 7, 7, 1] {

@@ -8,7 +8,7 @@ use wakeai_tcp::{Profile, TcpConfig};
 
 use crate::script::{SenderScript, at_ms, clock_ms};
 
-/// An RTT of 100 ms, and the first ten segments at 100 ms.
+/// A sender on a path with an RTT of 100 ms. It has sent its first ten segments at 100 ms.
 fn flight() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let recorder = Algorithm::recorder(TcpSock::new(config.mss, config.initial_window));

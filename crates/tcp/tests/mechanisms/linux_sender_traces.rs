@@ -1,7 +1,7 @@
 //! The observed behaviour of Linux 6.18, segment by segment. The kernel (cubic) was the sender, and
 //! a program that read and wrote packets on a TUN device was the receiver. The kernel's clock was
-//! rounded to the clock of the script. Its timers were rounded to the times at which they were set,
-//! because its timer wheel is up to a tenth late.
+//! rounded to the clock of the script. The expiry of a timer was rounded to the time for which the
+//! timer was set, because the timer wheel is up to a tenth late.
 
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};

@@ -5,7 +5,7 @@ use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms};
 
-/// An RTT of 100 ms, and the first ten segments at 100 ms.
+/// A sender on a path with an RTT of 100 ms. It has sent its first ten segments at 100 ms.
 fn flight(profile: Profile) -> SenderScript {
     let mut tcp = established(profile);
     tcp.supply(None).sends(0..10);
@@ -49,7 +49,7 @@ fn three_segments_that_arrived_above_a_hole_make_it_a_loss() {
 fn only_the_holes_of_the_scoreboard_are_sent_again() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = flight(profile);
-        // Lost: 0, 3 and 5. The last three only arrive with the last ACK.
+        // Segments 0, 3 and 5 are lost. Only the second ACK reports segments 7 to 9.
         tcp.at(200).ack_with(0, &[6..7, 4..5, 1..3]);
         tcp.ack_with(0, &[6..10, 4..5, 1..3]);
         let mut again = Vec::new();

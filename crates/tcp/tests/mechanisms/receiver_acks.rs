@@ -53,7 +53,7 @@ fn slow_segments_delay_the_ack_for_at_most_200_ms() {
     tcp.syn().sends(Flags::SYN_ACK, 0);
     tcp.at(300).nothing(1, Flags::ACK);
     tcp.data(0..24).acks_each(1..=22).acks(24);
-    // The segments are 30 ms apart, so the delay becomes half of 40 ms plus 30 ms.
+    // The segments are 30 ms apart, so the delay becomes 40 / 2 + 30 = 50 ms.
     tcp.at(330).data(24..25).sends_nothing();
     tcp.at(379).sends_nothing();
     tcp.at(380).acks(25);

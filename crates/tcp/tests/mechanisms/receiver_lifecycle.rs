@@ -137,7 +137,7 @@ fn the_receiver_closes_once_its_application_has_read_all() {
     tcp.data(0..1).acks(1);
     tcp.fin(1).sends_nothing();
     assert!(tcp.receiver.finished());
-    // The position of the FIN is read too, in the period after the last byte.
+    // The application also reads the position of the FIN, one period after the last byte.
     tcp.at(30).sends(Flags::FIN_ACK, 1);
     assert_eq!(tcp.receiver.bytes_read(), 1448);
 }

@@ -6,7 +6,7 @@ use wakeai_units::Duration;
 
 use crate::script::{SenderScript, at_ms};
 
-/// An RTT of 100 ms, and segments 0 to 9 at 100 ms.
+/// A sender on a path with an RTT of 100 ms. It has sent segments 0 to 9 at 100 ms.
 fn flight() -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
     let cubic = by_name("cubic", &config).expect("it is known");

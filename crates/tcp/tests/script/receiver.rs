@@ -51,8 +51,8 @@ impl ReceiverScript {
         self.at_us(1000 * millis)
     }
 
-    /// Advances the time to `micros` after the epoch. The script must have expected every segment
-    /// that leaves before.
+    /// Advances the time to `micros` after the epoch. Fails if a segment is left that the script
+    /// has not expected, or if a segment leaves before the new time.
     #[track_caller]
     pub(crate) fn at_us(&mut self, micros: u64) -> &mut Self {
         self.sends_nothing();
@@ -128,8 +128,8 @@ impl ReceiverScript {
         self.nothing(position(segments), Flags::FIN_ACK)
     }
 
-    /// Takes the segments that the receiver sends now. It is called after a call for which the
-    /// script has no method.
+    /// Takes the segments that the receiver sends now. A script calls it after it has called a
+    /// method of the receiver itself.
     pub(crate) fn poll(&mut self) -> &mut Self {
         while let Some(segment) = self.receiver.poll_transmit(self.now) {
             self.transcript.segment(self.now, '>', &segment);

@@ -80,8 +80,8 @@ impl SenderScript {
         self.at_us(1000 * millis)
     }
 
-    /// Advances the time to `micros` after the epoch. The script must have expected every segment
-    /// that leaves before.
+    /// Advances the time to `micros` after the epoch. Fails if a segment is left that the script
+    /// has not expected, or if a segment leaves before the new time.
     #[track_caller]
     pub(crate) fn at_us(&mut self, micros: u64) -> &mut Self {
         self.sends_nothing();

@@ -5,8 +5,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// A station drains together with others from this tick after the start of its sending. By then the
-/// stations that began together know each other.
+/// At this tick after it has begun to send, a station may begin to drain together with others. By
+/// then the stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
 /// The smallest number of senders that drain together. Fewer senders build no queue that hides the
 /// path from all of them.

@@ -37,8 +37,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// Ticks with a long queue in which the stations with agents deliver too little, less the other
-    /// ticks.
+    /// A count that grows by one at each tick with a long queue in which the stations with agents
+    /// deliver too little, and falls by one, to zero at least, at each other tick.
     disobeyed: u32,
     until: Option<Instant>,
     /// The start of the last release.

@@ -9,8 +9,8 @@ use crate::{Observation, PeerView};
 
 /// The whole airtime, in the unit of all parts: millionths.
 const WHOLE: u64 = 1_000_000;
-/// The sum of the parts that is expected before it is measured. Here the weights are the rates that
-/// stations reach alone.
+/// The sum of the parts that is expected before it is measured, where the weights are the rates
+/// that stations reach alone.
 const EXPECTED_OF_MAX: u64 = WHOLE;
 /// The expected sum where PHY rates are the weights.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
