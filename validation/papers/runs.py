@@ -64,7 +64,7 @@ def flows(result: wakeai.Result, condition: str) -> pl.DataFrame:
 
 
 def number(value: object) -> float:
-    """A figure that is there."""
+    """The value as a float. Raises `ValueError` if the runs do not give it."""
     if not isinstance(value, int | float):
         raise ValueError(f"a run gives no such figure: {value!r}")
     return float(value)
