@@ -1,4 +1,4 @@
-//! The class of scenarios, which are read and checked as by the commands.
+//! The Python class of a scenario. The code that reads and checks it is that of the commands.
 
 use std::path::PathBuf;
 

@@ -14,9 +14,9 @@ pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
     /// there are few timeouts.
     All,
-    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` ACKs are
-    /// dropped, and their airtime carries data. So the goodput exceeds that of one station alone,
-    /// and `airtime` has to reach a smaller part of it than in [`Self::All`].
+    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` the access
+    /// point drops ACKs, and their airtime carries data, so the goodput exceeds that of one station
+    /// alone. The bound on the goodput of `airtime` is therefore lower than in [`Self::All`].
     SingleFrames,
     /// One station sends, and there is no other.
     Alone,
