@@ -21,7 +21,10 @@ PROGRAM = Path(os.environ.get("WAKEAI_PROGRAM", ROOT / "target" / "debug" / "wak
 
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
-    """Holds the lock of the tests of the kernel parts, of which one runs at a time. Skips if they cannot run here."""
+    """Holds the lock of the tests of the kernel parts, of which one runs at a time.
+
+    Skips the test if they cannot run here.
+    """
     why = obstacle()
     if why is not None:
         assert os.environ.get("WAKEAI_REQUIRE_KERNEL") != "1", f"WAKEAI_REQUIRE_KERNEL=1, but {why}"

@@ -47,7 +47,7 @@ class Cluster:
         return process
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        """A worker with one thread. It has no nanny process, which would start it again after a kill."""
+        """A worker with one thread. No nanny process starts it again after it was killed."""
         local = ["--local-directory", str(self._directory)]
         return self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *local)
 

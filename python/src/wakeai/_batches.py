@@ -47,9 +47,9 @@ class Batches:
         self._bar.close()
 
     def _size(self, left: int) -> int:
-        """The number of runs in the next batch. The first batches have one run each, which shows how
-        long a run takes. Towards the end batches become smaller, so that all workers end at about
-        the same time."""
+        """The number of runs in the next batch. The first batches have one run each, which shows
+        how long a run takes. Towards the end batches become smaller, so that all workers end at
+        about the same time."""
         if self._run_s is None:
             return 1
         fits = int(TARGET_S / max(self._run_s, 1e-6))
@@ -73,7 +73,7 @@ class Batches:
             self._pool.submit(batch, lambda answer: ended.put((batch, kills, answer)))
 
         while left or again or running:
-            # Each worker has a second batch in its queue, so that it does not wait for the next one.
+            # Each worker has a second batch in its queue, so that it need not wait for one.
             while (again or left) and running < 2 * self._pool.slots():
                 if again:
                     submit(*again.popleft())

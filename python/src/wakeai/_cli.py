@@ -72,12 +72,14 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument("--seed", metavar="N", type=int, default=1, help="the first seed")
     made.add_argument("--conditions", metavar="A,B", default="", help="the conditions to run")
     made.add_argument(
-        "--jobs", metavar="N", type=int, help="the number of processes; by default one for each processor"
+        "--jobs", metavar="N", type=int, help="the number of processes; by default one per processor"
     )
     made.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler instead"
     )
-    made.add_argument("--out", metavar="DIR", type=Path, required=True, help="the directory of the results")
+    made.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help="the directory of the results"
+    )
     return made
 
 

@@ -4,8 +4,8 @@
     cells/0003/*.parquet   the tables of a cell, once all of its runs have ended
     parts/*.json           results of batches; they are removed when the grid has ended
 
-Each file and each cell is written under a temporary name and then renamed, so whatever has its final
-name is complete. Only the coordinating process writes, so workers need no shared disk.
+Each file and each cell is written under a temporary name and then renamed, so whatever has its
+final name is complete. Only the coordinating process writes, so workers need no shared disk.
 """
 
 from __future__ import annotations

@@ -100,7 +100,8 @@ def run(
     command's `--out` does. `force` and `pcap` are as the command's options. `keys` and the further
     arguments change keys of the scenario: `{"stations.tablet.count": 40}`, `duration="60s"`.
 
-    Raises `ScenarioError` for a refused key, and `RunError` if the simulator cannot run the scenario.
+    Raises `ScenarioError` for a refused key, and `RunError` if the simulator cannot run the
+    scenario.
     """
     chosen = _scenario.of(scenario).replace(keys, **overrides)
 
