@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""The scenario and the helpers that the tests share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scenario() -> wakeai.Scenario:
 
 @pytest.fixture
 def scenario_file(tmp_path: Path) -> Path:
-    """The same as a file."""
+    """The file of that scenario."""
     path = tmp_path / "small.toml"
     path.write_text(TEXT)
     return path

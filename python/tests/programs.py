@@ -1,4 +1,4 @@
-"""The program `wakeai` beside the package, and what the tests that run it need of the machine."""
+"""The program `wakeai`, and the use of the machine by tests that run it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PROGRAM = Path(os.environ.get("WAKEAI_PROGRAM", ROOT / "target" / "debug" / "wak
 
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
-    """Holds the machine, as the tests of the kernel parts do one at a time. Skips where they cannot run."""
+    """Holds the lock of the tests of the kernel parts, of which one runs at a time.
+
+    Skips the test if they cannot run here.
+    """
     why = obstacle()
     if why is not None:
         assert os.environ.get("WAKEAI_REQUIRE_KERNEL") != "1", f"WAKEAI_REQUIRE_KERNEL=1, but {why}"
@@ -32,7 +35,7 @@ def machine() -> Iterator[None]:
 
 
 def obstacle() -> str | None:
-    """Why the kernel parts cannot run here."""
+    """The reason why the kernel parts cannot run here, or None."""
     if os.geteuid() != 0:
         return "not root"
     found = subprocess.run([PROGRAM, "doctor", "--json"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`python -m wakeai grid`."""
+"""The command `python -m wakeai grid`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ class Cluster:
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "distributed.cli.dask_" + kind]
         common = ["--scheduler-file", str(self._file), "--host", "127.0.0.1"]
-        # Without this the HTTP server, which it also has without a dashboard, listens everywhere.
+        # There is an HTTP server even without a dashboard. Without this option it listens on all
+        # addresses.
         common += ["--dashboard-address", "127.0.0.1:0"]
         log = (self._directory / "log").open("ab")
         process = subprocess.Popen(
@@ -46,12 +47,12 @@ class Cluster:
         return process
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        """A worker with one thread. It has no nanny, so where it is killed, it stays away."""
+        """A worker with one thread. No nanny process starts it again after it was killed."""
         local = ["--local-directory", str(self._directory)]
         return self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *local)
 
     def client(self, workers: int = 2) -> object:
-        """A client, once this number of workers has come."""
+        """A client, after this number of workers has connected to the scheduler."""
         client = distributed.Client(scheduler_file=str(self._file), timeout=60)
         client.wait_for_workers(workers, timeout=60)
         return client
@@ -64,7 +65,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Two workers."""
+    """A cluster of two workers."""
     directory = tmp_path / "dask"
     directory.mkdir()
     made = Cluster(directory)
@@ -75,7 +76,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def reference(scenario: wakeai.Scenario, directory: Path, repeat: int) -> dict[str, bytes]:
-    """The files that one process writes."""
+    """Makes the grid with one process. Returns the files that it writes."""
     grid = wakeai.grid(scenario, KEYS, repeat=repeat, processes=1, out=directory, progress=False)
     assert not grid.failed
     return files(directory)
@@ -102,7 +103,7 @@ def test_a_worker_that_is_killed_costs_its_batch_only(
 
     def kill() -> None:
         while not done.wait(0.01):
-            if any((out / "cells").glob("[0-9]*")):  # it has begun, and most is still to do
+            if any((out / "cells").glob("[0-9]*")):  # the grid has begun, and most runs are missing
                 cluster.workers[0].kill()
                 killed.set()
                 return

@@ -54,7 +54,7 @@ class Here:
 
 
 class Cut(Exception):
-    """The end of a grid that is cut."""
+    """Raised by a test to interrupt a grid."""
 
 
 def test_one_process_and_several_write_the_same_bytes(

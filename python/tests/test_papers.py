@@ -12,7 +12,7 @@ PAPERS = ROOT / "validation" / "papers"
 
 
 def rows_of_guide() -> list[list[str]]:
-    """The table of docs/guides/papers.md."""
+    """The rows of the table of docs/guides/papers.md."""
     lines = (ROOT / "docs" / "guides" / "papers.md").read_text(encoding="utf-8").splitlines()
     table = [line for line in lines if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]

@@ -26,7 +26,7 @@ Browse = Callable[[int], webdriver.Chrome]
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What six stations did under two conditions, with records."""
+    """The result of six stations under two conditions, with records."""
     out = tmp_path_factory.mktemp("result") / "out"
     wakeai.run(ROOT / "scenarios" / "quickstart.toml", conditions=["default", "airtime"], repeat=3, out=out)
     return out
@@ -51,7 +51,7 @@ def browse(tmp_path: Path) -> Iterator[Browse]:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
         opened.append(driver)
-        # A headless window has a least width, so the view is set by itself.
+        # A headless window has a minimum width, so the size of the view is set apart from it.
         view = {"width": width, "height": 1400, "deviceScaleFactor": 1, "mobile": width < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
         # The log of requests begins with the browser's own page.
@@ -73,12 +73,12 @@ def show(driver: webdriver.Chrome, page: Path) -> None:
 
 
 def said(driver: webdriver.Chrome) -> list[Any]:
-    """What stands on the console."""
+    """The messages on the browser's console."""
     return list(driver.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
 def requested(driver: webdriver.Chrome) -> set[str]:
-    """The addresses that were asked for."""
+    """The URLs that the browser requested."""
     messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]  # type: ignore[no-untyped-call]
     return {one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"}
 
@@ -170,7 +170,7 @@ def test_all_text_of_a_hostile_result_is_shown_as_text(result: Path, tmp_path: P
             case list():
                 return [harm(one) for one in value]
             case dict():
-                # `max_from` is one of two words, and the page's reader refuses another one.
+                # `wakeai report` refuses a result in which `max_from` is not one of its two words.
                 return {key: one if key == "max_from" else harm(one) for key, one in value.items()}
         return value
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.release
 
 
 def script_of(guide: str, directory: Path) -> Path:
-    """The blocks of a guide as one script, in which the user's shell is bash."""
+    """Writes the blocks of a guide as one script for bash. Returns its path."""
     text = (ROOT / "docs" / "guides" / guide).read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     lines = ["set -eu"]
@@ -35,7 +35,7 @@ def script_of(guide: str, directory: Path) -> Path:
 
 
 def follow(guide: str, directory: Path) -> str:
-    """Does what the guide says. Returns what was printed."""
+    """Runs the blocks of the guide. Returns the output."""
     programs = directory / "bin"
     programs.mkdir()
     (programs / "wakeai").symlink_to(PROGRAM.resolve())
@@ -63,7 +63,7 @@ def test_a_figure_for_a_paper(tmp_path: Path) -> None:
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """Removes what the guide would have removed."""
+    """Removes the namespaces of the guide if it failed before its last block."""
     yield
     for namespace in ("wk-sender", "wk-receiver"):
         listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

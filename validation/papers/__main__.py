@@ -1,6 +1,6 @@
 """Makes the figures and tables of the papers: python validation/papers --out DIRECTORY
 
-`make figures` runs it with what it needs.
+`make figures` runs it in an environment that has the packages it needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAPERS = {
 
 
 def main() -> int:
-    """Runs the command. The exit code is 0 where the page was written, whatever the figures say."""
+    """Runs the command. The exit status is 0 if the page was written, also if figures do not agree."""
     arguments = argparse.ArgumentParser(
         prog="make figures", description="Figures and tables of the papers beside ours, as one HTML file."
     )

@@ -16,7 +16,7 @@ MARKERS = "osD^vP*X"
 
 
 def panels(columns: int, rows: int = 1, *, sharey: bool = False) -> tuple[Drawing, list[Axes]]:
-    """A drawing with some axes, row by row."""
+    """A drawing with rows and columns of axes. The axes are returned row by row."""
     size = (min(10.0, 4.6 * columns), 2.9 * rows)
     drawing, axes = pyplot.subplots(
         rows, columns, squeeze=False, layout="constrained", figsize=size, sharey=sharey
@@ -25,7 +25,7 @@ def panels(columns: int, rows: int = 1, *, sharey: bool = False) -> tuple[Drawin
 
 
 def finish(axes: Axes, title: str, x: str, y: str, *, legend: bool = True, bottom: float | None = 0) -> None:
-    """Titles, grid and legend."""
+    """Adds titles, a grid and a legend to the axes."""
     axes.set_title(title, fontsize="medium")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -38,7 +38,7 @@ def finish(axes: Axes, title: str, x: str, y: str, *, legend: bool = True, botto
 
 
 def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
-    """Bars beside each other: for each place on the axis one of each group."""
+    """Grouped bars: at each place on the axis, one bar of each group."""
     places = list(next(iter(groups.values())))
     width = 0.8 / len(groups)
     for index, (name, values) in enumerate(groups.items()):

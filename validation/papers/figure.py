@@ -16,24 +16,24 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure or table, or some that show the same runs."""
+    """One figure or table of a paper, or several that show the same runs, and ours."""
 
     name: str
-    """As in the paper: "table 3, figures 4 and 5"."""
+    """The number in the paper, such as "table 3, figures 4 and 5"."""
     shows: str
-    """What it shows, a heading."""
+    """What it shows, as a heading."""
     paper: str
     """What the paper has: its numbers, or its statement where there is only a picture."""
     ours: str
     """What our runs give, with numbers."""
     agrees: bool
-    """Whether ours says what the paper's says, by the rule in `paper` and `ours`."""
+    """Whether our runs confirm the paper's statement, by the rule in `paper` and `ours`."""
     deviation: str
     """What differs and, where it is known, why."""
     command: str
     """The command that makes the runs."""
     columns: Sequence[str] = ()
-    """The columns of the table of both."""
+    """The heads of the columns of the table, which has the paper's numbers and ours."""
     rows: Sequence[Sequence[Cell]] = field(default_factory=list)
     drawing: Drawing | None = None
 

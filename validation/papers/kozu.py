@@ -56,11 +56,11 @@ def curve() -> Figure:
     return Figure(
         name="figure 1",
         shows="CUBIC's window between losses",
-        paper="A sketch: after a loss the window rises steeply, flattens as it comes back to the size at the loss "
-        "after the time K, and then grows faster and faster.",
-        ours=f"K is {k:.1f} s on average, and up to {longest:.1f} s pass between losses (crosses), so both parts of the curve show.",
+        paper="A sketch: after a loss the window rises steeply, flattens as it nears the size at the loss, "
+        "reaches that size after the time K, and then grows faster and faster.",
+        ours=f"K is {k:.1f} s on average, and up to {longest:.1f} s pass between losses (crosses), so both parts of the curve can be seen.",
         agrees=longest > k,
-        deviation="None. The sketch has no scale. In every second stage the queue is full before K has passed.",
+        deviation="None. The sketch has no scale. After every second loss the queue is full before K has passed.",
         command=command(scenario, condition, repeat=1, records=True),
         drawing=drawing,
     )
@@ -157,9 +157,10 @@ def plateau(recorded: wakeai.Result, algorithm: str, name: str) -> Figure:
         paper=f"Pictures. K is {'larger' if larger else 'smaller'} at the longer RTT.",
         ours=f"The mean of K over time is {means[0]:.1f} s at 128 ms and {means[1]:.1f} s at 1024 ms.",
         agrees=(means[1] > means[0]) == larger,
-        deviation="None in direction. The two share a FIFO of 200 packets, in which the far one's windows, and so its K, stay small."
+        deviation="The direction agrees. Both share a FIFO of 200 packets, in which the window at the longer RTT, and so "
+        "its K, stays small."
         if larger
-        else "None in direction.",
+        else "The direction agrees.",
         command=command(COMPETING, condition, repeat=1, records=True),
         drawing=drawing,
     )
@@ -223,8 +224,8 @@ def beside_compound(repeat: int) -> Figure:
         paper="A picture. The change hardly helps fairness here, and does not harm the PC much (here: 10 % at most).",
         ours=f"The PC's goodput changes by {worst['air']:+.1%} at worst in the air, and by {worst['FIFO']:+.1%} in the FIFO.",
         agrees=worst["air"] > -0.1,
-        deviation=f"{PLACE} In the air ours agrees. In the FIFO a far phone with the change takes from the near PC what RTT fairness "
-        "gives it.",
+        deviation=f"{PLACE} In the air ours agrees. In the FIFO the goodput that RTT fairness gives to a phone at a longer "
+        "RTT comes from the PC.",
         command=command(scenario, "wire-fair-phone-1024", repeat=repeat),
         columns=["bottleneck", "RTT phone : PC", "CUBIC", "PC", "Jain", "RTT-fair", "PC", "Jain", "PC's change"],
         rows=rows,

@@ -51,7 +51,7 @@ def alone(unequal: wakeai.Result, repeat: int) -> Figure:
         name="figures 4 and 5",
         shows="Goodput of each device alone",
         paper="Pictures. At 1 Gbit/s the slower phone reaches about ten times what a tablet reaches.",
-        ours=f"{ratio:.1f} times.",
+        ours=f"It reaches {ratio:.1f} times what a tablet reaches.",
         agrees=7 < ratio < 13,
         deviation="The rates of the scenario are those that the devices' standards and antennas allow; the paper's "
         "distances and rates are not known.",
@@ -79,7 +79,7 @@ def together(unequal: wakeai.Result, repeat: int) -> Figure:
         paper="Pictures. On both wires the phones get more than the tablets, and at 1 Gbit/s the gap is wider.",
         ours=f"The phones get {slow:.2f} times what the tablets get at 100 Mbit/s, and {fast:.2f} times at 1 Gbit/s.",
         agrees=1 < slow < fast,
-        deviation="The gap widens by little, because contention gives every station equally many turns, and a tablet's "
+        deviation="The gap widens only a little, because contention gives every station equally many turns, and a tablet's "
         "aggregate of frames takes several times the air of a phone's (64 kB at 780 Mbit/s).",
         command=command(UNEQUAL, "wire-1000", repeat=repeat),
         columns=["wire", *STATIONS, "phones : tablets"],
@@ -231,11 +231,11 @@ def normalised(unequal: wakeai.Result, repeat: int, wire: str, name: str) -> Fig
     jain = mean(unequal, WIRES[wire], "jain")
     if wire == "100 Mbit/s":
         statement, agrees = "lower with the middleware than without", middleware < default
-        deviation = "None in direction."
-        ours = f"{default:.3f} without and {middleware:.3f} with the middleware."
+        deviation = "The direction agrees."
+        ours = f"It is {default:.3f} without and {middleware:.3f} with the middleware."
     else:
         statement, agrees = "far higher than Jain's index, which is about the middle of the scale", default > jain
-        ours = f"{default:.3f}, Jain's index {jain:.3f}."
+        ours = f"It is {default:.3f}, and Jain's index is {jain:.3f}."
         deviation = (
             "Ours is below Jain's index. The tablets get nearly as much as the phones, because contention gives all equally "
             "many turns; for shares in proportion to what each reaches alone, turns would have to take the same airtime, "

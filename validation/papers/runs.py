@@ -24,7 +24,7 @@ def simulate(
     keys: Mapping[str, Any] | None = None,
     seed: int = 1,
 ) -> wakeai.Result:
-    """Runs conditions of a scenario file, named from the root of the project."""
+    """Runs conditions of a scenario file, whose path is relative to the root of the project."""
     print(f"  {scenario}: {', '.join(conditions)}", file=sys.stderr)
     return wakeai.run(ROOT / scenario, keys, repeat=repeat, conditions=conditions, records=records, seed=seed)
 
@@ -64,7 +64,7 @@ def flows(result: wakeai.Result, condition: str) -> pl.DataFrame:
 
 
 def number(value: object) -> float:
-    """A figure that is there."""
+    """The value as a float. Raises `ValueError` if the runs do not give it."""
     if not isinstance(value, int | float):
         raise ValueError(f"a run gives no such figure: {value!r}")
     return float(value)

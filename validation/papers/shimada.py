@@ -43,11 +43,11 @@ def window() -> Figure:
     return Figure(
         name="figure 2",
         shows="The congestion window under the law before and after its change, 512 ms",
-        paper="A picture. The law as changed holds the window less tightly, so the window is larger.",
+        paper="A picture. The changed law holds the window less tightly, so the window is larger.",
         ours=f"The mean window of the six stations is {average['before']:.0f} segments before and {average['after']:.0f} "
         "after the change.",
         agrees=average["after"] > average["before"],
-        deviation="None in direction. The curves of single stations depend on when queues fill, and are not compared.",
+        deviation="The direction agrees. The curves of single stations depend on when queues fill, and are not compared.",
         command=command(WLAN, LAWS["after"], repeat=1, records=True),
         drawing=drawing,
     )
@@ -66,7 +66,7 @@ def throughput(repeat: int) -> Figure:
         name="section 4",
         shows="Aggregate goodput of six stations at 512 ms",
         paper="The changed law gives up to 39 % more than the law before, and up to 113 % more than no control.",
-        ours=f"{over_before:+.0%} over the law before, {over_default:+.0%} over no control.",
+        ours=f"The changed law gives {over_before:+.0%} over the law before, and {over_default:+.0%} over no control.",
         agrees=over_before > 0.1 and over_default > 0.1,
         deviation="The signs are compared, because the paper gives the largest gains that it saw. Our stations without control "
         "fill the path once slow start has ended, so bounds can give no more. The paper names ACKs that pile up in the access "
@@ -97,12 +97,12 @@ def loaded(repeat: int) -> Figure:
         name="section 5, WLAN",
         shows="Aggregate goodput beside six stations without an agent",
         paper="The law before the change gives up to 43 % more in all.",
-        ours=f"{gain:+.1%}.",
+        ours=f"It gives {gain:+.1%}.",
         agrees=gain > 0.05,
-        deviation="Twelve stations fill the path in our runs with and without control, so there is nothing to gain in all; "
-        "the agents' stations leave to the others what they do not take. The paper's stations did not fill it.",
+        deviation="Twelve stations fill the path in our runs with and without control, so the aggregate goodput cannot "
+        "grow: what the stations with agents do not take, the others get. The paper's stations did not fill the path.",
         command=command(MIXED, "shimada-before", repeat=repeat),
-        columns=["condition", "aggregate goodput, Mbit/s", "of it the stations with agents", "those without"],
+        columns=["condition", "aggregate goodput, Mbit/s", "of stations with agents", "of stations without"],
         rows=[
             [condition, total, group(result, condition, "phone"), group(result, condition, "load")]
             for condition, total in totals.items()
@@ -121,7 +121,7 @@ def cellular(repeat: int) -> Figure:
         paper="The windows are held, and the round-trip time falls. No throughput is given.",
         ours=f"The phones' median goes from {medians['default']:.0f} to {medians['shimada-before']:.0f} ms.",
         agrees=medians["shimada-before"] < medians["default"],
-        deviation="None in direction. The link is modelled with a proportionally fair scheduler and a queue for each "
+        deviation="The direction agrees. The link is modelled with a proportionally fair scheduler and a queue for each "
         "station; the paper's base station is not described.",
         command=command(LTE, "shimada-before", repeat=repeat),
         columns=["condition", "phones, RTT p50, ms", "p95, ms", "phones, Mbit/s", "PCs, Mbit/s"],

@@ -22,9 +22,9 @@ def paper(repeat: int) -> Paper:
         short="The TCP-AV study",
         title="A study of TCP-AV over a wireless LAN (in Japanese)",
         figures=[ten(), by_count(uploads), days(uploads), controls(repeat), target(repeat)],
-        not_made="Figures 1 to 4, 7 and 16 define unfairness, and show mechanisms and set-ups. That its access point held about 300 "
-        "packets (section 2.3) is a value of our scenarios; `wakeai probe buffer` measures it on a real one, and its tests "
-        "find the lab's 300 within 5 %.",
+        not_made="Figures 1 to 4, 7 and 16 define unfairness, and show mechanisms and set-ups. Section 2.3 says that its access point "
+        "held about 300 packets, which is a value of our scenarios. `wakeai probe buffer` measures this value on a real "
+        "access point, and its tests find the lab's 300 within 5 %.",
     )
 
 
@@ -40,10 +40,10 @@ def ten() -> Figure:
         name="figures 5 and 6",
         shows="Goodput of ten uploads",
         paper="Pictures of earlier studies, in a simulator and with CardBus adapters. Some stations get almost nothing.",
-        ours=f"Jain's index is {jain:.3f}; the least station gets {min(shares):.2f} and the most {max(shares):.2f} Mbit/s.",
+        ours=f"Jain's index is {jain:.3f}; the slowest station gets {min(shares):.2f} Mbit/s, and the fastest one {max(shares):.2f} Mbit/s.",
         agrees=jain < UNFAIR and min(shares) < 0.5 * sum(shares) / len(shares),
-        deviation="In ours the stations differ by less: none gets almost nothing. These studies' standards and buffers are not given "
-        "here; the example in the text has 11 Mbit/s.",
+        deviation="In ours the stations differ by less: none gets almost nothing. The paper does not give the standards and buffers of "
+        "these studies; the example in its text has 11 Mbit/s.",
         command=command(FAIRNESS, "up-5", repeat=1) + " --set stations.reno.count=9",
         drawing=drawing,
     )
@@ -66,7 +66,7 @@ def by_count(uploads: wakeai.Result) -> Figure:
         shows="Goodput of 2 to 7 uploads, ten runs",
         paper="Pictures. 2 to 4 stations are nearly fair, 5 to 7 are not.",
         ours=f"The mean of Jain's index is {min(row[1] for row in rows[:3]):.3f} or more up to 4 stations, and "
-        f"{max(row[1] for row in rows[3:]):.3f} or less from 5 on (compared: {UNFAIR}).",
+        f"{max(row[1] for row in rows[3:]):.3f} or less from 5 on (rule: at least {UNFAIR}, then less).",
         agrees=all(row[1] >= UNFAIR for row in rows[:3]) and all(row[1] < UNFAIR for row in rows[3:]),
         deviation="In the study the same station is slow in successive runs; our runs do not depend on each other.",
         command=command(FAIRNESS, "up-5", repeat=RUNS),
@@ -118,7 +118,7 @@ def controls(repeat: int) -> Figure:
         name="section 3.3",
         shows="UDP uploads, and downloads, of 2 to 5 stations",
         paper="Both are nearly fair, so lost ACKs are a cause of the unfairness.",
-        ours=f"Jain's index is {min(indices.values()):.3f} or more (compared: {UNFAIR}).",
+        ours=f"Jain's index is {min(indices.values()):.3f} or more (rule: at least {UNFAIR}).",
         agrees=min(indices.values()) >= UNFAIR,
         deviation="None.",
         command=command(FAIRNESS, "udp-5", repeat=repeat),
@@ -141,10 +141,10 @@ def target(repeat: int) -> Figure:
     draw.finish(axes, "TCP-AV beside four Reno flows", "target, % of the fair share", "AVR")
     return Figure(
         name="figure 17",
-        shows="Achievement ratio (AVR) of TCP-AV over its target",
+        shows="Achieved value ratio (AVR) of TCP-AV over its target",
         paper="1.0 up to the fair share, 0.7 at 125 % of it, 0.1 or less from 200 % on.",
         ours=", ".join(f"{value:.2f} at {share} %" for share, value in found.items())
-        + " (compared: 0.95 or more at 90 %, falling from there on).",
+        + " (rule: 0.95 or more at 90 %, and no rise from there on).",
         agrees=found[90] >= 0.95 and found[90] >= found[100] >= found[125] >= found[200],
         deviation=f"At 125 % ours reaches its target {found[125]:.0%} of the time, the study's 70 %. On Linux's TCP, through a proxy that "
         f"changes an unchanged sender's algorithm, the lab gives {proxy()}.",

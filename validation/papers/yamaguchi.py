@@ -23,7 +23,7 @@ SPLIT, SINGLE = "scenarios/split-upload.toml", "validation/scenarios/ns3-single.
 # Least, largest and mean transfer time, and the ideal, seconds: tables 3 and 4.
 TABLE_3 = {10: (33, 42, 39, 37), 20: (78, 89, 85, 74), 30: (117, 126, 124, 111), 40: (154, 167, 163, 148)}
 TABLE_4 = {10: (33, 41, 36, 40), 20: (39, 127, 63, 79), 30: (73, 209, 110, 119), 40: (88, 269, 157, 158)}
-# Chosen for table 2, as docs/reference/validation.md tells.
+# The values that come closest to table 2, as docs/reference/validation.md explains.
 ALONE = {
     "access_point.protection": "cts-to-self",
     "stations.tablet.rate": "54Mbit/s",
@@ -65,10 +65,10 @@ def alone(repeat: int) -> Figure:
         name="table 2",
         shows="Goodput of one station alone, Mbit/s",
         paper="21.6 down, 20.7 up.",
-        ours=f"{found['down']:.1f} down, {found['up']:.1f} up (compared: within 5 %).",
+        ours=f"{found['down']:.1f} down, {found['up']:.1f} up (rule: within 5 %).",
         agrees=all(abs(one) < 0.05 for one in off.values()),
-        deviation="The paper names neither PHY rate nor protection. Of the possible ones those were taken that come closest "
-        "to this table, and no other value was fitted to the paper.",
+        deviation="The paper names neither PHY rate nor protection. We chose the ones that come closest to this table. "
+        "No other value was fitted to the paper.",
         command="wakeai sim " + " ".join([SINGLE, *(f"--set {key}={value}" for key, value in ALONE.items())]),
         columns=["direction", "paper", "ours", "deviation"],
         rows=[[direction, stated[direction], found[direction], f"{off[direction]:+.1%}"] for direction in stated],
@@ -112,7 +112,7 @@ def transfers(
         rule = "the spread grows with the stations, means within 15 %"
         deviation = (
             "The shape is the paper's: fair with 10 stations, and a spread that grows with their number. With many, our "
-            "first stations end earlier, which lowers the mean: few connections with large windows advance by cumulative "
+            "first stations end earlier, which lowers the mean: a few connections with large windows advance by cumulative "
             "ACKs while the access point drops most ACKs. ns-3 gives the same. The paper does not give the access point's "
             "buffer, the drivers' queues, nor the rate adaptation, which takes collisions for a bad link."
         )
@@ -120,7 +120,7 @@ def transfers(
         name=name,
         shows=f"{title} of 10 MB by 10 to 40 stations: transfer times, s",
         paper="The numbers of the table.",
-        ours=f"Means deviate by {worst:+.0%} at the most (compared: {rule}).",
+        ours=f"Means deviate by {worst:+.0%} at the most (rule: {rule}).",
         agrees=agrees,
         deviation=deviation,
         command=command(scenario, "stations-40", repeat=repeat),
@@ -153,7 +153,7 @@ def rates(recorded: wakeai.Result, scenario: str, name: str, direction: str) -> 
         return Figure(
             name=name,
             shows="Goodput of 40 stations over time, download",
-            paper="A picture. About 0.5 Mbit/s each, evenly, at times near 0.",
+            paper="A picture. Each station gets about 0.5 Mbit/s, evenly, and at times nearly 0.",
             ours=f"{average:.2f} Mbit/s each on average, and at most {most:.1f} in any second.",
             agrees=0.4 < average < 0.65,
             deviation="None.",
@@ -189,10 +189,10 @@ def first_and_last(recorded: wakeai.Result) -> Figure:
         paper="Pictures. The first one sends above 0.5 Mbit/s all the time. The last one waits almost from second 20 to second "
         "260 with repeated timeouts. 31 of 40 stations have several timeouts.",
         ours=f"The first ends after {ends['first']['completion_s']:.0f} s, with {ends['first']['timeouts']} timeouts. The last one ends "
-        f"after {ends['last']['completion_s']:.0f} s and stands still for {stall:.0f} s at a stretch, with "
-        f"{ends['last']['timeouts']} timeouts. {several} of 40 have several.",
+        f"after {ends['last']['completion_s']:.0f} s and receives nothing for {stall:.0f} s at a stretch, with "
+        f"{ends['last']['timeouts']} timeouts. {several} of 40 stations have several timeouts.",
         agrees=stall > 30 and several >= 20,
-        deviation="Our last one ends earlier, as table 4 says.",
+        deviation="Our last station ends earlier, as in table 4.",
         command=command(UP, "stations-40", repeat=1, records=True),
         drawing=drawing,
     )
@@ -213,10 +213,10 @@ def split(repeat: int) -> Figure:
         name="figures 12 and 13",
         shows="Upload of 40 stations in 1 to 80 pieces: transfer times, s",
         paper="Pictures. The more pieces, the narrower the distribution, and its peak comes near 160 s.",
-        ours=f"The standard deviation falls from {spreads[0]:.1f} s whole to {spreads[-1]:.1f} s in 80 pieces, with "
-        f"{rows[-1][-1]:.0f} of 40 stations within 20 s of 160.",
+        ours=f"The standard deviation falls from {spreads[0]:.1f} s with one piece to {spreads[-1]:.1f} s with 80 pieces; "
+        f"then {rows[-1][-1]:.0f} of 40 stations end within 20 s of 160 s.",
         agrees=spreads[-1] < 0.3 * spreads[0] and number(rows[-1][-1]) > 30,
-        deviation="None in direction; with two pieces the distribution is not yet narrower than whole.",
+        deviation="The direction agrees. With two pieces the distribution is not yet narrower than with one.",
         command=command(SPLIT, "chunks-80", repeat=repeat),
         columns=["pieces", "least", "most", "mean", "standard deviation", "stations within 20 s of 160"],
         rows=rows,

@@ -1,4 +1,5 @@
-//! `wakeai grid` hands over to the Python package. python/tests has the tests of grids.
+//! `wakeai grid` passes its arguments to the Python package. The tests of grids are in
+//! python/tests.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -7,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// `wakeai grid` with a script as its Python.
+/// Runs `wakeai grid` with a shell script in place of the Python interpreter.
 fn grid(directory: &Path, script: &str, arguments: &[&str]) -> Output {
     let python = directory.join("python");
     fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();

@@ -37,7 +37,8 @@ law = "fixed"
 bounds = [{ stations = "tablet", floor = 1, ceiling = 8 }]
 "#;
 
-/// A sender behind a proxy, which gives its connection a target rate on the air, and a plain sender.
+/// A scenario with a sender behind a proxy, which gives the sender's connection a target rate on
+/// the air, and a sender without a proxy.
 const PROXIED: &str = r#"
 name = "two"
 duration = "11s"
@@ -70,7 +71,7 @@ fn file(directory: &Path, scenario: &str) -> String {
     path.display().to_string()
 }
 
-/// A lab that runs beside the test.
+/// Starts a lab that runs while the test goes on.
 fn lab_process(path: &str, more: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_wakeai"))
         .args(["lab", path, "--json"])

@@ -1,4 +1,4 @@
-//! The monitor as a command, on traffic in namespaces of its own.
+//! `wakeai monitor`, with traffic between namespaces of the test.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 

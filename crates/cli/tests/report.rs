@@ -11,10 +11,11 @@ use std::process::{Command, Stdio};
 
 use support::{stderr, stdout, wakeai};
 
-/// Text that would do harm if it were anything but text.
+/// Text that would run a script or break the page if it were not shown as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='owned'>\u{2028}\u{202e}\"'&amp;";
 
-/// Two stations upload for five seconds under two conditions, and what `--out` keeps of it.
+/// Simulates two stations that upload for five seconds under two conditions. Returns the directory
+/// of `--out`.
 fn result(directory: &Path) -> PathBuf {
     let scenario = directory.join("scenario.toml");
     let text = "# <script>alert(1)</script>\nname = \"small\"\nduration = \"5s\"\n\
@@ -35,7 +36,7 @@ fn report(result: &Path, page: &Path) -> String {
     fs::read_to_string(page).unwrap()
 }
 
-/// The same result with hostile text in place of names, in every place that has some.
+/// Replaces the names in the result, and the scenario's text, with hostile text.
 fn hostile(out: &Path) {
     let file = out.join("result.json");
     let escaped = serde_json::to_string(HOSTILE).unwrap();
@@ -81,7 +82,7 @@ fn hostile_text_is_escaped_everywhere() {
     hostile(&out);
     let page = report(&out, &directory.path().join("report.html"));
     assert!(!page.contains("<img"));
-    // The page's own scripts are the only ones, and each ends where it should.
+    // There are no scripts but the page's own three, and each ends once.
     assert_eq!(page.matches("<script").count(), 3);
     assert_eq!(page.matches("</script>").count(), 3);
 }
@@ -144,7 +145,8 @@ fn a_browser_draws_the_plots_and_shows_hostile_text_as_text() {
     let text = report(&out, &page);
     let (shown, said) = browse(&page);
     let plots = text.matches("data-plot=\"").count();
-    // The records know one of the two conditions by its name.
+    // The records still have the name `airtime`, so only `default` has its distribution of the RTT
+    // and its three plots over time.
     assert_eq!(plots, 4);
     assert_eq!(shown.matches("<canvas").count(), plots);
     assert!(shown.contains("aria-sort=\"none\""), "the tables can be sorted");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use support::{stderr, stdout, wakeai};
 
-/// Two stations upload half a megabyte each, under two conditions.
+/// Writes a scenario: two stations upload half a megabyte each, under two conditions.
 fn scenario(directory: &Path, flow: &str) -> PathBuf {
     let path = directory.join("scenario.toml");
     let text = format!(
@@ -143,7 +143,7 @@ fn results_and_conditions_are_compared() {
     fs::write(other, run(&["--repeat", "2", "--seed", "9", "--json"]).stdout).unwrap();
     let text = stdout(&wakeai(&["compare", out, other]));
     assert!(text.contains("3 and 2 runs, independent (Welch)"), "{text}");
-    // A mistake is named, with what there is.
+    // A wrong argument is named, with the reason.
     for (arguments, expected) in [
         (vec!["compare", out], "--conditions A,B"),
         (

@@ -1,5 +1,5 @@
-//! The live screen as a command: on traffic in namespaces of its own, on a terminal, on a full disk, and on the records
-//! of a simulation.
+//! `wakeai top`, the live screen: with traffic between namespaces, on a terminal, with a full disk,
+//! and as a replay of the records of a simulation.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
@@ -191,7 +191,8 @@ fn a_simulation_replays_with_the_rates_of_its_result() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/quickstart.toml");
     let out = directory.path().join("out").display().to_string();
-    // At the end the receiver has got data whose ACKs are still on their way, up to one round trip of data.
+    // At the end up to one round trip of data has reached the receiver while the ACKs are on their
+    // way. In a long run this part is small.
     let set = ["--set", "duration=90s", "--set", "warmup=0s"];
     let run = wakeai(&[&["sim", scenario, "--json", "--out", &out], &set[..]].concat());
     assert!(run.status.success(), "{}", stderr(&run));

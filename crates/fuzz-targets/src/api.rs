@@ -1,4 +1,4 @@
-//! Fuzzes the lines of the local API: requests to an agent, and answers as a client reads them.
+//! Fuzzes the readers of the local API: the agent's, of requests, and the client's, of answers.
 
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -10,8 +10,8 @@ use wakeai_api::{Answer, Body, Request, json_line};
 /// reads it, so the line has to fit into a socket's buffer.
 const LONGEST: usize = 1 << 16;
 
-/// Reads the bytes as a request and as an answer. Whatever is accepted can be written and read
-/// back.
+/// Reads the bytes as a request and as an answer. What is accepted must be the same after it was
+/// written and read back.
 pub(crate) fn target(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     question(bytes);
@@ -44,7 +44,7 @@ fn answer(line: &[u8]) {
     assert_eq!(std::mem::discriminant(&again.body), std::mem::discriminant(&answer.body));
 }
 
-/// The answer, as a client reads it from its socket.
+/// Reads the answer from a socket, as a client does.
 fn read(mut line: &[u8]) -> std::io::Result<Answer> {
     let (here, mut there) = UnixStream::pair().expect("this process may open two files");
     std::io::copy(&mut line, &mut there).expect("the buffer is large enough");

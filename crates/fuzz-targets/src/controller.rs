@@ -13,8 +13,8 @@ use crate::presence::{announcement, rate, span};
 use crate::station::{BSSID, KEY, OWN, Station};
 
 /// Drives a station with up to four connections and with live peers. All figures and messages are
-/// arbitrary. For about one input in eight the peers then fall silent, and the bounds have to grow
-/// again.
+/// arbitrary. In about one of eight inputs the peers fall silent at the end, and the bounds have to
+/// grow again.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);
@@ -94,7 +94,7 @@ impl World {
         });
     }
 
-    /// A message of a live peer.
+    /// Receives a message of a live peer.
     fn peer(&mut self, input: &mut Input<'_>) {
         let peer = input.below(16);
         let sequence = self.peers.entry(peer).or_default();
@@ -167,7 +167,7 @@ fn law(input: &mut Input<'_>) -> LawConfig {
         2 => LawConfig::ShimadaAfter,
         3 => LawConfig::Airtime(AirtimeKnobs::default()),
         _ => {
-            // A configuration file may have values in these ranges.
+            // These are the ranges that a configuration file allows.
             let queue = |input: &mut Input<'_>| {
                 span(input).clamp(Duration::from_millis(1), Duration::from_secs(10))
             };

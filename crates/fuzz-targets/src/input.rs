@@ -28,7 +28,7 @@ impl<'a> Input<'a> {
         self.byte() & 1 == 1
     }
 
-    /// True in one of eight cases. It is for steps that take long.
+    /// True in one of eight cases, for steps that take long.
     pub(crate) fn rarely(&mut self) -> bool {
         self.below(8) == 7
     }

@@ -3,7 +3,8 @@
 
 use wakeai_host::Holder;
 
-/// A lease is the same after it was written and read back, and each of its changes has a text for the log.
+/// A lease that is read is the same after it was written and read back, and each of its changes has
+/// a text for the log.
 pub(crate) fn target(bytes: &[u8]) {
     let Ok(holder) = Holder::parse(bytes) else { return };
     let written = serde_json::to_vec(&holder).expect("what was read can be written");

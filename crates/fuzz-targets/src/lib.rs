@@ -16,7 +16,7 @@ mod scenario;
 mod serve;
 mod station;
 
-/// One target: its name and its function. Its program and its corpus have the same name.
+/// One target: its name and its function. Its program and its corpus have this name, too.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -36,7 +36,7 @@ pub const TARGETS: [Target; 10] = [
 /// Runs the target with this name.
 ///
 /// # Panics
-/// If there is no such target, and if a property that must hold does not hold.
+/// Panics if there is no such target, or if a property that must hold does not hold.
 pub fn run(name: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(target, _)| *target == name);
     found.expect("a target of this name").1(bytes);

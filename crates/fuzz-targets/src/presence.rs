@@ -1,5 +1,5 @@
-//! Fuzzes the receipt of presence messages, with which agents announce themselves. They come from
-//! members of the group and from outsiders, who do not know the group's key.
+//! Fuzzes the receipt of presence messages, by which agents announce themselves. The messages come
+//! from members of the group and from outsiders, who do not know the group's key.
 
 use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
 use wakeai_control::{
@@ -15,11 +15,11 @@ use crate::station::{BSSID, KEY, NEXT_KEY, OWN, OWN_BOOT, Station};
 const TAG_LEN: usize = 16;
 /// The largest number of messages that an attacker records.
 const RECORDED: usize = 64;
-/// The Unix time at the start, where clocks are synchronised.
+/// The Unix time at the start of a run with synchronised clocks.
 const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
-/// A station receives datagrams of members and of outsiders. Members' datagrams have a valid
-/// authenticator, so they reach the code behind its check.
+/// A station receives datagrams of members and of outsiders. Those of members have a valid
+/// authenticator, so they reach the code that runs after the authenticator is checked.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let silence = input.rarely();
@@ -114,7 +114,7 @@ impl Group {
         datagram
     }
 
-    /// The time in a message, which is wrong by an arbitrary span.
+    /// The time in a message: the right time plus or minus an arbitrary span.
     fn unix_time(&self, input: &mut Input<'_>) -> Duration {
         let right = UNIX.saturating_add(self.station.now.saturating_since(Instant::ZERO));
         let off = input.millis();
@@ -178,8 +178,8 @@ impl Group {
         self.station.receive_forged(&datagram);
     }
 
-    /// All stations fall silent. After three times the longest interval between messages no peer is
-    /// live.
+    /// Lets all peers fall silent. After three times the longest interval between messages no peer
+    /// may be live.
     fn silence(&mut self) {
         self.station.pass(Duration::from_secs(181), None, Vec::new);
         if !self.station.is_over() {
@@ -229,8 +229,8 @@ fn reservation(input: &mut Input<'_>) -> Reservation {
     }
 }
 
-/// Whether the message is valid once it is encoded. The encoder reduces values that are too large.
-/// A zero where zero is not allowed makes the message invalid.
+/// Whether the message is valid after it was encoded. A zero where zero is not allowed makes it
+/// invalid. Values that are too large do not, because the encoder reduces them.
 fn is_encodable(message: &Presence) -> bool {
     let named = |of: Reservation| of.rate > Rate::ZERO && of.ticket > 0 && of.share > Share::ZERO;
     let numbers = || message.answers.iter().chain([&message.challenge]);

@@ -22,8 +22,8 @@ const KINDS: [Kind; 8] = [
     Kind::Bye,
 ];
 
-/// Some datagrams have a valid authenticator, which needs the token, and any fields. The others are
-/// any bytes; they get no answer. No answer is longer than its request.
+/// Sends arbitrary datagrams to a listener. Some have a valid authenticator, made with the token.
+/// The others must get no answer, and no answer may be longer than its request.
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let limits = Limits { arrivals: 50, ..Limits::default() };

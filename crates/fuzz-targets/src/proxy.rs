@@ -1,4 +1,4 @@
-//! Fuzzes the requests of the proxy's clients.
+//! Fuzzes the reader of the requests of the proxy's clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,13 +8,14 @@ use wakeai_proxy::{Access, Host};
 #[path = "../../proxy/tests/talk/mod.rs"]
 mod talk;
 
-/// Requests of SOCKS5. The first byte is the length of the pieces in which the rest arrives.
+/// Reads a request of SOCKS5. The first byte is the length of the pieces in which the rest arrives.
 pub(crate) fn socks(bytes: &[u8]) {
     let [piece, rest @ ..] = bytes else { return };
     check(&[&[5], rest].concat(), *piece);
 }
 
-/// Requests of HTTP CONNECT. The first byte is the length of the pieces in which the rest arrives.
+/// Reads a request of HTTP CONNECT. The first byte is the length of the pieces in which the rest
+/// arrives.
 pub(crate) fn connect(bytes: &[u8]) {
     let [piece, rest @ ..] = bytes else { return };
     check(rest, *piece);

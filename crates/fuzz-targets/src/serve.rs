@@ -6,7 +6,7 @@ use wakeai_transfer::tus::{Algorithm, Checksum};
 
 use crate::input::Input;
 
-/// The first byte decides between the two.
+/// Fuzzes one of the two; the first byte decides which one.
 pub(crate) fn target(bytes: &[u8]) {
     match bytes.split_first() {
         Some((0..=127, head)) => read(head),
@@ -15,7 +15,7 @@ pub(crate) fn target(bytes: &[u8]) {
     }
 }
 
-/// A head: a line with method and path, then a line for each field, without the names' usual CRLF.
+/// Reads a head: a line with method and path, then a line for each field. Lines end with LF alone.
 fn read(head: &[u8]) {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = String::from_utf8_lossy(lines.next().unwrap_or_default());
@@ -69,7 +69,8 @@ fn check_create(create: &Create) {
     }
 }
 
-/// Steps on an upload in the order that its documentation names, beside a model that knows what was written.
+/// Makes steps on an upload in the order that the documentation of `Upload` allows, and compares it
+/// with a model that counts the bytes written.
 fn steps_of_upload(input: &mut Input<'_>) {
     let length = input.option(Input::magnitude);
     let offset = input.magnitude();
@@ -79,7 +80,7 @@ fn steps_of_upload(input: &mut Input<'_>) {
         return;
     };
     if length.is_none() && offset > max_size {
-        return; // the server does not let it come to this
+        return; // the server never makes such an upload
     }
     while !input.is_empty() {
         let before = upload.clone();
@@ -109,7 +110,7 @@ fn steps_of_upload(input: &mut Input<'_>) {
     }
 }
 
-/// A request: often one that fits, sometimes one that lies.
+/// A request. In most cases its offset is the upload's, and it gives no length of the upload.
 fn append(input: &mut Input<'_>, offset: u64) -> Append {
     Append {
         offset: if input.rarely() { input.magnitude() } else { offset },
@@ -119,7 +120,7 @@ fn append(input: &mut Input<'_>, offset: u64) -> Append {
     }
 }
 
-/// Writes and syncs. Returns the offset up to which bytes are written.
+/// Writes and syncs the body of a request. Returns the offset up to which bytes are written.
 fn body(input: &mut Input<'_>, upload: &mut Upload, append: &Append, max_size: u64) -> u64 {
     let mut written = upload.offset();
     for _ in 0..input.below(8) {

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(500);
 const APART: Duration = Duration::from_millis(500);
 /// The upper limit of an announced interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// A peer counts as live for this many of its intervals after its last message.
+/// A peer is live until this many of its intervals have passed since its last message.
 const LIVE_INTERVALS: u64 = 3;
 /// A station that falls silent keeps its reservation for this long.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ pub(crate) struct Station {
     heard: BTreeMap<StationId, Instant>,
     /// Every datagram that was accepted.
     accepted: BTreeSet<Vec<u8>>,
-    /// The text of the last event, which helps to explain a finding.
+    /// The text of the last event, for the message of a failed assertion.
     pub(crate) said: String,
     /// The share of the air that the station left free at the last tick.
     claimed: Option<Share>,
@@ -202,8 +202,8 @@ impl Station {
         assert_eq!(refused(self.controller.counters()), before + 1, "without the key");
     }
 
-    /// The visible state. A peer that is overdue does not count: the next message of its station, or the next
-    /// tick, drops it.
+    /// The state that can be seen from outside. Peers that have been silent for too long are left
+    /// out, because the next message of such a peer, or the next tick, removes it.
     fn shown(&self) -> (Vec<PeerView>, Option<Instant>) {
         let silent = |peer: &PeerView| {
             let heard = self.heard.get(&peer.station).copied().unwrap_or(self.now);
@@ -222,7 +222,7 @@ impl Station {
 const KEPT_INTERVALS: u64 = 12;
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// All datagrams that were counted as received.
+/// The number of all datagrams that were counted as received.
 fn received(counters: &PresenceCounters) -> u64 {
     let PresenceCounters {
         sent: _,
@@ -243,8 +243,8 @@ fn received(counters: &PresenceCounters) -> u64 {
     accepted + unproven + replayed + stale + table_full + refused
 }
 
-/// Checks that the bounds of the connections together do not exceed the bounds of the station.
-/// Ceilings are rounded up.
+/// Checks that the sum of the connections' bounds does not exceed the station's bounds, except that
+/// each ceiling is rounded up by at most one segment.
 fn check_parts(bounds: Bounds, actuation: &Actuation) {
     let sockets = || actuation.sockets.iter().map(|(_, part)| part);
     for part in sockets().chain([&actuation.default]) {

@@ -33,8 +33,8 @@ pub fn take(kernel: &Kernel, work: &Path) -> Option<Machine> {
     }
 }
 
-/// Runs `try_on` for several kernels at once. Returns the failures. The emulation of a kernel uses
-/// one thread.
+/// Runs `try_on` for several kernels at the same time, because the emulation of a kernel uses only
+/// one thread. Returns the failures.
 pub fn at_once<'a>(
     kernels: impl Iterator<Item = &'a Kernel>,
     try_on: impl Fn(&Kernel) -> Result<(), String> + Sync,
@@ -55,8 +55,9 @@ fn machine(kernel: &Kernel, work: &Path) -> Result<Machine, String> {
     lock.lock().unwrap();
     Ok(Machine {
         // qemu emulates in software (TCG), because the kernel does not boot under every machine's
-        // KVM, and CI may have none. The guest's clock counts instructions, so that other work of
-        // this machine does not delay the guest. While the guest sleeps, the clock jumps ahead.
+        // KVM, and CI may have none. The guest's clock counts instructions (`-icount`), so other
+        // load of this machine does not look like delay to the guest. While the guest sleeps, its
+        // clock jumps ahead.
         qemu: &[
             "qemu-system-x86_64",
             "-M",
@@ -96,7 +97,7 @@ fn unpacked(kernel: &Kernel, work: &Path) -> Result<PathBuf, String> {
         let trees = ["lib/modules", "usr/lib/modules"].map(|tree| package.join(tree));
         let tree = trees.into_iter().find(|tree| tree.is_dir());
         modules::copy(&tree.expect("the package has modules"), &work.join("modules"));
-        // No guest loads these files, which have hundreds of megabytes.
+        // The rest of the package has hundreds of megabytes, and no guest needs it.
         for rest in [&package.join("lib"), &package.join("usr"), &file] {
             let _ = fs::remove_dir_all(rest).or_else(|_| fs::remove_file(rest));
         }

@@ -33,13 +33,13 @@ impl Suite {
         fs::write(state.join("sources.list"), sources.concat()).unwrap();
         let read = Self { state: state.to_owned() };
         // An error is ignored, because one of the two sources (suite and security updates) may be
-        // missing. The check of the kernel's version shows whether that matters.
+        // missing. If the other one does not have the kernel, the check of its version fails.
         let _ = read.apt("apt-get").args(["-qq", "update"]).status();
         Ok(read)
     }
 
-    /// Downloads the package on which the package `name` depends into `directory`, if `is` accepts
-    /// the name of that package.
+    /// Downloads, into `directory`, the first package on which the package `name` depends, if `is`
+    /// accepts that package's name.
     pub(crate) fn download_dependency(
         &self,
         name: &str,

@@ -24,7 +24,7 @@ pub use machine::{Machine, Program, Task};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The path of the program that a root shell runs under this name.
+/// The path of the program that root's shell finds under this name.
 fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let of_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);

@@ -57,9 +57,9 @@ impl Program {
 /// A machine that runs one task and powers off.
 #[derive(Debug)]
 pub struct Machine {
-    /// The emulator's command line up to the machine type.
+    /// The first part of the emulator's command line: the program and the emulated machine.
     pub qemu: &'static [&'static str],
-    /// The kernel's name for the serial line.
+    /// The kernel's name of the serial port that is its console.
     pub console: &'static str,
     /// The time in seconds after which the emulator is ended.
     pub patience_s: u32,

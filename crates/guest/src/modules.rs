@@ -23,7 +23,7 @@ const WANTED: &[&str] = &[
     "sch_fq_codel",
 ];
 
-/// The modules that only tasks with an 802.11 interface load. In other tasks radios would disturb.
+/// The modules that only tasks with an 802.11 interface load. Other tasks must not have radios.
 const WIFI: &[&str] = &["mac80211_hwsim", "sch_netem"];
 
 /// Unpacks the wanted modules of `tree`, and the modules that these need, into `directory`. The
@@ -42,8 +42,8 @@ pub(crate) fn copy(tree: &Path, directory: &Path) {
     }
 }
 
-/// The names that [`copy`] looks for, as one text. An earlier copy whose text differs is
-/// incomplete.
+/// The names that [`copy`] looks for, as one text. If the text kept with an earlier copy differs,
+/// that copy lacks modules.
 pub(crate) fn wanted() -> String {
     [WANTED, WIFI].concat().join(" ")
 }

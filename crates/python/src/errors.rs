@@ -1,4 +1,4 @@
-//! The exceptions, whose classes are in `wakeai._errors`.
+//! Makes the exceptions of the package, whose classes are in `wakeai._errors`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,7 +27,7 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError, has_lines: bool) -
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The problem without its line, which would be one of a text that the user never saw.
+/// The problem without its line and column, which belong to a text that the user never saw.
 fn without_place(problem: &Problem) -> String {
     let mut text = match &problem.condition {
         Some(condition) => format!("condition \"{condition}\": "),

@@ -1,4 +1,4 @@
-//! The tables of a result: each list of its JSON as a table, without computing anything.
+//! The tables of a result: each list of its JSON becomes a table. No figure is computed here.
 //!
 //! `runs` has a row for each run, and each list in a run (`stations`, `groups`, `flows`) is a table
 //! whose rows begin with the run's condition, repeat and seed. An object inside a row becomes
@@ -23,12 +23,12 @@ use crate::table::Table;
 /// The real time of a run. It differs from one simulation of the same run to the next.
 const WALL: &str = "wall_s";
 
-/// The columns that a table need not have, and whose type cannot be seen where all values are null.
-/// All other columns without a value are floating-point numbers.
+/// Optional columns, with their types for the case that all values are null. All other columns
+/// without a value are floating-point numbers.
 const NULLABLE: &[(&str, Kind)] = &[("reservation_standing", Kind::Text)];
 
-/// The tables of results, and the columns that each has in any case, so that two results of one
-/// version have the same columns. They come first in a table, in this order.
+/// The tables of results, and the columns that each always has, so that all results of one version
+/// have them. They come first in a table, in this order.
 const TABLES: &[(&str, &[(&str, Kind)])] = &[
     (
         "runs",
@@ -100,9 +100,9 @@ enum Kind {
     Null,
 }
 
-/// The tables of results. Each result is its JSON and a number that is added to its repeats.
-/// `columns` is a JSON object of columns that begin each row, with the same value in all rows, as
-/// pairs of type and value.
+/// Makes the tables of results. Each result is given as its JSON and a number that is added to its
+/// repeats. `columns` is a JSON object of further columns, which begin each row and have the same
+/// value in all rows; a column is a pair of type and value.
 #[pyfunction]
 #[pyo3(signature = (results, columns = "{}", with_wall = true))]
 pub(crate) fn tables_of(
@@ -271,7 +271,7 @@ fn kind_of(value: &Value) -> Kind {
     }
 }
 
-/// The type that has values of both types.
+/// The type of a column that has values of both types.
 fn wider(one: Kind, other: Kind) -> Kind {
     match (one, other) {
         (Kind::Null, kind) | (kind, Kind::Null) => kind,

@@ -1,4 +1,4 @@
-//! The scenario, read by the reader of the commands.
+//! The Python class of a scenario. The code that reads and checks it is that of the commands.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::errors;
 #[pyclass(frozen, module = "wakeai._native")]
 pub(crate) struct Scenario {
     pub(crate) read: wakeai_scenario::Scenario,
-    /// Whether the user wrote the text, so that its lines mean something to them.
+    /// Whether the user wrote the text, so that errors may give its lines.
     has_lines: bool,
     pub(crate) file: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl Scenario {
         Ok(Self { read: scenario, has_lines: true, file: Some(path) })
     }
 
-    /// The scenario with keys changed, each to a value that is written as after `--set KEY=`.
+    /// A copy with changed keys. Each value is written as after `--set KEY=`.
     fn with_overrides(&self, py: Python<'_>, overrides: Vec<(String, String)>) -> PyResult<Self> {
         let scenario = self
             .read

@@ -1,4 +1,4 @@
-//! Simulates without the GIL, and lets Ctrl-C through.
+//! Simulates without the GIL. Ctrl-C ends the simulation.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use wakeai_world::{Asked, KnownSolos, Options, Progress, RunError, SoloKey};
 use crate::errors;
 use crate::scenario::Scenario;
 
-/// The time between two looks at the signals that have arrived.
+/// The interval at which Python handles the signals that have arrived.
 const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Simulates a scenario. Returns the result as JSON, and the messages for the user.
@@ -67,7 +67,7 @@ pub(crate) fn solo(py: Python<'_>, scenario: &Scenario, seed: u64) -> PyResult<f
     interruptible(py, &watch, || wakeai_sim::alone(&scenario.read, seed, &watch))
 }
 
-/// Ends the runs where a signal handler of Python has raised an exception, and keeps messages.
+/// Ends the runs if a signal handler of Python has raised an exception, and keeps the messages.
 #[derive(Default)]
 struct Watch {
     is_interrupted: AtomicBool,
@@ -84,7 +84,7 @@ impl Progress for Watch {
     }
 }
 
-/// Makes `work` on another thread without the GIL. This thread meanwhile lets Python handle
+/// Runs `work` on another thread without the GIL. This thread meanwhile lets Python handle
 /// signals, which it does on the main thread only. An exception of a handler ends the work.
 fn interruptible<T: Send>(
     py: Python<'_>,

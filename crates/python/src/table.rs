@@ -1,4 +1,4 @@
-//! Tables that leave the module as Arrow streams, and are read from and written to Parquet.
+//! Tables, which Python receives as Arrow streams and which are read from and written to Parquet.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema; // a wish, which a producer may leave unheeded
+        let _ = requested_schema; // a producer may ignore it
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, self.schema.clone());
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));

@@ -22,7 +22,7 @@ function sortable(table) {
       const rows = [...table.tBodies[0].rows].sort((a, b) => {
         const [x, y] = [key(a), key(b)];
         const [m, n] = [number(x), number(y)];
-        // What is no number comes after the numbers.
+        // Cells without a number come after those with one.
         if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
         const order = Number.isNaN(m) ? x.localeCompare(y, undefined, { numeric: true }) : m - n;
         return descends ? -order : order;

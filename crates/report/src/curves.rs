@@ -11,14 +11,15 @@ use wakeai_tables::{Group, TableError, TableReader};
 
 /// The most points of a line over time. More cannot be told apart on a screen.
 const MOST_POINTS: u64 = 600;
-/// The shortest step, nanoseconds. In shorter ones goodput is mostly bursts.
+/// The shortest step, nanoseconds. Over shorter steps the goodput shows single bursts.
 const SHORTEST_NS: u64 = 500_000_000;
-/// The points of a distribution.
+/// The number of points of a distribution.
 const QUANTILES: usize = 200;
-/// The samples of a condition that a distribution is made of at most; of more, every second one is left out.
+/// The largest number of samples of a condition from which a distribution is made. If there are
+/// more, every second one is dropped.
 const MOST_SAMPLES: usize = 400_000;
 
-/// A line of a plot: a value for each place on the axis; `None` where there is none.
+/// A line of a plot: for each place on the horizontal axis a value, or `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// The name in the legend.
@@ -36,7 +37,7 @@ pub struct Plot {
     pub x: &'static str,
     /// The vertical axis, with its unit.
     pub y: &'static str,
-    /// Whether the lines are steps: distributions.
+    /// Whether the lines are drawn as steps, as those of distributions are.
     pub steps: bool,
     /// The places on the horizontal axis, ascending.
     pub at: Vec<f64>,
@@ -47,7 +48,7 @@ pub struct Plot {
 /// The plots of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// For each condition its plots over time, of the first repeat.
+    /// For each condition, the plots over time of its first repeat.
     pub over_time: Vec<(String, Vec<Plot>)>,
     /// The distribution of the RTT by condition, over all repeats.
     pub rtt: Option<Plot>,
@@ -149,7 +150,8 @@ fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize
         steps.insert(line.to_owned(), Vec::new());
     }
     let Some(steps) = steps.get_mut(line) else { return };
-    // A run is a few hundred steps long; records that say otherwise are cut.
+    // A run has about `MOST_POINTS` steps at most. Much later times, which only damaged records
+    // have, are left out.
     if at > 2 * MOST_POINTS as usize {
         return;
     }
@@ -159,7 +161,7 @@ fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize
     steps[at] = (steps[at].0 + value, steps[at].1 + 1);
 }
 
-/// A plot of sums times `scale`, or of means.
+/// A plot of the sums of the steps times `scale`, or of their means if `scale` is `None`.
 fn over_time(title: &str, y: &'static str, steps: &Steps, step_s: f64, scale: Option<f64>) -> Plot {
     let length = steps.values().map(Vec::len).max().unwrap_or(0);
     let value = |(sum, count): &(f64, u32)| {
@@ -181,7 +183,7 @@ fn over_time(title: &str, y: &'static str, steps: &Steps, step_s: f64, scale: Op
     }
 }
 
-/// Samples of which a part is kept, evenly over the run.
+/// Samples. If there are too many, a part of them is kept, spread evenly over the run.
 #[derive(Debug)]
 struct Thinned {
     kept: Vec<u64>,
@@ -273,7 +275,7 @@ pub(crate) fn completions(report: &Report) -> Option<Plot> {
     })
 }
 
-/// Four digits behind the point, which no plot can show.
+/// Rounds to four digits after the point; a plot cannot show more.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

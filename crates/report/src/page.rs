@@ -1,4 +1,4 @@
-//! The page.
+//! Renders the page.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
 
-/// The page of these results.
+/// Renders these results as one page.
 pub fn render(sources: &[Source]) -> String {
     let mut plots = Vec::new();
     let sections: Vec<Markup> = sources.iter().map(|source| section(source, &mut plots)).collect();
@@ -57,7 +57,7 @@ pub fn render(sources: &[Source]) -> String {
     page.into_string()
 }
 
-/// JSON that cannot end the element that it is in, whatever text it has.
+/// JSON in which no text can end the HTML element that contains it.
 fn data(plots: &impl Serialize) -> String {
     let json = serde_json::to_string(plots).expect("strings, numbers and lists of them");
     let mut escaped = String::with_capacity(json.len());
@@ -87,7 +87,7 @@ fn section(source: &Source, plots: &mut Vec<Plot>) -> Markup {
             @for sentence in verdict::sentences(report) { p.verdict { (sentence) } }
             @if !late.is_empty() {
                 div.warning role="note" {
-                    p { "These runs were not faithful, so they say nothing. Repeat them on a quieter machine." }
+                    p { "These runs were not faithful, so their figures are not valid. Repeat them on a quieter machine." }
                     ul { @for run in late { li { (unfaithful(run)) } } }
                 }
             }

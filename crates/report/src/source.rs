@@ -9,10 +9,10 @@ use wakeai_tables::TableError;
 
 use crate::curves::{self, Curves};
 
-/// The result in a directory of `--out`.
+/// The file of the result in a directory of `--out`.
 const RESULT: &str = "result.json";
 
-/// A result, and what is known beside it.
+/// A result, with the scenario, the command and the records if its directory has them.
 #[derive(Debug)]
 pub struct Source {
     /// The name that the user gave.
@@ -38,7 +38,7 @@ pub enum SourceError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file is no result.
+    /// The file does not contain a result.
     #[error("cannot use {}: {source}", path.display())]
     Result {
         /// The file.
@@ -51,7 +51,7 @@ pub enum SourceError {
     Table(#[from] TableError),
 }
 
-/// What `run.json` has of interest here.
+/// The part of `run.json` that a report needs.
 #[derive(Debug, Deserialize)]
 struct Manifest {
     command: Option<String>,

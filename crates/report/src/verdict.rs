@@ -64,7 +64,7 @@ fn relative(what: &str, found: &Difference) -> String {
     }
 }
 
-/// A remark where the runs do not tell the two apart.
+/// A remark if chance may explain the difference; empty if it does not.
 fn doubt(found: &Difference) -> &'static str {
     match found.is_told_apart() {
         Some(true) => "",

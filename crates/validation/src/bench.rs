@@ -33,7 +33,8 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
     );
     say(&format!(
         "802.11g, 10 MB up from each station, buffer 300, one thread.\n\
-         40 stations: both stop after {seconds} simulated seconds. 10 stations: to the last byte."
+         40 stations: both stop after {seconds} simulated seconds. \
+         10 stations: both stop after the last byte."
     ));
     let cases = [(10, 2_000), (40, seconds)];
     let ours: Vec<Took> = cases
@@ -45,7 +46,7 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
         let speed = |took: &Took| took.simulated_s / took.cpu_s;
         say(&format!(
             "{stations} stations: wakeai {:.1} s in {:.3} CPU s, {} MB; ns-3 {:.1} s in {:.1} CPU s, \
-             {} MB; {:.0} and {:.2} simulated s per CPU s: {:.0} times",
+             {} MB; {:.0} and {:.2} simulated s per CPU s: wakeai is {:.0} times as fast",
             ours.simulated_s,
             ours.cpu_s,
             ours.peak_kb / 1_000,
@@ -60,7 +61,7 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
     crowd(root, seconds)
 }
 
-/// Prints the cost of a transmission among 40 stations and among 1000.
+/// Prints the CPU time of a transmission attempt among 40 stations and among 1000.
 fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
     let context = Context { root: root.to_owned(), seeds: 1, jobs: 1 };
     let mut cost = Vec::new();
@@ -77,7 +78,7 @@ fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
         cost.push(micros);
     }
     say(&format!(
-        "1000 stations against 40: {:.2} times the CPU time of an attempt",
+        "an attempt among 1000 stations takes {:.2} times the CPU time of one among 40",
         cost[1] / cost[0]
     ));
     Ok(())
@@ -107,8 +108,8 @@ fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     })
 }
 
-/// Runs Wakeai. The kernel gives the peak memory of the largest child so far. So the smaller case
-/// has to run before the larger one, and all runs of Wakeai before those of ns-3.
+/// Runs Wakeai. The kernel's figure of peak memory is that of the largest child so far. So the
+/// smaller case has to run before the larger one, and all runs of Wakeai before those of ns-3.
 fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let mut command = Command::new(program);
     command

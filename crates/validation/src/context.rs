@@ -17,7 +17,7 @@ use crate::transfers::{Transfer, Transfers};
 /// The resolution of goodput over time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// The place of the project, and the number of runs to make.
+/// The project's directory, the number of seeds, and the number of runs at once.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The project's root.
@@ -28,7 +28,7 @@ pub struct Context {
     pub jobs: usize,
 }
 
-/// One run, with details that are not in its report.
+/// One run: its report, and details that the report leaves out.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     /// The run as in the report.
@@ -50,7 +50,7 @@ impl Context {
         runs.pop().with_context(|| format!("{}: no run", job.command()))
     }
 
-    /// The number of seeds of a comparison whose single runs differ much.
+    /// The number of seeds of a comparison whose figures differ much from seed to seed.
     pub fn more_seeds(&self) -> u32 {
         self.seeds * 4
     }
@@ -168,8 +168,8 @@ impl Simulated {
         points
     }
 
-    /// The value of K of CUBIC under a flow over time, as steps (second, value in seconds) up to
-    /// the end of the run.
+    /// K of the CUBIC of a flow over time, as steps (second, K in seconds) up to the end of the
+    /// run.
     pub fn k_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
         let steps = self.flows[flow].k.iter().map(|(at, k)| (at.as_secs_f64(), k.as_secs_f64()));
         let mut points: Vec<(f64, f64)> = Vec::new();

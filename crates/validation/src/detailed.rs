@@ -32,7 +32,7 @@ pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<
     Ok(report.runs.into_iter().map(detail).collect())
 }
 
-/// The details by condition and repeat; solo runs are left out.
+/// The details by condition (index) and repeat; solo runs have none.
 type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>;
 
 struct Detailed {

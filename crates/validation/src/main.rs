@@ -12,7 +12,7 @@ use wakeai_validation::reference::Reference;
 use wakeai_validation::sections::{NAMES, Results, lab_files};
 use wakeai_validation::{bench, law, page};
 
-/// Runs of each condition in the lab.
+/// The number of runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
 
 /// Compare the simulator with ns-3, models, papers and the lab
@@ -29,27 +29,27 @@ struct Arguments {
 enum Command {
     /// Run everything, and write docs/reference/validation.md and its pictures
     Page {
-        /// Seeds of each comparison
+        /// The number of seeds of each comparison
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         seeds: u32,
-        /// Runs at once
+        /// The number of runs at once
         #[arg(long, default_value_t = processors())]
         jobs: usize,
-        /// Whether to run the lab too, or to use its stored runs; `auto` runs it as root
+        /// Run the lab too (`yes`), or use its stored runs (`no`); `auto` runs it as root
         #[arg(long, value_enum, default_value = "auto")]
         lab: Lab,
         /// Make only this section, and print it
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
         only: Option<String>,
-        /// Keep the figures of the runs as JSON
+        /// Write the figures of the runs into this file as JSON
         #[arg(long)]
         json: Option<PathBuf>,
-        /// Run nothing; write the page from the figures that --json has kept
+        /// Run nothing; write the page from a file that --json wrote
         #[arg(long, conflicts_with_all = ["seeds", "jobs", "lab", "only", "json"])]
         from: Option<PathBuf>,
     },
-    /// Run in the lab the conditions of these scenarios that the page uses, and store them for `page --lab
-    /// no`
+    /// In the lab, run those conditions of the given scenarios that the page uses, and store the
+    /// runs for `page --lab no`
     Lab {
         /// Files, from the project's root, such as scenarios/kozu-competing.toml
         #[arg(required = true)]
@@ -57,24 +57,24 @@ enum Command {
     },
     /// Judge the law `airtime` over the matrix of settings
     Law {
-        /// Seeds of each run
+        /// The number of seeds of each setting and condition
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         seeds: u32,
-        /// Settings at once
+        /// The number of settings that run at once
         #[arg(long, default_value_t = processors())]
         jobs: usize,
-        /// Only settings whose names contain one of these
+        /// Run only settings whose names contain one of these texts
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Run only `airtime`, and take the figures of the other conditions from this file, because a change of the law
-        /// does not affect them; the file is written if it does not exist
+        /// Run only `airtime`; take the figures of the other conditions, which a change of the law
+        /// does not affect, from this file. What the file lacks is run and added to it
         #[arg(long)]
         keep: Option<PathBuf>,
         /// Run nothing; write the scenarios into this directory
         #[arg(long)]
         write: Option<PathBuf>,
     },
-    /// One run of the same case in ns-3 and in wakeai, one thread each
+    /// Compare the speed and the memory of ns-3 and wakeai on the same cases, with one thread each
     Bench {
         /// Simulated seconds of the case with 40 stations; ns-3 takes about three times as long
         #[arg(long, default_value_t = 30)]

@@ -35,7 +35,7 @@ pub struct Row {
     pub rts: bool,
     /// The access point's queue, packets.
     pub buffer: u32,
-    /// The size of each station's transfer, MB; zero: endless.
+    /// The size of each station's transfer, MB; zero if it is endless.
     pub megabytes: f64,
     /// The run's seed.
     pub seed: u32,
@@ -96,7 +96,7 @@ impl Reference {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// The saturated uplinks, with RTS/CTS or without, by the number of stations.
+    /// The runs of saturated uplinks, with RTS/CTS or without, in the order of the file.
     pub fn saturated(&self, rts: bool) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.traffic == "udp" && row.rts == rts)
     }

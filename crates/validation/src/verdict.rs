@@ -1,10 +1,10 @@
-//! The promises, and whether they hold.
+//! Promises about the simulator's figures, and whether they are held.
 
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::percent;
 
-/// One promise and its worst measurement.
+/// One promise (a bound on a deviation), and the worst deviation that was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     /// The figures that are compared.

@@ -1,4 +1,4 @@
-"""Sends tasks in batches that take about as long as `TARGET_S`, and runs those again whose worker
+"""Sends tasks to workers in batches that take about `TARGET_S`, and runs a batch again whose worker
 died."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TARGET_S = 2.0
 MOST = 10_000
 """The largest number of runs in a batch."""
 KILLS = 3
-"""After this many deaths of its worker a batch has failed."""
+"""A batch has failed when its workers have died this many times."""
 
 
 class Batches:
@@ -31,7 +31,7 @@ class Batches:
 
         self._pool = pool
         self._run_s: float | None = None
-        """The time that a run takes, an average that follows the latest runs."""
+        """The time that a run takes, seconds: a moving average over the batches."""
         disable = None if progress is None else not progress
         self._bar: Any = tqdm(total=total, initial=done, unit="run", disable=disable)
 
@@ -47,8 +47,9 @@ class Batches:
         self._bar.close()
 
     def _size(self, left: int) -> int:
-        """The number of runs in the next batch. The first ones have one run, which shows how long it
-        takes. Towards the end batches become smaller, so that all workers end at about one time."""
+        """The number of runs in the next batch. The first batches have one run each, which shows
+        how long a run takes. Towards the end batches become smaller, so that all workers end at
+        about the same time."""
         if self._run_s is None:
             return 1
         fits = int(TARGET_S / max(self._run_s, 1e-6))
@@ -61,7 +62,8 @@ class Batches:
     def results(
         self, tasks: Iterator[Task], count: int, counts: bool = False
     ) -> Iterator[tuple[list[Task], list[Done]]]:
-        """The batches and their results as they end. `counts` tells whether the bar counts them."""
+        """Gives each batch and its results when it ends. `counts` tells whether the bar counts its
+        runs."""
         self._run_s = None
         ended: SimpleQueue[tuple[list[Task], int, _pools.Answer]] = SimpleQueue()
         again: deque[tuple[list[Task], int]] = deque()
@@ -71,7 +73,7 @@ class Batches:
             self._pool.submit(batch, lambda answer: ended.put((batch, kills, answer)))
 
         while left or again or running:
-            # One batch more than runs at once for each worker, so that none waits for the next.
+            # Each worker has a second batch in its queue, so that it need not wait for one.
             while (again or left) and running < 2 * self._pool.slots():
                 if again:
                     submit(*again.popleft())

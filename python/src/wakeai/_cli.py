@@ -34,7 +34,7 @@ def split(values: str) -> list[str]:
 
 
 def axis(text: str) -> _grid.Axis:
-    """`KEY=a,b,c`."""
+    """Reads the value of `--set`: `KEY=a,b,c`."""
     key, equals, values = text.partition("=")
     if not key or not equals or not values:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected KEY=VALUE,VALUE,…")
@@ -43,7 +43,7 @@ def axis(text: str) -> _grid.Axis:
 
 
 def _typed(text: str) -> Any:
-    """The value for the column of the key: what TOML reads, or the text."""
+    """The value for the column of the key: the scalar that TOML reads, or else the text."""
     try:
         value = tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
@@ -52,11 +52,11 @@ def _typed(text: str) -> Any:
 
 
 def parser(program: str) -> argparse.ArgumentParser:
-    """The arguments."""
+    """The parser of the command's arguments."""
     made = argparse.ArgumentParser(
         prog=program,
-        description="Simulates a scenario with every combination of values of some keys. A grid "
-        "that was cut goes on where it was when the same command is given again.",
+        description="Simulates a scenario with every combination of values of some keys. An "
+        "interrupted grid continues where it stopped when the same command is given again.",
     )
     made.add_argument("scenario", metavar="FILE", type=Path, help="the scenario")
     made.add_argument(
@@ -68,16 +68,18 @@ def parser(program: str) -> argparse.ArgumentParser:
         default=[],
         help="a key and its values; may be given several times",
     )
-    made.add_argument("--repeat", metavar="N", type=int, default=1, help="seeds of each cell")
+    made.add_argument("--repeat", metavar="N", type=int, default=1, help="the number of seeds")
     made.add_argument("--seed", metavar="N", type=int, default=1, help="the first seed")
     made.add_argument("--conditions", metavar="A,B", default="", help="the conditions to run")
     made.add_argument(
-        "--jobs", metavar="N", type=int, help="processes; as many as processors by default"
+        "--jobs", metavar="N", type=int, help="the number of processes; by default one per processor"
     )
     made.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler instead"
     )
-    made.add_argument("--out", metavar="DIR", type=Path, required=True, help="the results")
+    made.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help="the directory of the results"
+    )
     return made
 
 
@@ -90,7 +92,7 @@ def grid_main(arguments: list[str] | None = None, program: str = "wakeai-grid") 
         print(f"wakeai: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("wakeai: the grid was interrupted; the same command goes on with it", file=sys.stderr)
+        print("wakeai: the grid was interrupted; the same command continues it", file=sys.stderr)
         return 130
     for failure in failed:
         keys = ", ".join(f"{key}={value}" for key, value in failure.keys.items())
@@ -123,7 +125,7 @@ def _make(asked: argparse.Namespace) -> list[_grid.Failure]:
 
 
 def main() -> int:
-    """`python -m wakeai COMMAND`."""
+    """Runs `python -m wakeai COMMAND`. Returns the exit status."""
     if sys.argv[1:2] != ["grid"]:
         print("usage: python -m wakeai grid FILE --set KEY=A,B,C --out DIR", file=sys.stderr)
         return 2

@@ -20,7 +20,7 @@ from ._scenario import Scenario
 from ._work import Done, Task
 
 SOLO = -1
-"""The cell of a solo run."""
+"""The value of `cell` in a solo run, which belongs to no cell."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +87,16 @@ def grid(
     The runs are made by `processes` of this machine (by default one for each processor), or with a
     `distributed.Client` as `client` by its Dask cluster, whose workers need this package and no
     shared disk. Runs are sent in batches that take about 2 s. Solo runs, which measure what a
-    station reaches alone, are made once for all cells. A batch whose worker dies is run again;
-    after three times its runs are in `failed`, and the others go on. The tables do not depend on
-    where or in which order the runs were made.
+    station reaches alone, are made once for all cells. A batch whose worker dies is run again.
+    After three deaths its runs are in `failed`, and the other runs go on. The tables do not depend
+    on where or in which order the runs were made.
 
     With `out`, the results are written into that directory as they end, as Parquet partitioned by
-    cell, and a grid that was cut goes on where it was. Without it they are kept in memory.
-    `progress` shows a bar; None shows it on a terminal.
+    cell, and an interrupted grid continues where it stopped. Without it they are kept in memory.
+    `progress` tells whether a progress bar is shown; None shows it on a terminal.
 
-    Raises `ScenarioError` for a value that is refused, and `GridError` where `out` has something
-    else.
+    Raises `ScenarioError` for a value that is refused, and `GridError` if `out` has another grid or
+    other files.
     """
     axes = []
     for key, values in keys.items():
@@ -118,7 +118,7 @@ def grid(
 
 
 class Plan:
-    """The runs of a grid. All scenarios are checked when it is made."""
+    """The runs of a grid. All scenarios are checked when a plan is made."""
 
     def __init__(
         self, scenario: Scenario, axes: list[Axis], seed: int, repeat: int, conditions: list[str]
@@ -152,7 +152,7 @@ class Plan:
         return (self.seed + repeat) % 2**64
 
     def manifest(self) -> dict[str, Any]:
-        """What makes two grids the same."""
+        """The content of `grid.json`. Two grids are the same if their manifests are equal."""
         return {
             "format": 1,
             "version": _native.__version__,
@@ -258,7 +258,8 @@ class _Making:
     def _run_tasks(self, runs: list[tuple[int, int]]) -> Iterator[Task]:
         for cell, repeat in runs:
             seed = self.plan.seed_of(repeat)
-            # A solo run that failed is not known. The run then makes it itself, and tells why.
+            # The result of a failed solo run is missing here. The run makes it again, and reports
+            # the error.
             known = [
                 (text, seed, self.known[text, seed])
                 for text in self.plan.solos[cell]
@@ -301,7 +302,7 @@ class _Making:
         reports = self.reports.get(cell, {})
         if len(reports) < self.plan.repeat:
             return
-        # Each report is of one repeat, which it calls 0.
+        # Each report has one repeat, with the number 0.
         results = [(reports[repeat], repeat) for repeat in range(self.plan.repeat)]
         columns = self.plan.columns(cell)
         tables = _native.tables_of(results, columns, with_wall=False)

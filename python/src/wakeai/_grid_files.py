@@ -4,8 +4,8 @@
     cells/0003/*.parquet   the tables of a cell, once all of its runs have ended
     parts/*.json           results of batches; they are removed when the grid has ended
 
-Each file and each cell is written under another name first and then renamed, so what has its name
-is whole. Only the coordinating process writes, so workers need no shared disk.
+Each file and each cell is written under a temporary name and then renamed, so whatever has its
+final name is complete. Only the coordinating process writes, so workers need no shared disk.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Store:
         for name in ("cells", "parts"):
             (directory / name).mkdir(exist_ok=True)
         for left in (directory / "cells").glob(".*"):
-            shutil.rmtree(left)  # of a process that was killed while it wrote
+            shutil.rmtree(left)  # written by a process that was killed
         parts = [int(path.stem) for path in (directory / "parts").glob("[0-9]*.json")]
         self._next_part = max(parts, default=-1) + 1
 
@@ -133,7 +133,7 @@ class Store:
         partial.rename(path)
 
     def finish(self) -> None:
-        """Removes what is needed only to go on."""
+        """Removes the files that only an interrupted grid needs."""
         shutil.rmtree(self._directory / "parts")
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ class WorkerDied(Exception):
 
 
 Answer = Callable[[], list[Done]]
-"""Gives the results of a batch, or raises what kept it from them."""
+"""Returns the results of a batch, or raises the reason why there are none."""
 
 
 class Pool(Protocol):
@@ -61,7 +61,7 @@ class Processes:
         return self._count
 
     def pids(self) -> list[int]:
-        """The processes that were started and have not been seen to end."""
+        """The IDs of the processes that were started and that are not known to have ended."""
         with self._lock:
             return [process.pid for process in self._all]
 
@@ -112,7 +112,7 @@ class Processes:
                 if pipe is not None:
                     pipe.close()
             except OSError:
-                pass  # what was still to be written is of no use
+                pass  # the process has ended, so data in the pipe is lost in any case
         with self._lock:
             self._all.discard(process)
 

@@ -97,10 +97,11 @@ def run(
     seed `seed + r`. `conditions` names those to run; without names all are run. `jobs` is the
     number of runs at once, the number of processors by default. `records` also gives the tables of
     samples, events, queues and airtime; `out` writes them and the result into a directory, as the
-    command's `--out` does, and `force` and `pcap` are the command's, too. `keys` and the further
+    command's `--out` does. `force` and `pcap` are as the command's options. `keys` and the further
     arguments change keys of the scenario: `{"stations.tablet.count": 40}`, `duration="60s"`.
 
-    Raises `ScenarioError` for a refused key, and `RunError` where the simulator cannot do it.
+    Raises `ScenarioError` for a refused key, and `RunError` if the simulator cannot run the
+    scenario.
     """
     chosen = _scenario.of(scenario).replace(keys, **overrides)
 
@@ -167,7 +168,8 @@ def _parquet(directory: Path) -> dict[str, Table]:
 
 
 def is_complete(connections: Path) -> bool:
-    """Whether a part of a recording is complete: its file of readings gets its name last."""
+    """Whether a part of a recording is complete. If it is, its file of readings, which is renamed
+    last, has its final name."""
     readings = connections.name.replace("connections", "readings", 1)
     return readings == "readings.parquet" or connections.with_name(readings).is_file()
 

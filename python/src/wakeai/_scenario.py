@@ -48,7 +48,7 @@ class Scenario:
         return cls._of(_native.Scenario.parse(text))
 
     def replace(self, keys: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
-        """The scenario with keys changed, each named by its path as for `--set`.
+        """A copy with changed keys, each named by its path as for `--set`.
 
         >>> scenario.replace({"stations.tablet.count": 40}, duration="60s")
         """
@@ -91,7 +91,7 @@ class Scenario:
 
 
 def of(scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
-    """The scenario itself, or that of a mapping or of a file."""
+    """The scenario as it is, or the scenario of a mapping or of a file."""
     if isinstance(scenario, Scenario):
         return scenario
     if isinstance(scenario, Mapping):

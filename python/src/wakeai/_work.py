@@ -1,4 +1,4 @@
-"""What a worker of a grid does: a batch of runs, one after another.
+"""The work of a grid's worker: the runs of a batch, one after another.
 
 A task is a mapping of plain values, so that it reaches a process or a machine as JSON or by pickle.
 """
@@ -17,7 +17,7 @@ class Task(TypedDict):
     cell: int
     repeat: int
     scenario: str
-    """TOML."""
+    """The scenario as TOML."""
     seed: int
     conditions: list[str]
     solos: list[tuple[str, int, float]]

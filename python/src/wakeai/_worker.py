@@ -14,7 +14,7 @@ def main() -> None:
     # Ctrl-C reaches every process of the terminal. The coordinator decides what to do then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what anything prints must not come between the answers
+    os.dup2(2, 1)  # output of other code must not be mixed with the answers
     for line in sys.stdin:
         answers.write(json.dumps(work(json.loads(line))) + "\n")
         answers.flush()

@@ -3,7 +3,7 @@
 Every function takes a `Result` (or a `Grid`), draws into `axes` or into new ones, and returns these, so that a figure can be
 changed and saved as usual: `wakeai.plots.goodput(result).figure.savefig("goodput.pdf")`.
 
-The package's extra `plots` has what is needed: `pip install "wakeai[plots]"`.
+The package's extra `plots` installs matplotlib: `pip install "wakeai[plots]"`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def rtt_cdf(result: Tables, *, from_s: float = 0.0, axes: Axes | None = None) ->
 
 
 def completion_cdf(result: Tables, *, axes: Axes | None = None) -> Axes:
-    """The distribution of the flows' completions, s, by condition. Flows that did not complete keep it below 1."""
+    """The distribution of the flows' completions, s, by condition.
+
+    If some flows did not complete, the distribution ends below 1.
+    """
     axes = axes or _new()
     for (condition,), line in _by(result.to_polars("flows"), "condition"):
         _cdf(axes, line["completion_s"].drop_nulls(), len(line), condition)
@@ -149,10 +152,10 @@ def over(
     label: str | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """A figure of the table `runs` over a key of a grid, by condition: means with their 95 % confidence intervals.
+    """A column of the table `runs` over a key of a grid, by condition: means with their 95 % confidence intervals.
 
-    `over(grid, "stations.tablet.count")` is Jain's index over the number of stations. The cells of the grid's other
-    keys are taken together.
+    `over(grid, "stations.tablet.count")` is Jain's index over the number of stations. A mean is over all cells with the
+    same value of the key.
     """
     axes = axes or _new()
     rows = grid.to_polars("runs")
@@ -231,7 +234,7 @@ def _run(
     repeat: int,
     stations: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """The rows of one run: of the first condition, unless another is named."""
+    """The rows of one run. Without a condition it is a run of the first one."""
     rows = result.to_polars(table)
     conditions = rows["condition"].unique(maintain_order=True).to_list()
     chosen = condition or next(iter(conditions), None)
@@ -301,7 +304,7 @@ def _finish(
         axes.set_ylim(bottom=bottom)
     labelled = axes.get_legend_handles_labels()[0]
     if legend is not None and 0 < len(labelled):
-        # Beside the axes, the legend hides nothing, and its order is that of what is stacked.
+        # Beside the axes, the legend hides nothing. Its order is that of the stacked areas.
         place: dict[str, Any] = {}
         if outside:
             place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "reverse": True}

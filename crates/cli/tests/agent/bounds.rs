@@ -1,4 +1,4 @@
-//! The connections that are bounded, and those that are not.
+//! Which connections an agent bounds, and which it does not.
 
 use std::net::Ipv4Addr;
 

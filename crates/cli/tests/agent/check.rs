@@ -19,7 +19,7 @@ fn check(bss: &Bss, fleet: &Fleet, text: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The two keys that every configuration has.
+/// The keys that a configuration must have.
 fn base(fleet: &Fleet) -> String {
     let key = fleet.path("group.key").display().to_string();
     format!("interface = {WIFI:?}\nkey_file = {key:?}\n")

@@ -75,8 +75,9 @@ fn a_clock_that_is_set_is_reported_and_needs_no_restart() {
     wait_for("the agents hear each other again", hear_each_other);
 }
 
-/// A library for `LD_PRELOAD` that shows its process a suspend, whose duration in seconds is in a file: the library
-/// adds the duration to the system clock and to the time since boot, and leaves the monotonic clock as it is.
+/// The source of a library for `LD_PRELOAD`. To its process the machine seems to have been
+/// suspended for as many seconds as a file says: the library adds them to the system clock and to
+/// the time since boot, and leaves the monotonic clock as it is.
 const SLEPT: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -105,7 +106,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 }
 "#;
 
-/// A suspend of the machine, as some processes see it.
+/// A suspend of the machine that only some processes see.
 struct Suspend {
     library: PathBuf,
     path: PathBuf,
@@ -174,7 +175,8 @@ fn after_a_suspend_the_time_agrees_with_that_of_a_machine_that_was_awake() {
     let uptime = || slept.ask(Request::Status)["uptime_s"].as_f64().unwrap();
     wait_for("it has noticed that it slept", || (uptime() >= 600.0).then_some(()));
 
-    // Both system clocks show the same time. Only here the time since boot equals the monotonic clock.
+    // Both system clocks show the same time. On the machine that was awake, the time since boot
+    // equals the monotonic clock; on the other one it is 600 s more.
     let clock = SystemClock::new(&fleet);
     clock.set("+600s");
     let awake = fleet.start_by(clock.command(&bss, "b"), &bss, "b", 2, TOLERANCE);

@@ -1,4 +1,4 @@
-//! The real agent in namespaces of its own, on the running kernel.
+//! The real agent in namespaces that each test makes, on the running kernel.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test fails")]

@@ -18,7 +18,7 @@ use crate::support::{
 const WAKEAI: &str = env!("CARGO_BIN_EXE_wakeai");
 /// The step in which an agent or an assignment changes a sysctl.
 const DEFAULT: &str = "write /proc/sys/net/ipv4/tcp_congestion_control";
-/// One station with an agent and a proxy.
+/// A scenario with one station, which has an agent and a proxy.
 const SCENARIO: &str = r#"
 name = "small"
 duration = "1s"
@@ -147,7 +147,7 @@ fn assigned(most: usize) {
     }
 }
 
-/// The station of this lab has an agent and a proxy, which are processes of their own.
+/// Runs a lab whose station has an agent and a proxy, each in a process of its own.
 fn lab(most: usize) {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();

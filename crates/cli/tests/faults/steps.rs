@@ -58,7 +58,7 @@ struct Tracer<'a> {
     leader: Pid,
     up: Option<&'a str>,
     fatal: Option<usize>,
-    /// The steps that threads are about to make.
+    /// For each thread in a system call, the step that the call makes, if it makes one.
     entered: HashMap<Pid, Option<String>>,
     steps: Vec<String>,
 }

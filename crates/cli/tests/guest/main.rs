@@ -1,5 +1,6 @@
-//! Runs the real program on every kernel of `wakeai_guest::KERNELS`, which are Debian's kernels under qemu's software
-//! emulation. This test program is the first program that uses `wakeai` there.
+//! Runs the real program on every kernel of `wakeai_guest::KERNELS`, which are Debian's kernels
+//! under qemu's software emulation. On the host the tests boot the kernels. In the guest this test
+//! program runs as `/checks`, and uses `wakeai`.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "the test on the host reads this output")]
@@ -32,7 +33,7 @@ const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
 /// The programs that the checks with queues run in the guest, in addition to busybox's.
 const QUEUE_TOOLS: [&str; 3] = ["bpftool", "ip", "tc"];
 
-/// The guest's init runs this function and the next ones. They do not test this machine.
+/// The guest's init runs this test or one of the next three. They are not for the host.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_a_guest_that_runs_wakeai() {
@@ -139,7 +140,8 @@ fn quickstart_on(kernel: &Kernel) -> Result<(), String> {
         return Ok(());
     };
     let share = goodput(&console, "airtime") / goodput(&console, "default");
-    // If connections of the first run still hold memory, the guest has too little of it, and this share falls to 0.36.
+    // If connections of the first run still hold memory, too little is left in the guest, and this
+    // share falls to 0.36.
     if share > 0.7 {
         Ok(())
     } else {
@@ -154,8 +156,8 @@ fn goodput(console: &str, condition: &str) -> f64 {
     row.flatten().and_then(|figure| figure.parse().ok()).unwrap_or(0.0)
 }
 
-/// Runs the command on that kernel and returns its output; `None` where the kernel is not available. Fails where the
-/// command failed or did not write `end`.
+/// Runs the command on that kernel and returns its output, or `None` if the kernel or a tool is
+/// missing here. It is an error if the command fails or does not print `end`.
 fn boot(
     kernel: &Kernel,
     patience_s: u32,

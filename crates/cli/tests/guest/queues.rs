@@ -29,7 +29,8 @@ pub(crate) fn are_told_apart() {
     passed("fq_codel was recognised", began);
 }
 
-/// Measures the buffer in front of a station: a token bucket with this queue.
+/// Measures the buffer in front of a station: this queue, which a token bucket drains at the rate
+/// of the link.
 fn behind(queue: &str) -> Value {
     let bss = Bss::without_interfaces(&["a", "router", "b"]);
     for (host, network) in [("a", 1), ("b", 2)] {

@@ -1,4 +1,4 @@
-//! The commands of `docs/guides/field.md`, in the order in which they stand there.
+//! Runs the commands of `docs/guides/field.md` in their order.
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,8 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
     nothing_left();
 }
 
-/// Runs one of the guide's commands of the screen for some readings, which it prints, because there is no terminal.
+/// Runs one of the guide's commands of the live screen for a few readings. Without a terminal it
+/// prints them.
 fn watch(words: &[&str], lab: &Lab, directory: &Path) {
     let mut words = words.to_vec();
     if !words.contains(&"--json") {

@@ -6,7 +6,7 @@ use crate::support::Machine;
 use crate::support::bss::{Bss, WIFI};
 use crate::support::probe::{Listener, buffer, inside, near};
 
-/// Measures the buffer in front of a station: a token bucket of 20 Mbit/s with this queue.
+/// Measures the buffer in front of a station: this queue, which a token bucket drains at 20 Mbit/s.
 fn behind(queue: &str) -> Value {
     let bss = Bss::new(&["a", "b"]);
     let tc = |text: String| bss.inside("air", &format!("tc qdisc add dev a-{WIFI} {text}"));

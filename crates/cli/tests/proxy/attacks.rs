@@ -19,7 +19,7 @@ const SUCCEEDED: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
 /// The address of a second client.
 const OTHER: &str = "10.71.0.3";
-/// A step that takes longer than this counts as hanging. The limit suffices for a busy machine.
+/// A step that takes longer than this counts as hanging. It is long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects from this address of the client's namespace.
@@ -73,7 +73,7 @@ fn listening(road: &Road, arguments: &[&str]) -> Proxy {
     road.proxy(&[&["--listen", "10.71.0.1:0"], arguments].concat())
 }
 
-/// A query, and the address of the resolver that waits for the answer.
+/// A query, and the address of the resolver that waits for its answer.
 type Query = (Vec<u8>, SocketAddr);
 
 /// A name server at the server's address. The first label of a name decides on the answer. Names that begin with `slow`
@@ -374,7 +374,7 @@ fn a_slot_is_held_until_its_lookup_has_ended() {
     wait_for("the slots are free", || (proxy.counters()["active"] == 0).then_some(()));
 }
 
-/// A process that does not outlive the test.
+/// A process that is killed when this is dropped, so that it does not outlive the test.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -14,7 +14,8 @@ use crate::support::{must, wakeai};
 pub(crate) const CLIENT: [&str; 2] = ["10.71.0.2", "fd71::2"];
 pub(crate) const SERVER: [&str; 2] = ["10.72.0.2", "fd72::2"];
 
-/// The namespaces: `client` ([`CLIENT`]), `router` (host 1 on both sides), `server` ([`SERVER`]).
+/// The namespaces: `client` ([`CLIENT`]), `router` (with host number 1 in both networks), and
+/// `server` ([`SERVER`]).
 pub(crate) struct Road {
     prefix: String,
 }

@@ -1,4 +1,4 @@
-//! Files without a pattern, so that a byte in the wrong place is found.
+//! Files of pseudorandom bytes, so that a byte in the wrong place is found.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read as _, Write as _};

@@ -57,7 +57,7 @@ fn each_command_of_the_guide_works() {
     let mut ran = 0;
     for block in blocks() {
         if block.serves() {
-            // It takes the place of the one before, which has the same directory.
+            // This server replaces the previous one, which serves the same directory.
             drop(server.take());
             let mut command = shell(&bss, home.path(), &block);
             command.stderr(fs::File::create(home.path().join("server.log")).unwrap());
@@ -89,7 +89,7 @@ fn shell(bss: &Bss, home: &Path, block: &Block) -> Command {
     let hosts = home.join("hosts");
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &bss.name(block.machine)]);
-    // Only these processes see the name of the server.
+    // Only these processes see the hosts file with the server's name.
     command.args([
         "unshare",
         "--mount",
@@ -105,7 +105,7 @@ fn shell(bss: &Bss, home: &Path, block: &Block) -> Command {
     command
 }
 
-/// Copies to the tablet what the guide says, once it is there.
+/// Copies the certificate and the token to the tablet, as the guide says, once they exist.
 fn copy_secrets(home: &Path) {
     let Ok(tokens) = fs::read_to_string(home.join("server/tokens")) else { return };
     fs::copy(home.join("server/cert.pem"), home.join("tablet/cert.pem")).unwrap();
@@ -114,7 +114,7 @@ fn copy_secrets(home: &Path) {
     fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A server with its processes, which end with this.
+/// A server and the processes that it starts; killed when dropped.
 struct Server(Child);
 
 impl Server {

@@ -1,4 +1,4 @@
-//! Uploads whose server is killed five times, and whose network is cut in the middle of a piece.
+//! Uploads whose server is killed several times, and whose network is cut in the middle of a piece.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -21,9 +21,9 @@ struct Case {
     kills: u64,
 }
 
-/// Small enough for each `make test`: about ten seconds for a server.
+/// The case of `make test`, which takes about ten seconds for each server.
 const SMALL: Case = Case { bytes: 32_000_000, piece: 1_000_000, mbps: 100, kills: 2 };
-/// One gigabyte: `make test-peers`.
+/// The case of `make test-peers`: one gigabyte.
 const LARGE: Case = Case { bytes: 1_000_000_000, piece: 8_000_000, mbps: 800, kills: 5 };
 
 #[test]
@@ -49,8 +49,8 @@ fn every_server_gets_a_gigabyte() {
     }
 }
 
-/// Uploads the file while the server is killed and the network is cut. The file has to arrive unchanged, and nothing
-/// may be sent twice but what was cut.
+/// Uploads the file while the server is killed and the network is cut. The file has to arrive
+/// unchanged, and only what was cut may be sent twice.
 fn is_uploaded(kind: Kind, case: &Case) {
     let Some(_machine) = Machine::take() else { return };
     let home = tempfile::tempdir().unwrap();
@@ -75,7 +75,8 @@ fn is_uploaded(kind: Kind, case: &Case) {
     let mut upload = put(&bss, &receiver, &file, case.piece, home.path());
     for kill in 0..=case.kills {
         let already = arrived(&bss);
-        // First the first piece is cut, then others, all in their middle.
+        // The first interruption comes in the middle of the first piece, the others in the middle
+        // of later pieces.
         let parts = if kill == 0 { 0 } else { case.bytes / 8 };
         let enough = parts + case.piece / 3;
         wait_while_running(&mut upload, "a part of the file arrives", || {
@@ -127,7 +128,7 @@ fn cut(bss: &Bss, upload: &mut Child) {
         set("down");
         let during = connected();
         if !during {
-            set("up"); // it was between two pieces
+            set("up"); // the client was between two pieces
         }
         during
     });

@@ -23,7 +23,7 @@ use support::must;
 
 const SIZE: u64 = 5_000_000;
 
-/// A server, which ends with this.
+/// A running `wakeai serve`; killed when dropped.
 struct Server {
     child: Child,
     directory: PathBuf,

@@ -17,7 +17,7 @@ const ADDRESS: &str = "10.77.0.2";
 /// The user and group `nobody`, because Apache does not serve as root.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// The programs.
+/// The server programs that are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Our own server, with TLS and a token.
@@ -65,7 +65,7 @@ impl<'a> Receiver<'a> {
         Self { kind, bss, home: home.to_owned(), child }
     }
 
-    /// What `wakeai put` is given to reach the server.
+    /// The arguments by which `wakeai put` reaches the server.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let home = self.home.display();
         match self.kind {
@@ -79,7 +79,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// The file that the upload of `name` has become. tusd names files by a random number.
+    /// The received file of the upload `name`. tusd gives files random names.
     pub(crate) fn received(&self, name: &str) -> PathBuf {
         let served = self.home.join("served");
         if self.kind != Kind::Tusd {

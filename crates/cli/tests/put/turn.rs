@@ -1,4 +1,4 @@
-//! `wakeai put` and the agent's permission.
+//! `wakeai put` sends only while the agent permits it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;

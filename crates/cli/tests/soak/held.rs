@@ -28,7 +28,7 @@ pub(crate) struct Quantity {
     slack: u64,
 }
 
-/// All quantities of these agents, in an order that is always the same.
+/// All quantities of these agents, in a fixed order.
 pub(crate) fn all(names: &[&str], agents: &[Agent]) -> Vec<Quantity> {
     let mut all = Vec::new();
     for (name, agent) in names.iter().zip(agents) {

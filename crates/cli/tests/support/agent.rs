@@ -17,7 +17,7 @@ use wakeai_api::{Body, Request};
 use super::bss::{Bss, WIFI};
 use super::wait_for;
 
-/// The access point of the tests that name no other one.
+/// The access point (BSSID) of agents whose test names no other one.
 pub(crate) const BSSID: &str = "02:00:5e:10:00:01";
 
 /// The key and the configurations of a fleet.

@@ -34,7 +34,7 @@ impl Bss {
         bss
     }
 
-    /// Stations with nothing but `lo`, for radios that the test moves there.
+    /// Stations whose only interface is `lo`. The test moves radios into their namespaces.
     pub(crate) fn without_interfaces(stations: &[&'static str]) -> Self {
         let bss =
             Self { prefix: format!("wkt-{}", std::process::id()), stations: stations.to_vec() };

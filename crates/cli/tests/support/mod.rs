@@ -23,14 +23,16 @@ pub(crate) const ANY_LATENESS: [&str; 6] =
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The machine, for one test at a time, because registrations and pins belong to the whole kernel.
+/// The exclusive use of this machine for one test, because registrations and pins belong to the
+/// whole kernel.
 pub(crate) struct Machine {
     _thread: MutexGuard<'static, ()>,
     _process: Flock<File>,
 }
 
 impl Machine {
-    /// Takes the machine. Prints the reason and returns `None` where the test cannot run here.
+    /// Waits until no other test uses the machine. If the test cannot run here, prints the reason
+    /// and returns `None`.
     pub(crate) fn take() -> Option<Self> {
         let found = wakeai_kernel::features::detect();
         let root = nix::unistd::geteuid().is_root();
@@ -70,8 +72,8 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// Repeats `found` until it gives a value, for at most 30 s. How long it takes depends on the machine and is not
-/// tested.
+/// Calls `found` until it returns a value, for at most 30 s. The time that this takes depends on
+/// the machine and is not tested.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {

@@ -1,4 +1,4 @@
-//! A TCP connection that sends as much as it may, or 64 kB at a time with pauses.
+//! A TCP connection that sends as much as it can, or 64 kB at a time with pauses.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

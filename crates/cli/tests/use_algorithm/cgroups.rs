@@ -143,7 +143,8 @@ fn a_new_cgroup_in_the_same_place_is_covered_again() {
     first.move_to(&root);
     wait_for("the group is empty", || fs::remove_dir(&group.0).ok());
     fs::create_dir(&group.0).unwrap();
-    // Connections that are opened before the change is noticed are missed.
+    // `wakeai use` notices the new cgroup after a moment, and does not cover connections opened
+    // before.
     let second = wait_for("a new connection is covered", || {
         let client = Client::start(&bss, group.path());
         (client.algorithm(&bss) == "wakeai_cubic").then_some(client)
@@ -156,8 +157,8 @@ fn a_new_cgroup_in_the_same_place_is_covered_again() {
     is_as_before(&bss, &before);
 }
 
-/// At first the limit of open files prevents the assignment to the new cgroup: one file is left for the cgroup itself,
-/// and none for the BPF programs.
+/// At first the limit of open files prevents the assignment to the new cgroup: it leaves one file
+/// for the cgroup itself, and none for the BPF programs.
 #[test]
 fn one_that_could_not_be_ruled_when_it_was_made_anew_is_tried_again() {
     let Some(_machine) = Machine::take() else { return };

@@ -1,4 +1,4 @@
-//! Assignments to existing connections.
+//! Assignments of an algorithm to existing connections.
 
 use crate::rig::{BEHIND, SERVER, Talk, Use, hosts, is_as_before, state};
 use crate::support::{Machine, stderr, wakeai};

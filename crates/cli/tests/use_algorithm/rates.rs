@@ -1,4 +1,4 @@
-//! Target rates.
+//! The target rates of connections: set, changed and removed.
 
 use serde_json::Value;
 

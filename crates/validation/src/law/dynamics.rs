@@ -64,8 +64,8 @@ fn obedient() -> Vec<Setting> {
     ]
 }
 
-/// Settings in which such a member sends and obeys no law, so that its agent changes only the
-/// announcements.
+/// Settings in which a member that announces false values sends and obeys no law, so that its agent
+/// affects nothing but the announcements.
 fn heedless() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ {announces} }}");
@@ -105,7 +105,7 @@ fn heedless() -> Vec<Setting> {
     ]
 }
 
-/// Settings in which such a member sends nothing.
+/// Settings in which a member that announces false values sends no data.
 fn silent() -> Vec<Setting> {
     let beside = |draft: Draft, name, announces: &str| {
         let keys = format!("announces = {{ sending = true, {announces} }}");
@@ -113,7 +113,7 @@ fn silent() -> Vec<Setting> {
     };
     let says = |name, announces: &str| beside(honest(""), name, announces);
     let by_link = |name, announces: &str| beside(honest(UNMEASURED), name, announces);
-    // One member that announces sixty stations.
+    // Sixty liars stand for one member that announces sixty stations.
     let crowd = |name, announces: &str| {
         let keys = format!("announces = {{ sending = true, min_rtt = '20ms'{announces} }}");
         honest("").stations("liar", 60, &keys).promises(name, Promise::Lie)
@@ -176,7 +176,7 @@ fn changes() -> Vec<Setting> {
     ]
 }
 
-/// Settings of three minutes without a change.
+/// Settings that last three minutes and in which nothing changes.
 fn steady() -> Vec<Setting> {
     let of = |name, standard, rtt_ms, count, keys: &str| {
         let draft = bss(standard, rtt_ms).lasting(200, 20).up("s", count, keys);

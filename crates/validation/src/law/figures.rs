@@ -35,7 +35,7 @@ pub struct Figures {
     pub timeouts: f64,
     /// The mean and the last completion, seconds; `None` if a flow has no end.
     pub completion: Option<(f64, f64)>,
-    /// Goodput of each group of stations, Mbit/s.
+    /// The goodput of each group of stations, Mbit/s.
     pub groups: BTreeMap<String, f64>,
     /// The goodput of the first station alone, Mbit/s.
     pub alone: f64,
@@ -72,7 +72,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Adds the known figures of other conditions.
+    /// Adds the figures of further conditions.
     pub fn add(&mut self, known: &BTreeMap<String, Figures>) {
         for (condition, figures) in known {
             self.found.entry(condition.clone()).or_insert_with(|| figures.clone());
@@ -88,7 +88,7 @@ impl Row {
 /// The conditions of a setting that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conditions {
-    /// All.
+    /// All conditions of the setting.
     All,
     /// The conditions that a change of the law does not affect.
     Others,
@@ -97,7 +97,7 @@ pub enum Conditions {
 }
 
 impl Conditions {
-    /// Their names.
+    /// Returns the names of these conditions of `scenario`.
     pub fn of(self, scenario: &Scenario) -> Vec<String> {
         let of_the_law = |condition: &&Condition| condition.law == Some(Law::Airtime);
         let wanted = |condition: &&Condition| match self {

@@ -7,24 +7,24 @@ use wakeai_world::agent::presence_interval;
 
 use crate::statistics::mean;
 
-/// The promise of a setting about `airtime`, mostly in comparison with `default`; see
-/// [`super::verdict`].
+/// What a setting promises of `airtime`, in most cases in comparison with `default`.
+/// [`super::verdict`] has the bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
     /// there are few timeouts.
     All,
-    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` ACKs are
-    /// dropped, and their airtime carries data. So the goodput exceeds that of one station alone,
-    /// and `airtime` has to reach a smaller part of it than in [`Self::All`].
+    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` the access
+    /// point drops ACKs, and their airtime carries data, so the goodput exceeds that of one station
+    /// alone. The bound on the goodput of `airtime` is therefore lower than in [`Self::All`].
     SingleFrames,
-    /// A station alone.
+    /// One station sends, and there is no other.
     Alone,
-    /// Uploads beside downloads.
+    /// There are uploads and downloads.
     BothWays,
     /// There are only downloads, so no window can be bounded.
     DownOnly,
-    /// Hosts with small queues and 20 or more stations of 802.11n.
+    /// 20 or more stations of 802.11n send, and their hosts have small queues.
     SmallQueues,
     /// Fast stations send beside slow ones. The first number is the least goodput, as a multiple of
     /// the goodput under `default`. The second is the least value of Jain's index.

@@ -8,7 +8,7 @@ use wakeai_sim::FlowDetail;
 /// The seconds over which a newcomer's goodput is averaged. A shorter average is noisy, and a
 /// longer one hides the newcomer's wait.
 const SLIDING_S: f64 = 1.0;
-/// Seconds between two samples of that average.
+/// Seconds from one value of that sliding average to the next.
 const LOOK_S: f64 = 0.1;
 /// Seconds at the end of a run over which the final shares are measured.
 const SETTLED_S: f64 = 30.0;

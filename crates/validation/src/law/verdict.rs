@@ -70,7 +70,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
         Promise::Limited(group, mbps) => {
             let asked = mbps * f64::from(row.setting.count_of(group));
             let got = judge.ours.groups.get(*group).copied().unwrap_or_default();
-            judge.at_least("goodput of the limited / what they ask", got / asked, 0.98);
+            judge.at_least("goodput of limited stations / what they ask for", got / asked, 0.98);
             judge.goodput(0.95);
         }
         Promise::Beside(group) => {

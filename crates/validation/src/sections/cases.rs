@@ -155,7 +155,7 @@ fn verdicts(compared: &[Compared]) -> Vec<Verdict> {
     vec![
         verdict(
             "mean completion",
-            "within 10 %, or in both intervals",
+            "within 10 %, or each mean in the other's interval",
             compared,
             Compared::mean_holds,
         ),

@@ -46,7 +46,7 @@ const BUFFERS: [u32; 6] = [50, 100, 200, 300, 500, 1000];
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     choice: Vec<Choice>,
-    /// The row of `choice` that is closest to table 2.
+    /// The row of `choice` whose goodputs are closest to those of table 2.
     closest: Choice,
     choice_command: String,
     down: Vec<Row>,
@@ -57,8 +57,8 @@ pub struct Figures {
     pub(super) pictures: Vec<Picture>,
 }
 
-/// The goodput of one station with a protection and a rate, and that in the paper's table 2,
-/// Mbit/s.
+/// The goodput of one station for one choice of protection and PHY rate, and the goodput in the
+/// paper's table 2, Mbit/s.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Choice {
     protection: String,

@@ -84,7 +84,7 @@ struct Algorithm {
     widest: f64,
 }
 
-/// Goodput in Mbit/s, Jain's index and median round-trip time in ms over some runs.
+/// The means over some runs: goodput in Mbit/s, Jain's index, median round-trip time in ms.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct World {
     goodput: f64,

@@ -17,14 +17,14 @@ const BASE_MS: f64 = 40.0;
 /// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// The rows of phones alone, and of phones beside PCs that have no agent.
+    /// The rows of phones alone. `phones` and `pcs` are those of phones beside PCs without agents.
     alone: Vec<Row>,
     phones: Vec<Row>,
     pcs: Vec<Row>,
     commands: [String; 2],
 }
 
-/// Some stations under one condition: goodput in Mbit/s, round-trip time in ms.
+/// The figures of some stations under one condition: goodput in Mbit/s, round-trip time in ms.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     condition: String,

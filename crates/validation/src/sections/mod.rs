@@ -75,7 +75,7 @@ fn unless_left_out<F>(
 }
 
 impl Results {
-    /// Makes the runs of all sections, or of `only` one.
+    /// Makes the runs of all sections, or of the section `only`.
     ///
     /// # Errors
     ///

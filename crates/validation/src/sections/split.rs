@@ -57,7 +57,7 @@ pub fn run(context: &Context) -> anyhow::Result<Judged<Figures>> {
         rows.extend(Row::of(condition, &completions.collect::<Vec<_>>()));
     }
     let verdict = rows.first().zip(rows.last()).map(|(whole, pieces)| Verdict {
-        what: "split upload: pieces bring the stations together".to_owned(),
+        what: "split upload: with pieces the stations end closer together".to_owned(),
         bound: "standard deviation of the completions falls".to_owned(),
         found: format!("{:.1} s whole, {:.1} s in 80 pieces", whole.deviation, pieces.deviation),
         holds: pieces.deviation < whole.deviation,

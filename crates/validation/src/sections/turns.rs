@@ -14,7 +14,8 @@ const SPLIT: &str = "scenarios/split-upload.toml";
 const MIXED: &str = "scenarios/turns-upload.toml";
 const LAB: &str = "validation/scenarios/lab-turns.toml";
 
-/// The conditions of each case, by file. The first ones are without agents, and the last one is in turns.
+/// The conditions of each case, by scenario file. The first ones have no agents, and the last one
+/// sends in turns.
 const CONDITIONS: [(&str, &[&str]); 3] = [
     (
         SPLIT,
@@ -180,7 +181,7 @@ fn verdicts_of(rows: &[Row], case: &str, conditions: &[&str]) -> Vec<Verdict> {
         });
         let later = later.count();
         verdicts.push(says(
-            "no station ends later than the last one side by side, with the same law",
+            "no station ends later than the last one does side by side under the same law",
             "in each run",
             format!("{later} of {} runs later", turns.runs.len()),
             later == 0,
@@ -188,7 +189,7 @@ fn verdicts_of(rows: &[Row], case: &str, conditions: &[&str]) -> Vec<Verdict> {
     }
     verdicts.push(says(
         "timeouts of a station with an agent",
-        "one at the most",
+        "at most one",
         turns.most_timeouts.to_string(),
         turns.most_timeouts <= 1,
     ));

@@ -19,8 +19,8 @@ const CONDITIONS: [&str; 6] = [
     "wire-1000-shimada",
     "wire-1000-airtime",
 ];
-/// The name of the row whose access point allows A-MPDUs of 1 MB instead of 65,535 bytes. An A-MPDU
-/// of 802.11ac then has up to 64 frames.
+/// The name of the row in which A-MPDUs may have 1 MB instead of 65,535 bytes. An A-MPDU of
+/// 802.11ac then has up to 64 frames.
 const LONGER: &str = "wire-1000, A-MPDU 1 MB";
 
 /// The section's figures.

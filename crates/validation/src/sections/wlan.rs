@@ -16,7 +16,8 @@ const STARVES: f64 = 0.1;
 /// A case is fair if its mean index is at least this.
 const FAIR: f64 = 0.95;
 
-/// The kinds of traffic: the conditions' word, the name in words, and the most terminals.
+/// The kinds of traffic: the word in the conditions' names, a name for the page, and the largest
+/// number of terminals.
 const TRAFFIC: [(&str, &str, usize); 3] =
     [("up", "TCP up", 7), ("udp", "UDP up", 5), ("down", "TCP down", 5)];
 
@@ -25,9 +26,9 @@ const TRAFFIC: [(&str, &str, usize); 3] =
 pub struct Figures {
     rows: Vec<Row>,
     command: String,
-    /// Each run of five uploads.
+    /// The runs of five uploads.
     runs: Vec<Five>,
-    /// For each terminal, the number of these runs in which it got least.
+    /// For each terminal, the number of these runs in which its goodput was the least.
     losers: [u32; 5],
     /// The smallest part of an equal share that a terminal got in these runs.
     least_share: f64,
@@ -43,7 +44,7 @@ struct Row {
     least_jain: f64,
     /// The mean number of stations that starve in a run.
     starving: f64,
-    /// Runs in which some station starves.
+    /// The number of runs in which at least one station starves.
     unfair_runs: usize,
     /// Whether it is fair in the paper.
     paper_fair: bool,
@@ -54,7 +55,7 @@ struct Row {
 struct Five {
     mbps: [f64; 5],
     jain: Option<f64>,
-    /// The terminal that got least, counted from 1.
+    /// The terminal with the least goodput, counted from 1.
     loser: usize,
 }
 

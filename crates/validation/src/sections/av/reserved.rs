@@ -22,7 +22,8 @@ const PROMISED: [u32; 4] = [10, 20, 25, 40];
 /// The targets that are run in the lab.
 const LAB_TARGETS: [u32; 3] = [20, 25, 40];
 
-/// The promised achieved value ratio (AVR), and the promised index and total goodput.
+/// The least achieved value ratio (AVR) that is promised, and the least Jain's index and total
+/// goodput.
 const AVR: f64 = 0.95;
 const JAIN: f64 = 0.95;
 const TOTAL: f64 = 0.95;

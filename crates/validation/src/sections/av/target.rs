@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 
 /// The NRT in percent of the solo goodput.
 const TARGETS: [u32; 11] = [10, 18, 20, 25, 30, 40, 50, 60, 70, 80, 100];
-/// The AVR that is promised at 90 % of the fair share.
+/// The least AVR that is promised at a target of 90 % of the fair share.
 const AVR: f64 = 0.95;
 
 /// The paper's figures for five terminals: the target in percent of the fair share, and its AVR.

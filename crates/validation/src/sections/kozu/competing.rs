@@ -9,14 +9,15 @@ use crate::lab::LabData;
 use crate::statistics::{deviation, percent};
 use crate::verdict::Verdict;
 
-/// The promised index of the FIFO at 128 and 1024 ms, and the promised bound on the loss of
-/// goodput.
+/// The least Jain's index that is promised in the FIFO at 128 against 1024 ms, and the promised
+/// bound on the loss of goodput.
 const FAIR: f64 = 0.9;
 const LOSS: f64 = 0.05;
 /// The bound on the difference between the lab's index and the simulator's.
 const LAB: f64 = 0.1;
 
-/// An algorithm at a bottleneck, with each RTT of the second phone; the lab has only the last RTT.
+/// The figures of an algorithm at a bottleneck, for each RTT of the second phone. The lab runs only
+/// the last RTT.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     prefix: String,

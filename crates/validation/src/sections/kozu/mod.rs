@@ -17,11 +17,11 @@ pub use competing::lab_jobs;
 
 /// Round-trip times of the paper, ms.
 const RTTS: [u32; 4] = [128, 256, 512, 1024];
-/// The bottlenecks: the conditions' prefix, and the name in words.
+/// The bottlenecks: the prefix of the conditions' names, and a name for the page.
 const BOTTLENECKS: [(&str, &str); 2] = [("wire", "FIFO"), ("air", "air")];
-/// The conditions' word, and the algorithm.
+/// The algorithms: the word in the conditions' names, and a name for the page.
 const ALGORITHMS: [(&str, &str); 2] = [("standard", "CUBIC"), ("fair", "`wakeai_rtt`")];
-/// The buffers of today, and those of the paper's time: the profile of TCP, and the size in words.
+/// The largest socket buffers, of today and of the paper's time: the profile of TCP, and the size.
 const BUFFERS: [(&str, &str); 2] = [("linux", "64 MB"), ("classic", "4 MB")];
 /// The changes of the delays during a run: the last part of the conditions' names, and the RTTs in
 /// words.
@@ -30,8 +30,8 @@ const MOVES: [(&str, &str); 3] = [
     ("shrinks", "128; 1024 to 128 ms"),
     ("swap", "128 to 1024; 1024 to 128 ms"),
 ];
-/// Figures 6 to 9, all at the FIFO: the algorithm's word, the flow, the paper's number, and the
-/// title.
+/// Figures 6 to 9, all at the FIFO: the algorithm's word in the conditions' names, the flow, the
+/// figure's number in the paper, and the title.
 const CURVES: [(&str, usize, u32, &str); 4] = [
     ("standard", 0, 6, "CUBIC at 128 ms"),
     ("standard", 1, 7, "CUBIC at 1024 ms"),
