@@ -141,7 +141,7 @@ def target(repeat: int) -> Figure:
     draw.finish(axes, "TCP-AV beside four Reno flows", "target, % of the fair share", "AVR")
     return Figure(
         name="figure 17",
-        shows="Achieved value ratio (AVR) of TCP-AV over its target",
+        shows="Achievement ratio (AVR) of TCP-AV over its target",
         paper="1.0 up to the fair share, 0.7 at 125 % of it, 0.1 or less from 200 % on.",
         ours=", ".join(f"{value:.2f} at {share} %" for share, value in found.items())
         + " (rule: 0.95 or more at 90 %, and no rise from there on).",

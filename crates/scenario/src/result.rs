@@ -183,7 +183,7 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// The number of retransmission timeouts.
     pub timeouts: u64,
-    /// The achieved value ratio (AVR): the share of 5 s windows in which the flow reached its
+    /// The achievement ratio (AVR): the share of 5 s windows in which the flow reached its
     /// target; null without a target.
     pub avr: Option<f64>,
     /// Figures of a TCP flow that only the simulator has.

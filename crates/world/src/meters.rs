@@ -58,7 +58,7 @@ pub struct ReceiverMeter {
     last: Instant,
     completed: Option<Instant>,
     longest_stall: Duration,
-    /// The achieved value ratio (AVR): how well the flow keeps its target, if it has one.
+    /// The achievement ratio (AVR): how well the flow keeps its target, if it has one.
     avr: Option<AvrMeter>,
     step: Duration,
     progress: Vec<(Instant, u64)>,

@@ -1,4 +1,4 @@
-//! The achieved value ratio (AVR): the share of time windows in which a flow reached its target
+//! The achievement ratio (AVR): the share of time windows in which a flow reached its target
 //! rate (TCP-AV paper, §4.1).
 
 use wakeai_units::{Bytes, Duration, Rate};

@@ -44,7 +44,7 @@ pub(super) const CASES: &[Case] = &[
     Case::run(TURNING, &[("flows.1.turns", "true")]),
     Case::run(UDP, &[("flows.1.rate", "1Mbit/s")]),
     Case::run(AV, &[("flows.1.rate", "5Mbit/s")]),
-    // With any other algorithm the rate is only the target of the achieved value ratio (AVR), which
+    // With any other algorithm the rate is only the target of the achievement ratio (AVR), which
     // counts windows of 5 s.
     Case {
         base: &[("duration", "11s")],

@@ -15,14 +15,14 @@ use crate::verdict::Verdict;
 const SIMULATED: &str = "scenarios/av-reserved.toml";
 const LAB: &str = "scenarios/lab/av-proxy.toml";
 
-/// The normalised target rates (NRT) in percent of the solo goodput.
+/// The normalised required throughputs (NRT) in percent of the solo goodput.
 const TARGETS: [u32; 7] = [10, 20, 25, 40, 60, 80, 100];
 /// The targets up to twice the fair share of five, to which the promises apply.
 const PROMISED: [u32; 4] = [10, 20, 25, 40];
 /// The targets that are run in the lab.
 const LAB_TARGETS: [u32; 3] = [20, 25, 40];
 
-/// The least achieved value ratio (AVR) that is promised, and the least Jain's index and total
+/// The least achievement ratio (AVR) that is promised, and the least Jain's index and total
 /// goodput.
 const AVR: f64 = 0.95;
 const JAIN: f64 = 0.95;

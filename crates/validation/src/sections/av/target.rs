@@ -1,4 +1,4 @@
-//! Figure 17: the achieved value ratio (AVR) over the normalised target rate (NRT).
+//! Figure 17: the achievement ratio (AVR) over the normalised required throughput (NRT).
 
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
