@@ -236,8 +236,19 @@ impl Controller {
         if self.turns.next_timeout().is_some_and(|due| due <= now) {
             self.update_turns(now);
         }
+        let own = self.announcement();
+        if let Some(datagram) = self.presence.poll_transmit(now, &own) {
+            return Some(datagram);
+        }
+        let (agent, law) = (self.agent, self.law.name());
+        let (seen, bounds) = (&self.observation, self.bounds);
+        let figures = || figures(agent, law, seen, bounds, &own);
+        self.presence.poll_fleet(now, own.link_rate, figures)
+    }
+
+    fn announcement(&self) -> Announcement {
         let seen = &self.observation;
-        let own = Announcement {
+        Announcement {
             sending: seen.sending().next().is_some(),
             delivery_rate: seen.mean_rate,
             max_rate: seen.max_rate,
@@ -246,13 +257,13 @@ impl Controller {
             link_rate: seen.own.link_rate,
             reservation: self.reservations.announced(),
             turn: self.turns.announced(),
-        };
-        if let Some(datagram) = self.presence.poll_transmit(now, &own) {
-            return Some(datagram);
         }
-        let (agent, law, bounds) = (self.agent, self.law.name(), self.bounds);
-        let figures = || figures(agent, law, seen, bounds, &own);
-        self.presence.poll_fleet(now, own.link_rate, figures)
+    }
+
+    /// This station's figures, as it answers a query.
+    pub fn figures(&self) -> StationFigures {
+        let own = self.announcement();
+        figures(self.agent, self.law.name(), &self.observation, self.bounds, &own)
     }
 
     /// Sets the figures of the program that drives this controller, for answers to queries.

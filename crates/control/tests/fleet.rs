@@ -58,9 +58,12 @@ fn every_station_answers_with_its_figures_and_its_clock() {
     assert_eq!((sender.law.as_str(), other.law.as_str()), ("shimada-after", "shimada-after"));
     assert_eq!((sender.link_rate, other.sending), (Some(Rate::from_mbps(54)), false));
     assert_eq!(sender.min_rtt, Some(Duration::from_millis(30)));
-    // The medium of this test has no delay.
-    let clocks = found.iter().map(|of| of.clock.unwrap());
-    assert_eq!(clocks.map(|of| of.ahead_nanos).collect::<Vec<_>>(), [250_000_000, 0]);
+    // The medium of this test has no delay, and an answer counts whole microseconds.
+    for (of, ahead) in found.iter().zip([250_000_000, 0]) {
+        let clock = of.clock.unwrap();
+        assert!((clock.ahead_nanos - ahead).abs() <= 1_000, "{clock:?}");
+        assert!(clock.error <= Duration::from_micros(1), "{clock:?}");
+    }
     assert!(answers(&ether.stations[1]).is_empty(), "it has not asked");
     assert_eq!(ether.stations[1].counters().unasked, 1);
     assert_eq!(ether.stations[1].counters().queries, 1);
@@ -137,7 +140,7 @@ fn forged_queries_and_answers_are_only_counted() {
 fn a_hundred_stations_answer_within_half_a_percent_of_the_air() {
     const STATIONS: u64 = 100;
     let mut ether = fleet(STATIONS);
-    ether.run(seconds(180));
+    ether.run(seconds(400));
     assert!(ether.stations.iter().all(|station| peers(station).len() == 99));
 
     let begin = ether.now;
