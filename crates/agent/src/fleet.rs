@@ -103,7 +103,8 @@ pub(crate) fn fleet(
         answered(row, &answer, answer.query == query.number);
     }
     let own = stations.entry(station).or_default();
-    *own = FleetStation { own: true, answered: true, answer_age_s: Some(0.0), ..Default::default() };
+    *own =
+        FleetStation { own: true, answered: true, answer_age_s: Some(0.0), ..Default::default() };
     told(own, &controller.figures());
     for (station, row) in &mut stations {
         row.station = station.to_string();
@@ -157,7 +158,7 @@ fn told(row: &mut FleetStation, figures: &StationFigures) {
     row.software = Some(agent.software.to_string());
     row.state = Some(agent.state.to_string());
     row.uptime_s = Some(agent.uptime.as_secs_f64());
-    row.law = Some(figures.law.to_string());
+    row.law = Some(agent.law.to_string());
     row.sending = figures.sending;
     row.delivery_rate_mbps = figures.delivery_rate.as_mbps_f64();
     row.max_mbps = figures.max_rate.map(Rate::as_mbps_f64);
@@ -220,19 +221,16 @@ mod tests {
             station: StationId(3),
             query: 2,
             age: Duration::from_secs(9),
-            clock: Some(ClockOffset {
-                ahead_nanos: -1_500_000,
-                error: Duration::from_micros(500),
-            }),
+            clock: Some(ClockOffset { ahead_nanos: -1_500_000, error: Duration::from_micros(500) }),
             figures,
         };
-        let mut row = FleetStation {
-            heard_s: Some(1.0),
-            delivery_rate_mbps: 8.0,
-            ..FleetStation::default()
-        };
+        let mut row =
+            FleetStation { heard_s: Some(1.0), delivery_rate_mbps: 8.0, ..FleetStation::default() };
         answered(&mut row, &answer, false);
-        assert_eq!((row.delivery_rate_mbps, row.answer_age_s, row.answered), (8.0, Some(9.0), false));
+        assert_eq!(
+            (row.delivery_rate_mbps, row.answer_age_s, row.answered),
+            (8.0, Some(9.0), false)
+        );
         assert_eq!((row.clock_ahead_ms, row.clock_error_ms), (Some(-1.5), Some(0.5)));
         assert_eq!(row.software.as_deref(), Some("0.9.0"));
         let faults = row.faults.clone().unwrap();

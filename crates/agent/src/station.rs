@@ -357,14 +357,12 @@ impl Station {
         let (controller, presence) = (self.brain.controller_mut(), &self.presence);
         let others = &mut self.other_versions;
         let result = readable.and_then(|()| match (presence, controller) {
-            (Some(presence), Some(controller)) => {
-                presence.receive(|from, datagram| {
-                    controller.handle_datagram(now, datagram);
-                    if let Some(other) = controller.take_other_version() {
-                        others.heard(now, from, bssid, other);
-                    }
-                })
-            }
+            (Some(presence), Some(controller)) => presence.receive(|from, datagram| {
+                controller.handle_datagram(now, datagram);
+                if let Some(other) = controller.take_other_version() {
+                    others.heard(now, from, bssid, other);
+                }
+            }),
             // Without an access point there are no peers.
             (Some(presence), None) => presence.receive(|_, _| {}),
             (None, _) => Ok(()),
@@ -403,6 +401,7 @@ impl Station {
         let figures = AgentFigures {
             software: Label::new(env!("CARGO_PKG_VERSION")),
             state: Label::new(state.name()),
+            law: Label::new(self.config.law_name()),
             uptime: now.saturating_since(self.started),
             faults,
             lasting,

@@ -53,8 +53,7 @@ impl OtherVersions {
         }
         if self.0.len() == MOST {
             let oldest = (0..MOST).min_by_key(|place| self.0[*place].last);
-            let silent =
-                oldest.filter(|place| now.saturating_since(self.0[*place].last) > SILENT);
+            let silent = oldest.filter(|place| now.saturating_since(self.0[*place].last) > SILENT);
             let Some(place) = silent else { return };
             self.0.remove(place);
         }

@@ -129,7 +129,9 @@ impl TryFrom<&Question> for Request {
         let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
         named.map(|(_, request)| request).ok_or_else(|| {
             let names = Self::NAMED.map(|(name, _)| name).join(", ");
-            format!("found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}, {FLEET}")
+            format!(
+                "found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}, {FLEET}"
+            )
         })
     }
 }

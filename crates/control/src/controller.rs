@@ -6,7 +6,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::connections::ConnectionWatch;
 use crate::presence::{
-    AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, Label, OtherVersion, PresenceCounters,
+    AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, OtherVersion, PresenceCounters,
     StationFigures,
 };
 use crate::rates::RateWatch;
@@ -240,9 +240,8 @@ impl Controller {
         if let Some(datagram) = self.presence.poll_transmit(now, &own) {
             return Some(datagram);
         }
-        let (agent, law) = (self.agent, self.law.name());
-        let (seen, bounds) = (&self.observation, self.bounds);
-        let figures = || figures(agent, law, seen, bounds, &own);
+        let (agent, seen, bounds) = (self.agent, &self.observation, self.bounds);
+        let figures = || figures(agent, seen, bounds, &own);
         self.presence.poll_fleet(now, own.link_rate, figures)
     }
 
@@ -263,7 +262,7 @@ impl Controller {
     /// This station's figures, as it answers a query.
     pub fn figures(&self) -> StationFigures {
         let own = self.announcement();
-        figures(self.agent, self.law.name(), &self.observation, self.bounds, &own)
+        figures(self.agent, &self.observation, self.bounds, &own)
     }
 
     /// Sets the figures of the program that drives this controller, for answers to queries.
@@ -348,7 +347,6 @@ impl Controller {
 /// The figures of a station, as it answers a query.
 fn figures(
     agent: AgentFigures,
-    law: &str,
     seen: &Observation,
     bounds: Bounds,
     own: &Announcement,
@@ -356,7 +354,6 @@ fn figures(
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     StationFigures {
         agent,
-        law: Label::new(law),
         sending: own.sending,
         delivery_rate: own.delivery_rate,
         max_rate: own.max_rate,

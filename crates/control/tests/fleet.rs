@@ -17,6 +17,7 @@ fn figures(software: &str) -> AgentFigures {
     AgentFigures {
         software: Label::new(software),
         state: Label::new("controlling"),
+        law: Label::new("airtime"),
         uptime: seconds(90),
         faults: std::array::from_fn(|kind| u32::from(kind == 4) * 3),
         lasting: 1 << 4,
@@ -55,7 +56,6 @@ fn every_station_answers_with_its_figures_and_its_clock() {
     let (sender, other) = (&found[0].figures, &found[1].figures);
     assert_eq!((sender.agent, other.agent), (figures("0.1.0"), figures("0.2.0")));
     assert_eq!((sender.sending, sender.senders, sender.peers), (true, 1, 2));
-    assert_eq!((sender.law.as_str(), other.law.as_str()), ("shimada-after", "shimada-after"));
     assert_eq!((sender.link_rate, other.sending), (Some(Rate::from_mbps(54)), false));
     assert_eq!(sender.min_rtt, Some(Duration::from_millis(30)));
     // The medium of this test has no delay, and an answer counts whole microseconds.
@@ -78,7 +78,8 @@ fn two_stations_that_ask_at_the_same_time_both_get_all_answers() {
     ether.ask(5);
     ether.run(seconds(20));
     for (asks, others) in [(2, [0, 1, 3, 4, 5, 6, 7]), (5, [0, 1, 2, 3, 4, 6, 7])] {
-        let found: Vec<u64> = answers(&ether.stations[asks]).iter().map(|of| of.station.0).collect();
+        let found: Vec<u64> =
+            answers(&ether.stations[asks]).iter().map(|of| of.station.0).collect();
         assert_eq!(found, others);
     }
 }
@@ -125,9 +126,12 @@ fn forged_queries_and_answers_are_only_counted() {
         only_counts(victim, now, &with(at), |c| &mut c.forged);
     }
     only_counts(victim, now, &with(4), |c| &mut c.wrong_version);
-    only_counts(victim, now, &genuine.iter().map(|of| of[..70].to_vec()).collect::<Vec<_>>(), |c| {
-        &mut c.malformed
-    });
+    only_counts(
+        victim,
+        now,
+        &genuine.iter().map(|of| of[..70].to_vec()).collect::<Vec<_>>(),
+        |c| &mut c.malformed,
+    );
     let strange = FleetCodec::accepting(&[1; 32], &[]);
     let codec = FleetCodec::accepting(&ether::KEY, &[]);
     let of_others = |of: &Vec<u8>| strange.encode(&codec.decode(of).unwrap());

@@ -97,8 +97,20 @@ fn render(fleet: &Fleet) -> String {
         fleet.bssid, answered
     );
     let head = [
-        "station", "answer", "version", "state", "law", "sending", "Mbit/s", "share", "queueing ms",
-        "window", "peers", "clock ms", "up", "faults",
+        "station",
+        "answer",
+        "version",
+        "state",
+        "law",
+        "sending",
+        "Mbit/s",
+        "share",
+        "queueing ms",
+        "window",
+        "peers",
+        "clock ms",
+        "up",
+        "faults",
     ];
     text.push_str(&output::table("  ", head, 6, fleet.stations.iter().map(row)));
     let without: Vec<&str> = others()
@@ -220,7 +232,11 @@ mod tests {
             delivery_rate_mbps: 7.5,
             ..FleetStation::default()
         };
-        Fleet { bssid: "02:00:5e:10:00:01".to_owned(), stations: vec![own, other, silent], ..Fleet::default() }
+        Fleet {
+            bssid: "02:00:5e:10:00:01".to_owned(),
+            stations: vec![own, other, silent],
+            ..Fleet::default()
+        }
     }
 
     #[test]

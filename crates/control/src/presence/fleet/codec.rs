@@ -166,7 +166,7 @@ fn write(bytes: &mut Vec<u8>, figures: &StationFigures) {
     bytes.extend(uptime.to_be_bytes());
     bytes.extend(agent.lasting.to_be_bytes());
     bytes.extend(agent.faults.iter().flat_map(|count| count.to_be_bytes()));
-    for label in [agent.software, agent.state, figures.law] {
+    for label in [agent.software, agent.state, agent.law] {
         bytes.extend(label.bytes());
     }
 }
@@ -207,8 +207,7 @@ impl Fields<'_> {
 fn parse(message: &[u8]) -> Option<FleetMessage> {
     let mut fields = Fields(&message[5..]);
     let [kind] = fields.take();
-    let (bssid, station, boot) =
-        (fields.take(), StationId(fields.u64()), BootId(fields.take()));
+    let (bssid, station, boot) = (fields.take(), StationId(fields.u64()), BootId(fields.take()));
     let (sequence, unix) = (fields.u64(), fields.u64());
     let content = match kind {
         QUERY => FleetContent::Query(Some(Challenge(fields.u64())).filter(|of| of.0 > 0)?),
@@ -268,8 +267,8 @@ fn figures(fields: &mut Fields<'_>) -> Option<StationFigures> {
             faults: std::array::from_fn(|_| fields.u32()),
             software: Label::from_bytes(fields.take())?,
             state: Label::from_bytes(fields.take())?,
+            law: Label::from_bytes(fields.take())?,
         },
-        law: Label::from_bytes(fields.take())?,
     })
 }
 
@@ -297,16 +296,17 @@ mod tests {
 
     prop_compose! {
         fn any_agent()(
-            software in label(), state in label(), uptime: u32, faults: [u32; FAULT_KINDS], lasting: u16,
+            software in label(), state in label(), law in label(), uptime: u32,
+            faults: [u32; FAULT_KINDS], lasting: u16,
         ) -> AgentFigures {
             let uptime = Duration::from_secs(u64::from(uptime));
-            AgentFigures { software, state, uptime, faults, lasting }
+            AgentFigures { software, state, law, uptime, faults, lasting }
         }
     }
 
     prop_compose! {
         fn any_figures()(
-            agent in any_agent(), law in label(), sending: bool, delivery_rate in rate(),
+            agent in any_agent(), sending: bool, delivery_rate in rate(),
             rates in proptest::array::uniform4(option::of(rate())),
             min_rtt: Option<u32>, growth: u32, floor: u32, ceiling: Option<u32>,
             senders: u16, peers: u16,
@@ -314,7 +314,7 @@ mod tests {
             let span = |micros| Duration::from_micros(u64::from(micros));
             let [max_rate, share, link_rate, pacing] = rates;
             StationFigures {
-                agent, law, sending, delivery_rate, max_rate, share, link_rate, pacing,
+                agent, sending, delivery_rate, max_rate, share, link_rate, pacing,
                 min_rtt: min_rtt.map(span), growth: span(growth), floor: Segments::new(floor),
                 ceiling: ceiling.map(Segments::new), senders, peers,
             }
@@ -322,9 +322,8 @@ mod tests {
     }
 
     fn any_content() -> impl Strategy<Value = FleetContent> {
-        let query = (1_u64.., any::<u32>()).prop_map(|(number, held)| {
-            (Challenge(number), Duration::from_micros(u64::from(held)))
-        });
+        let query = (1_u64.., any::<u32>())
+            .prop_map(|(number, held)| (Challenge(number), Duration::from_micros(u64::from(held))));
         let answer = (proptest::collection::vec(query, 1..=MOST_QUERIES), any_figures());
         prop_oneof![
             (1_u64..).prop_map(|number| FleetContent::Query(Challenge(number))),
@@ -426,11 +425,11 @@ mod tests {
             agent: AgentFigures {
                 software: Label::new("0.1.0"),
                 state: Label::new("controlling"),
+                law: Label::new("airtime"),
                 uptime: Duration::from_secs(86_400),
                 faults: std::array::from_fn(|kind| kind as u32),
                 lasting: 5,
             },
-            law: Label::new("airtime"),
             sending: true,
             delivery_rate: Rate::from_mbps(10),
             max_rate: Some(Rate::from_mbps(50)),

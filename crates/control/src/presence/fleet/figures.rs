@@ -63,6 +63,8 @@ pub struct AgentFigures {
     pub software: Label,
     /// The name of its state.
     pub state: Label,
+    /// The name of its law.
+    pub law: Label,
     /// The time since its start; whole seconds on the wire.
     pub uptime: Duration,
     /// The number of faults of each kind since its start.
@@ -76,8 +78,6 @@ pub struct AgentFigures {
 pub struct StationFigures {
     /// The figures of its program.
     pub agent: AgentFigures,
-    /// The name of its law.
-    pub law: Label,
     /// Whether it is sending.
     pub sending: bool,
     /// The delivery rate, as a mean of four ticks.

@@ -419,8 +419,7 @@ mod tests {
             let epoch = 1_700_000_000_000_i64;
             let theirs = millis((epoch + 502 + ahead) as u64);
             let ours = millis((epoch + 510) as u64);
-            let found =
-                ClockOffset::new(millis(epoch as u64), millis(500), theirs, ours).unwrap();
+            let found = ClockOffset::new(millis(epoch as u64), millis(500), theirs, ours).unwrap();
             assert_eq!(found.error, millis(5));
             assert!((found.ahead_nanos - ahead * 1_000_000).abs() <= 5_000_000, "{found:?}");
         }
