@@ -13,6 +13,7 @@ mod brain;
 mod check;
 mod clock;
 mod error;
+mod fleet;
 mod identity;
 mod interface;
 pub mod key;
@@ -25,6 +26,7 @@ mod run;
 mod server;
 mod station;
 mod transfers;
+mod versions;
 mod wifi;
 
 pub use check::{Findings, check, check_config_file};

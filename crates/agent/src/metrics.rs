@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakeai_control::PresenceCounters;
+use wakeai_control::presence::FAULT_KINDS;
 
 /// A failure that does not end the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,17 @@ const FAULTS: [(Fault, &str); 10] = [
     (Fault::Late, "faults_late_tick"),
     (Fault::Clock, "faults_clock"),
 ];
+
+/// The prefix of the counters of faults.
+const PREFIX: &str = "faults_";
+
+/// The name of a kind of faults in an answer to a fleet's query. The kinds keep their numbers.
+pub(crate) fn fault_kind(kind: usize) -> String {
+    match FAULTS.get(kind) {
+        Some((_, name)) => name[PREFIX.len()..].to_owned(),
+        None => format!("kind_{kind}"),
+    }
+}
 
 impl Fault {
     fn name(self) -> &'static str {
@@ -95,6 +107,16 @@ impl Faults {
         }
     }
 
+    /// The counts by kind, and the kinds that last as bits, for an answer to a fleet's query.
+    pub(crate) fn figures(&self) -> ([u32; FAULT_KINDS], u16) {
+        let mut counts = [0; FAULT_KINDS];
+        for (fault, count) in &self.counts {
+            counts[*fault as usize] = u32::try_from(*count).unwrap_or(u32::MAX);
+        }
+        let lasting = self.lasting.keys().fold(0, |bits, fault| bits | 1 << *fault as usize);
+        (counts, lasting)
+    }
+
     pub(crate) fn write(&self, metrics: &mut BTreeMap<String, u64>) {
         for (fault, name) in FAULTS {
             let count = self.counts.get(&fault).copied().unwrap_or(0);
@@ -112,7 +134,7 @@ pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<S
 }
 
 /// The counters by name.
-pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 13] {
+pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 17] {
     [
         ("sent", counters.sent),
         ("accepted", counters.accepted),
@@ -127,6 +149,10 @@ pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 13]
         ("replayed", counters.replayed),
         ("stale", counters.stale),
         ("table_full", counters.table_full),
+        ("fleet_sent", counters.fleet_sent),
+        ("queries", counters.queries),
+        ("answers", counters.answers),
+        ("unasked", counters.unasked),
     ]
 }
 
@@ -138,6 +164,7 @@ mod tests {
     fn the_names_are_in_the_order_of_the_faults() {
         for (place, (fault, name)) in FAULTS.into_iter().enumerate() {
             assert_eq!((fault as usize, fault.name()), (place, name));
+            assert!(name.starts_with(PREFIX) && place < FAULT_KINDS);
         }
     }
 
@@ -149,6 +176,10 @@ mod tests {
         }
         assert_eq!(faults.check::<_, &str>(Fault::Send, Ok(7)), Some(7));
         assert!(faults.lasting.is_empty());
+        assert_eq!((faults.figures().0[4], faults.figures().1), (3, 0));
+        faults.failed(Fault::Late, &"late");
+        assert_eq!((faults.figures().0[8], faults.figures().1), (1, 1 << 8));
+        assert_eq!((fault_kind(4), fault_kind(8)), ("send".to_owned(), "late_tick".to_owned()));
         let mut metrics = BTreeMap::new();
         faults.write(&mut metrics);
         assert_eq!(metrics["faults_send"], 3);

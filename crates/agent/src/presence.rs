@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
@@ -79,12 +79,12 @@ impl Presence {
         self.receiver.readable().await
     }
 
-    /// Gives the waiting datagrams to `take`, at most a batch of them.
-    pub(crate) fn receive(&self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Gives the waiting datagrams to `take`, each with its source, at most a batch of them.
+    pub(crate) fn receive(&self, mut take: impl FnMut(IpAddr, &[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
-            match self.receiver.try_recv(&mut buffer) {
-                Ok(length) => take(&buffer[..length]),
+            match self.receiver.try_recv_from(&mut buffer) {
+                Ok((length, from)) => take(from.ip(), &buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
@@ -169,7 +169,7 @@ mod tests {
         presence.send(b"here").unwrap();
         presence.readable().await.unwrap();
         let mut heard = Vec::new();
-        presence.receive(|datagram| heard.push(datagram.to_vec())).unwrap();
+        presence.receive(|_, datagram| heard.push(datagram.to_vec())).unwrap();
         assert_eq!(heard, [b"here".to_vec()]);
     }
 

@@ -22,6 +22,7 @@ use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
 use crate::error::AgentError;
+use crate::fleet;
 use crate::identity;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
@@ -32,6 +33,7 @@ use crate::report::Report;
 use crate::server::Server;
 use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
 use crate::transfers::Transfers;
+use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
 /// The capabilities that the agent keeps after its start: for its BPF programs, and for the network
@@ -213,7 +215,8 @@ fn set_up(
     let (want, transfers) = watch::channel((0, None));
     let (decided, decisions) = watch::channel((0, Transfer::default()));
     let clients = Transfers::new(want, decisions);
-    let server = Server::bind(lease, &path, group, reports, reserve, clients)?;
+    let (fleet_clients, fleet) = fleet::channel();
+    let server = Server::bind(lease, &path, group, reports, reserve, clients, fleet_clients)?;
     let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
         config.presence.port, config.interface
@@ -233,6 +236,8 @@ fn set_up(
         reserve: wanted,
         transfers,
         decided,
+        fleet,
+        other_versions: OtherVersions::default(),
         presence: Some(presence),
         interface: Some(interface),
         faults: Faults::default(),

@@ -18,6 +18,7 @@ use wakeai_host::{Lease, MakeError};
 use wakeai_units::Rate;
 
 use crate::access::Access;
+use crate::fleet::FleetClients;
 use crate::report::Report;
 use crate::transfers::{ClientTransfer, Transfers};
 
@@ -56,6 +57,7 @@ pub(crate) struct Server {
     report: watch::Receiver<Report>,
     reserve: watch::Sender<Option<Rate>>,
     transfers: Rc<Transfers>,
+    fleet: FleetClients,
 }
 
 impl Server {
@@ -69,6 +71,7 @@ impl Server {
         report: watch::Receiver<Report>,
         reserve: watch::Sender<Option<Rate>>,
         transfers: Transfers,
+        fleet: FleetClients,
     ) -> Result<Self, MakeError> {
         let listener = lease.bind_socket(path, 0o666)?;
         let registered =
@@ -82,6 +85,7 @@ impl Server {
             report,
             reserve,
             transfers: Rc::new(transfers),
+            fleet,
         })
     }
 
@@ -180,6 +184,7 @@ impl Server {
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
             Request::Reserve(rate) => Ok(self.reserve(rate, access)),
             Request::Transfer(left) => transfer.update(left).await.map(Body::Transfer),
+            Request::Fleet(query) => self.fleet.ask(query.is_none()).await.map(Body::Fleet),
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status, Transfer};
+use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Connection, Controller};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
@@ -18,6 +19,7 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
+use crate::fleet::{self, FleetDesk};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
@@ -27,6 +29,7 @@ use crate::presence::Presence;
 use crate::report::{self, Report};
 use crate::server::Refusals;
 use crate::transfers::{Decided, Wanted};
+use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
 
 /// The sysctl that names the algorithm of a namespace's new connections.
@@ -64,6 +67,9 @@ pub(crate) struct Station {
     /// The transfers of the API's clients, and the decision on whether they may send.
     pub(crate) transfers: watch::Receiver<Wanted>,
     pub(crate) decided: watch::Sender<Decided>,
+    /// The requests for the view of the fleet.
+    pub(crate) fleet: FleetDesk,
+    pub(crate) other_versions: OtherVersions,
     pub(crate) presence: Option<Presence>,
     pub(crate) interface: Option<Interface>,
     pub(crate) faults: Faults,
@@ -108,6 +114,7 @@ impl Station {
                 next_tick = now + TICK;
             }
             self.decide_on_transfers(clock::now());
+            self.show_fleet(clock::now());
             self.transmit(clock::now());
             self.brain.log_events();
             let due = self
@@ -127,6 +134,7 @@ impl Station {
                 Some(()) = self.hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
                 Ok(()) = self.transfers.changed() => {}
+                Ok(()) = self.fleet.changed() => {}
                 readable = wait_readable(heard) => self.receive(readable),
             }
         }
@@ -285,6 +293,25 @@ impl Station {
         });
     }
 
+    /// Answers the clients that asked for the view of the fleet.
+    fn show_fleet(&mut self, now: Instant) {
+        let Some((number, begins)) = self.fleet.open() else { return };
+        let other_versions = self.other_versions.shown(now);
+        let (station, bssid) = (self.brain.station(), self.brain.bssid());
+        let shown = match (self.brain.controller_mut(), bssid) {
+            (Some(controller), Some(bssid)) => {
+                if begins || controller.fleet_query().is_none() {
+                    controller.ask_fleet(now);
+                }
+                let query = controller.fleet_query().expect("a query was begun");
+                let bssid = bssid.to_string();
+                Ok(fleet::fleet(controller, query, station, bssid, other_versions))
+            }
+            _ => Err(format!("the agent has no access point: {}", self.state(now).words())),
+        };
+        self.fleet.show(number, shown);
+    }
+
     fn transmit(&mut self, now: Instant) {
         let usable = self.interface.is_some_and(|interface| interface.up);
         let Some(controller) = self.brain.controller_mut() else { return };
@@ -326,13 +353,18 @@ impl Station {
 
     fn receive(&mut self, readable: std::io::Result<()>) {
         let now = clock::now();
+        let bssid = self.brain.bssid().map(|bssid| bssid.0);
         let (controller, presence) = (self.brain.controller_mut(), &self.presence);
+        let others = &mut self.other_versions;
         let result = readable.and_then(|()| match (presence, controller) {
-            (Some(presence), Some(controller)) => {
-                presence.receive(|datagram| controller.handle_datagram(now, datagram))
-            }
+            (Some(presence), Some(controller)) => presence.receive(|from, datagram| {
+                controller.handle_datagram(now, datagram);
+                if let Some(other) = controller.take_other_version() {
+                    others.heard(now, from, bssid, other);
+                }
+            }),
             // Without an access point there are no peers.
-            (Some(presence), None) => presence.receive(|_| {}),
+            (Some(presence), None) => presence.receive(|_, _| {}),
             (None, _) => Ok(()),
         });
         self.faults.check(Fault::Receive, result);
@@ -363,9 +395,26 @@ impl Station {
         }
     }
 
+    /// Gives the controller the figures with which it answers a query to the fleet.
+    fn describe(&mut self, now: Instant, state: State) {
+        let (faults, lasting) = self.faults.figures();
+        let figures = AgentFigures {
+            software: Label::new(env!("CARGO_PKG_VERSION")),
+            state: Label::new(state.name()),
+            law: Label::new(self.config.law_name()),
+            uptime: now.saturating_since(self.started),
+            faults,
+            lasting,
+        };
+        if let Some(controller) = self.brain.controller_mut() {
+            controller.set_agent_figures(figures);
+        }
+    }
+
     fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
         let state = self.state(now);
         self.notify_state(state);
+        self.describe(now, state);
         let nothing = wakeai_control::Observation::default();
         let seen = self.brain.controller().map_or(&nothing, |controller| controller.last().0);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
@@ -411,6 +460,7 @@ impl Station {
                 })
                 .collect(),
             connections_left_out: self.left_out,
+            other_versions: self.other_versions.shown(now),
         };
         let report = Report {
             peers: self.brain.controller().map_or_else(Vec::new, |controller| {

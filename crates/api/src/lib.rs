@@ -6,10 +6,12 @@
 
 mod client;
 pub mod config;
+mod fleet;
 pub mod json_line;
 mod messages;
 
 pub use client::{Answers, AskError, TransferClient, ask};
+pub use fleet::{Fleet, FleetStation, OtherVersion};
 pub use messages::{
     Answer, Body, BoundsReport, Connection, Peer, Question, Request, Reservation,
     ReservationStatus, Reserve, State, Status, Targets, Transfer, VERSION, parse_reserve,

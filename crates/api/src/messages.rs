@@ -12,6 +12,7 @@ use wakeai_control::{Permission, Share};
 use wakeai_units::Rate;
 
 use crate::config::positive_rate;
+use crate::fleet::{Fleet, OtherVersion};
 
 /// The version of requests and answers. Fields may be added under the same number.
 pub const VERSION: u32 = 1;
@@ -37,6 +38,9 @@ pub enum Request {
     /// where it has ended. The transfer also ends with the connection to the agent. A client repeats this
     /// request several times per second while its transfer lasts.
     Transfer(Option<u64>),
+    /// Asks for the figures of all stations at the access point. Without a number it begins a query,
+    /// unless one is under way; with the number of a query it shows the answers so far.
+    Fleet(Option<u64>),
 }
 
 /// The value of `rate` that ends a reservation.
@@ -47,6 +51,9 @@ const RESERVE: &str = "reserve";
 
 /// The name of [`Request::Transfer`].
 const TRANSFER: &str = "transfer";
+
+/// The name of [`Request::Fleet`].
+const FLEET: &str = "fleet";
 
 impl Request {
     /// The requests without a rate, by name.
@@ -61,15 +68,29 @@ impl Request {
     /// The line that makes this request.
     pub fn question(self) -> Question {
         let named = Self::NAMED.iter().find(|(_, request)| *request == self);
-        let (other, rate, left) = match self {
-            Self::Reserve(rate) => {
-                (RESERVE, Some(rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string())), None)
-            }
-            Self::Transfer(left) => (TRANSFER, None, left),
-            _ => ("", None, None),
+        let request = match self {
+            Self::Reserve(_) => RESERVE,
+            Self::Transfer(_) => TRANSFER,
+            Self::Fleet(_) => FLEET,
+            _ => named.map_or("", |(name, _)| *name),
         };
-        let request = named.map_or(other, |(name, _)| *name).to_owned();
-        Question { version: VERSION, request, rate, left }
+        let mut question = Question {
+            version: VERSION,
+            request: request.to_owned(),
+            rate: None,
+            left: None,
+            query: None,
+        };
+        match self {
+            Self::Reserve(rate) => {
+                let rate = rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string());
+                question.rate = Some(rate);
+            }
+            Self::Transfer(left) => question.left = left,
+            Self::Fleet(query) => question.query = query,
+            _ => {}
+        }
+        question
     }
 
     /// The request in a line to the agent.
@@ -102,10 +123,15 @@ impl TryFrom<&Question> for Request {
         if name == TRANSFER {
             return Ok(Self::Transfer(question.left));
         }
+        if name == FLEET {
+            return Ok(Self::Fleet(question.query));
+        }
         let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
         named.map(|(_, request)| request).ok_or_else(|| {
             let names = Self::NAMED.map(|(name, _)| name).join(", ");
-            format!("found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}")
+            format!(
+                "found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}, {FLEET}"
+            )
         })
     }
 }
@@ -134,6 +160,9 @@ pub struct Question {
     /// The bytes of [`Request::Transfer`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
+    /// The number of [`Request::Fleet`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<u64>,
 }
 
 /// A line from the agent.
@@ -164,6 +193,8 @@ pub enum Body {
     Reserve(Reserve),
     /// The answer to [`Request::Transfer`].
     Transfer(Transfer),
+    /// The answer to [`Request::Fleet`].
+    Fleet(Fleet),
     /// Why the request was refused: what was found and what is allowed.
     Error(String),
 }
@@ -221,6 +252,18 @@ pub enum State {
 }
 
 impl State {
+    /// The state's name, as it stands in an answer.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WaitingForInterface => "waiting-for-interface",
+            Self::WaitingForAddress => "waiting-for-address",
+            Self::WaitingForAccessPoint => "waiting-for-access-point",
+            Self::Blind => "blind",
+            Self::WithoutBounds => "without-bounds",
+            Self::Controlling => "controlling",
+        }
+    }
+
     /// The state in words.
     pub fn words(self) -> &'static str {
         match self {
@@ -287,6 +330,10 @@ pub struct Status {
     /// The number of idle connections that are not listed, because there are too many.
     #[serde(default)]
     pub connections_left_out: u32,
+    /// The members of the group whose messages have a version that this agent does not read; at most
+    /// 16.
+    #[serde(default)]
+    pub other_versions: Vec<OtherVersion>,
 }
 
 /// A station's own reservation.
@@ -473,11 +520,29 @@ mod tests {
             Request::Metrics,
             Request::Reserve(rate),
             Request::Transfer(Some(7)),
+            Request::Fleet(Some(3)),
         ];
-        let names = ["status", "peers", "bounds", "targets", "metrics", "reserve", "transfer"];
+        let names =
+            ["status", "peers", "bounds", "targets", "metrics", "reserve", "transfer", "fleet"];
         assert_eq!(all.map(|request| request.question().request), names);
-        for request in all.into_iter().chain([Request::Reserve(None), Request::Transfer(None)]) {
+        let empty = [Request::Reserve(None), Request::Transfer(None), Request::Fleet(None)];
+        for request in all.into_iter().chain(empty) {
             assert_eq!(Request::try_from(&request.question()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_state_is_the_one_in_an_answer() {
+        for state in [
+            State::WaitingForInterface,
+            State::WaitingForAddress,
+            State::WaitingForAccessPoint,
+            State::Blind,
+            State::WithoutBounds,
+            State::Controlling,
+        ] {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+            assert!(state.name().len() <= 24, "it fits into an answer to a fleet's query");
         }
     }
 
@@ -501,6 +566,7 @@ mod tests {
                 request: "reserve".to_owned(),
                 rate,
                 left: None,
+                query: None,
             })
         };
         assert!(asked(None).unwrap_err().contains("found no rate"));

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::connections::ConnectionWatch;
-use crate::presence::{BootId, Endpoint, PresenceCounters};
+use crate::presence::{
+    AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, OtherVersion, PresenceCounters,
+    StationFigures,
+};
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
 use crate::turns::Turns;
@@ -42,6 +45,7 @@ pub struct Controller {
     now: Instant,
     next_tick: Instant,
     events: VecDeque<Event>,
+    agent: AgentFigures,
 }
 
 impl Controller {
@@ -76,6 +80,7 @@ impl Controller {
             now,
             next_tick: now,
             events: VecDeque::new(),
+            agent: AgentFigures::default(),
         }
     }
 
@@ -226,14 +231,24 @@ impl Controller {
         self.reservations.admits(peer)
     }
 
-    /// Takes the presence datagram that is due, to be broadcast on the Wi-Fi interface.
+    /// Takes the datagram that is due, to be broadcast on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
         if self.turns.next_timeout().is_some_and(|due| due <= now) {
             self.update_turns(now);
         }
+        let own = self.announcement();
+        if let Some(datagram) = self.presence.poll_transmit(now, &own) {
+            return Some(datagram);
+        }
+        let (agent, seen, bounds) = (self.agent, &self.observation, self.bounds);
+        let figures = || figures(agent, seen, bounds, &own);
+        self.presence.poll_fleet(now, own.link_rate, figures)
+    }
+
+    fn announcement(&self) -> Announcement {
         let seen = &self.observation;
-        let own = Announcement {
+        Announcement {
             sending: seen.sending().next().is_some(),
             delivery_rate: seen.mean_rate,
             max_rate: seen.max_rate,
@@ -242,8 +257,41 @@ impl Controller {
             link_rate: seen.own.link_rate,
             reservation: self.reservations.announced(),
             turn: self.turns.announced(),
-        };
-        self.presence.poll_transmit(now, &own)
+        }
+    }
+
+    /// This station's figures, as it answers a query.
+    pub fn figures(&self) -> StationFigures {
+        let own = self.announcement();
+        figures(self.agent, &self.observation, self.bounds, &own)
+    }
+
+    /// Sets the figures of the program that drives this controller, for answers to queries.
+    pub fn set_agent_figures(&mut self, figures: AgentFigures) {
+        self.agent = figures;
+    }
+
+    /// Asks the other stations for their figures, unless a query is under way. Returns its number. The
+    /// query and the answers are sent when the limit of the airtime allows it.
+    pub fn ask_fleet(&mut self, now: Instant) -> u64 {
+        self.now = now;
+        self.presence.ask_fleet(now)
+    }
+
+    /// The state of the last query.
+    pub fn fleet_query(&self) -> Option<FleetQuery> {
+        self.presence.fleet_query(self.now)
+    }
+
+    /// The last answer of each station, in the order of their ids.
+    pub fn fleet_answers(&self) -> impl Iterator<Item = FleetAnswer> {
+        self.presence.fleet_answers(self.now)
+    }
+
+    /// Takes what is known of the last message of a version that this program does not read. Call it
+    /// after [`Controller::handle_datagram`].
+    pub fn take_other_version(&mut self) -> Option<OtherVersion> {
+        self.presence.take_other_version()
     }
 
     /// The time of the next tick, presence message or decision on turns, whichever is earliest.
@@ -297,11 +345,35 @@ impl Controller {
     }
 }
 
+/// The figures of a station, as it answers a query.
+fn figures(
+    agent: AgentFigures,
+    seen: &Observation,
+    bounds: Bounds,
+    own: &Announcement,
+) -> StationFigures {
+    let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+    StationFigures {
+        agent,
+        sending: own.sending,
+        delivery_rate: own.delivery_rate,
+        max_rate: own.max_rate,
+        share: own.max_rate.map(|max| max / u64::from(seen.senders.max(1))),
+        link_rate: own.link_rate,
+        min_rtt: own.min_rtt,
+        growth: own.growth,
+        floor: bounds.floor,
+        ceiling: Some(bounds.ceiling).filter(|ceiling| *ceiling < Segments::MAX),
+        pacing: bounds.pacing,
+        senders: count(seen.senders as usize),
+        peers: count(seen.peers.len()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{LawConfig, StationId};
-    use wakeai_units::{Rate, Segments};
 
     fn controller() -> Controller {
         let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);

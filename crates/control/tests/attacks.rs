@@ -9,7 +9,10 @@ mod ether;
 use ether::{
     Ether, challenge_of, config, crafted, only_counts, peers, seconds, shown, start, station,
 };
-use wakeai_control::presence::{BootId, Challenge, Codec, Presence};
+use wakeai_control::presence::{
+    ANSWER_LEN, BootId, Challenge, Codec, FleetCodec, FleetContent, FleetMessage, MESSAGE_LEN,
+    Presence, QUERY_LEN, airtime_of,
+};
 use wakeai_control::{
     Controller, ControllerConfig, Event, PeerChange, Reason, Reservation, Share, StationId,
 };
@@ -182,6 +185,51 @@ attacks! {
         }
     }
 
+    a_replayed_query_is_not_answered,
+    "make stations answer, again and again",
+    "a query counts once per boot, and only of a boot that is known as live" => {
+        let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+        ether.run(seconds(5));
+        ether.ask(1);
+        ether.run(seconds(10));
+        let queries: Vec<Vec<u8>> =
+            ether.recorded.iter().filter(|(_, of)| of.len() == QUERY_LEN).map(|(_, of)| of.clone()).collect();
+        assert_eq!((queries.len(), ether.stations[0].counters().fleet_sent), (1, 1));
+        let now = ether.now;
+        only_counts(&mut ether.stations[0], now, &queries, |c| &mut c.replayed);
+        let mut newcomer = station(now, 7, 1);
+        only_counts(&mut newcomer, now, &queries, |c| &mut c.unproven);
+        ether.stations.push(newcomer);
+        ether.own.push((None, Vec::new()));
+        ether.run(seconds(10));
+        assert_eq!(peers(&ether.stations[3]), [0, 1, 2]);
+        let now = ether.now;
+        only_counts(&mut ether.stations[3], now, &queries, |c| &mut c.replayed);
+    }
+
+    a_replayed_answer_is_not_taken_in,
+    "show old figures in the view of a fleet",
+    "only an answer to the last query is taken in, once per station" => {
+        let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
+        ether.run(seconds(5));
+        ether.ask(1);
+        ether.run(seconds(10));
+        let answers: Vec<Vec<u8>> =
+            ether.recorded.iter().filter(|(_, of)| of.len() == ANSWER_LEN).map(|(_, of)| of.clone()).collect();
+        assert_eq!((answers.len(), ether.stations[1].counters().answers), (2, 2));
+        let now = ether.now;
+        only_counts(&mut ether.stations[1], now, &answers, |c| &mut c.replayed);
+        let mut bystander = station(now, 7, 1);
+        only_counts(&mut bystander, now, &answers, |c| &mut c.unasked);
+        ether.stations.remove(2);
+        ether.own.remove(2);
+        ether.ask(1);
+        ether.run(seconds(10));
+        let now = ether.now;
+        let of_the_first = answers[..1].to_vec();
+        only_counts(&mut ether.stations[1], now, &of_the_first, |c| &mut c.unasked);
+    }
+
     messages_that_were_held_back_for_twelve_intervals_are_void,
     "make a station seem live, with old figures",
     "a message of a known peer is refused twelve intervals after the last one that was received, a message of another station when the challenge that it answers has expired" => {
@@ -288,6 +336,47 @@ attacks! {
             victim.counters().sent
         };
         assert!(sent(true) <= sent(false));
+    }
+
+    a_flood_of_queries_makes_no_station_send_more,
+    "make the stations answer until the air is full, or keep them from announcing themselves",
+    "queries and answers count in a station's part of the 0.5 % of the air, and a station sends at most two between two presence messages" => {
+        let quiet = {
+            let mut ether = Ether::new((0..6).map(|id| station(Instant::ZERO, id, 1)).collect());
+            ether.run(seconds(605));
+            ether.recorded.len()
+        };
+        let mut ether = Ether::new((0..6).map(|id| station(Instant::ZERO, id, 1)).collect());
+        ether.run(seconds(5));
+        let before = ether.recorded.len();
+        let codec = FleetCodec::accepting(&ether::KEY, &[]);
+        // The member names station 5 as the sender, whose boot id it has heard.
+        let boot = BootId(std::array::from_fn(|at| if at == 0 { 5 } else { 1 }));
+        for count in 1..=60_000 {
+            let query = codec.encode(&FleetMessage {
+                bssid: ether::BSSID,
+                station: StationId(5),
+                boot,
+                sequence: 1_000_000 + count,
+                unix_time: None,
+                content: FleetContent::Query(Challenge(count)),
+            });
+            for victim in &mut ether.stations[..5] {
+                victim.handle_datagram(ether.now, &query);
+            }
+            ether.run(Duration::from_millis(10));
+        }
+        let air = |datagram: &Vec<u8>| airtime_of(datagram.len(), Rate::from_mbps(6), None);
+        let taken: Duration = ether.recorded[before..].iter().map(|(_, of)| air(of)).sum();
+        let debt = airtime_of(ANSWER_LEN, Rate::from_mbps(6), None) * 5 * 6;
+        assert!(taken <= seconds(600) / 200 + debt, "{taken}");
+        let presence = ether.recorded.iter().filter(|(_, of)| of.len() == MESSAGE_LEN).count();
+        assert!(presence * 4 > quiet, "{presence} of {quiet}");
+        let answers = ether.recorded.len() - presence;
+        assert!(answers > 100, "{answers}");
+        for station in &ether.stations {
+            assert_eq!(peers(station).len(), 5);
+        }
     }
 
     a_challenge_of_zero_is_out_of_range,

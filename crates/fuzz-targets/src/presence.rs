@@ -1,12 +1,15 @@
 //! Fuzzes the receipt of presence messages, by which agents announce themselves. The messages come
 //! from members of the group and from outsiders, who do not know the group's key.
 
-use wakeai_control::presence::{BootId, Challenge, Codec, MESSAGE_LEN, Presence};
+use wakeai_control::presence::{
+    AgentFigures, BootId, Challenge, Codec, FleetCodec, FleetContent, FleetMessage, Label,
+    MESSAGE_LEN, Presence, StationFigures,
+};
 use wakeai_control::{
     Announcement, Clocks, ControllerConfig, LawConfig, Reservation, Share, StationId, Turn,
     TurnState,
 };
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_units::{Duration, Instant, Rate, Segments};
 
 use crate::input::Input;
 use crate::station::{BSSID, KEY, NEXT_KEY, OWN, OWN_BOOT, Station};
@@ -56,7 +59,20 @@ impl Group {
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
-        match input.below(12) {
+        // So the inputs that were kept before there were fleet messages keep their meaning.
+        let step = match input.byte() {
+            more @ 240.. => 12 + more % 3,
+            step => step % 12,
+        };
+        match step {
+            12 => {
+                let _ = self.station.controller.ask_fleet(self.station.now); // its number
+            }
+            13 => {
+                let datagram = self.fleet_message(input);
+                self.say(datagram);
+            }
+            14 => self.patched_fleet(input),
             0..=4 => {
                 let datagram = self.message(input);
                 self.say(datagram);
@@ -112,6 +128,56 @@ impl Group {
         let read = codec.decode(&datagram);
         assert!(is_encodable(&message) == read.is_ok(), "{message:?}: {read:?}");
         datagram
+    }
+
+    /// A query or an answer as a member writes it, with arbitrary content.
+    fn fleet_message(&mut self, input: &mut Input<'_>) -> Vec<u8> {
+        let station = input.below(20);
+        let boot = BootId(std::array::from_fn(|at| if at == 0 { station } else { 0 }));
+        self.sequence += 1;
+        let content = if input.flag() {
+            FleetContent::Query(Challenge(input.magnitude()))
+        } else {
+            let queries = (0..input.below(5)).map(|_| (self.query(input), span(input)));
+            let queries = queries.collect();
+            FleetContent::Answer { queries, figures: Box::new(figures(input)) }
+        };
+        let message = FleetMessage {
+            bssid: if input.below(16) == 15 { [9; 6] } else { BSSID },
+            station: StationId(u64::from(station)),
+            boot,
+            sequence: if input.flag() { input.magnitude() } else { self.sequence },
+            unix_time: input.option(|input| self.unix_time(input)),
+            content,
+        };
+        FleetCodec::accepting(&KEY, &[]).encode(&message)
+    }
+
+    /// The number of one of the station's own queries, or an arbitrary number.
+    fn query(&self, input: &mut Input<'_>) -> Challenge {
+        let last = self.station.asked.last().copied();
+        last.filter(|_| input.below(4) > 0).unwrap_or_else(|| Challenge(input.magnitude()))
+    }
+
+    /// A member sends an authentic query or answer with arbitrary changes.
+    fn patched_fleet(&mut self, input: &mut Input<'_>) {
+        let mut datagram = self.fleet_message(input);
+        let body = datagram.len() - TAG_LEN;
+        for _ in 0..=input.below(4) {
+            let at = usize::from(input.byte()) + usize::from(input.byte());
+            let value = input.byte();
+            if let Some(byte) = datagram[..body].get_mut(at) {
+                *byte = value;
+            }
+        }
+        let key = blake3::derive_key("Wakeai fleet v1 authenticator", &KEY);
+        let (body, tag) = datagram.split_at_mut(body);
+        tag.copy_from_slice(&blake3::keyed_hash(&key, body).as_bytes()[..TAG_LEN]);
+        let codec = FleetCodec::accepting(&KEY, &[]);
+        if let Ok(message) = codec.decode(&datagram) {
+            assert_eq!(codec.encode(&message), datagram, "one encoding");
+        }
+        self.say(datagram);
     }
 
     /// The time in a message: the right time plus or minus an arbitrary span.
@@ -170,7 +236,8 @@ impl Group {
     /// An attacker without the key sends arbitrary bytes.
     fn noise(&mut self, input: &mut Input<'_>) {
         let length = usize::from(input.byte());
-        let mut datagram = if input.flag() { b"WKAI\x02".to_vec() } else { Vec::new() };
+        let heads: [&[u8]; 4] = [b"", b"WKAI\x02", b"WKFL\x01\x01", b"WKFL\x01\x02"];
+        let mut datagram = heads[usize::from(input.below(4))].to_vec();
         datagram.extend(input.bytes(length));
         if input.flag() {
             datagram.resize(MESSAGE_LEN, 0);
@@ -208,6 +275,26 @@ fn turn(input: &mut Input<'_>) -> Turn {
         ticket: input.count().max(1),
         state: states[input.count() as usize % states.len()],
         left: Duration::from_millis(u64::from(input.count() >> 8)),
+    }
+}
+
+fn figures(input: &mut Input<'_>) -> StationFigures {
+    let software = input.number().to_string();
+    StationFigures {
+        agent: AgentFigures {
+            software: Label::new(&software),
+            uptime: input.millis(),
+            faults: std::array::from_fn(|_| u32::from(input.byte())),
+            ..AgentFigures::default()
+        },
+        sending: input.flag(),
+        delivery_rate: rate(input),
+        share: input.option(rate),
+        min_rtt: input.option(span),
+        growth: span(input),
+        ceiling: input.option(|input| Segments::new(input.count())),
+        pacing: input.option(rate),
+        ..StationFigures::default()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wakeai_control::presence::{BootId, Challenge, Codec};
+use wakeai_control::presence::{BootId, Challenge, Codec, FleetCodec, FleetContent};
 use wakeai_control::{
     Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
     PresenceCounters, Reason, Share, StationId,
@@ -25,6 +25,8 @@ const MOST_TICKS: u32 = 1_500;
 const TICK: Duration = Duration::from_millis(500);
 /// The shortest time between two messages of this station.
 const APART: Duration = Duration::from_millis(500);
+/// The largest number of queries and answers between two presence messages.
+const MOST_BESIDES: u32 = 2;
 /// The upper limit of an announced interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 /// A peer is live until this many of its intervals have passed since its last message.
@@ -43,6 +45,10 @@ pub(crate) struct Station {
     /// of the group hears them.
     pub(crate) challenges: Vec<Challenge>,
     last_sent: Option<Instant>,
+    /// The numbers of the station's own queries to the fleet, the newest last.
+    pub(crate) asked: Vec<Challenge>,
+    /// The queries and answers that were sent since the last presence message.
+    besides: u32,
     /// When each peer was last heard.
     heard: BTreeMap<StationId, Instant>,
     /// Every datagram that was accepted.
@@ -64,6 +70,8 @@ impl Station {
             law,
             challenges: Vec::new(),
             last_sent: None,
+            asked: Vec::new(),
+            besides: 0,
             heard: BTreeMap::new(),
             accepted: BTreeSet::new(),
             said: String::new(),
@@ -164,12 +172,34 @@ impl Station {
     }
 
     fn transmit(&mut self) {
-        let Some(datagram) = self.controller.poll_transmit(self.now) else { return };
+        while let Some(datagram) = self.controller.poll_transmit(self.now) {
+            if datagram.starts_with(b"WKFL") {
+                self.sends_fleet(&datagram);
+            } else {
+                self.sends(&datagram);
+            }
+        }
+    }
+
+    /// A query to the fleet, or the answer to one.
+    fn sends_fleet(&mut self, datagram: &[u8]) {
+        assert!(self.last_sent.is_some(), "after its first presence message");
+        self.besides += 1;
+        assert!(self.besides <= MOST_BESIDES, "{} queries and answers", self.besides);
+        let codec = FleetCodec::accepting(&KEY, &[NEXT_KEY]);
+        let message = codec.decode(datagram).expect("its own messages are valid");
+        if let FleetContent::Query(number) = message.content {
+            self.asked.push(number);
+        }
+    }
+
+    fn sends(&mut self, datagram: &[u8]) {
+        self.besides = 0;
         let apart = self.last_sent.map_or(APART, |last| self.now.saturating_since(last));
         assert!(apart >= APART, "two messages {apart} apart");
         self.last_sent = Some(self.now);
         let codec = Codec::accepting(&KEY, &[NEXT_KEY]);
-        let message = codec.decode(&datagram).expect("its own messages are valid");
+        let message = codec.decode(datagram).expect("its own messages are valid");
         if self.challenges.last() != Some(&message.challenge) {
             self.challenges.push(message.challenge);
         }
@@ -183,14 +213,19 @@ impl Station {
         let after = *self.controller.counters();
         assert_eq!(received(&after), received(&before) + 1, "counted once");
         let accepted = after.accepted > before.accepted;
+        let queried = after.queries > before.queries;
         if accepted {
             assert!(self.accepted.insert(datagram.to_vec()), "a message counts once");
             if let Ok(message) = Codec::accepting(&KEY, &[NEXT_KEY]).decode(datagram) {
                 self.heard.insert(message.station, self.now);
             }
+        } else if queried {
+            assert_eq!(self.shown().0, shown.0, "a query changes no peer");
         } else {
             assert_eq!(self.shown(), shown, "only an accepted message changes anything");
         }
+        let answers = self.controller.fleet_answers().count();
+        assert!(answers <= self.config.peer_limit, "{answers} answers");
         accepted
     }
 
@@ -238,9 +273,13 @@ fn received(counters: &PresenceCounters) -> u64 {
         replayed,
         stale,
         table_full,
+        fleet_sent: _,
+        queries,
+        answers,
+        unasked,
     } = *counters;
     let refused = malformed + wrong_version + forged + invalid + wrong_bssid + own + duplicate_id;
-    accepted + unproven + replayed + stale + table_full + refused
+    accepted + unproven + replayed + stale + table_full + refused + queries + answers + unasked
 }
 
 /// Checks that the sum of the connections' bounds does not exceed the station's bounds, except that

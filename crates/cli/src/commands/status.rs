@@ -1,6 +1,7 @@
 //! `wakeai status`.
 
 mod alone;
+mod fleet;
 mod table;
 
 use std::path::PathBuf;
@@ -22,11 +23,15 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
         if sockets.is_empty() && !arguments.watch {
             return Err(agents::none());
         }
-        let reader = show(&sockets, arguments)?;
+        let (reader, pause) = if arguments.all {
+            (fleet::show(&sockets, arguments)?, fleet::PAUSE)
+        } else {
+            (show(&sockets, arguments)?, Duration::from_secs(1))
+        };
         if !arguments.watch || reader == Reader::Gone {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(pause);
     }
 }
 
@@ -53,6 +58,11 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
     if arguments.json {
         return Ok(Reader::There);
     }
+    write(text, arguments)
+}
+
+/// Writes the text, in place of the previous one where it is repeated on a terminal.
+fn write(mut text: String, arguments: &StatusArguments) -> Result<Reader, Failure> {
     if arguments.watch && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
         text.insert_str(0, "\x1b[H\x1b[2J"); // home, clear (ECMA-48)
     }

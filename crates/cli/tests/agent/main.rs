@@ -13,6 +13,7 @@ mod churn;
 mod clock;
 mod death;
 mod files;
+mod fleet;
 mod life;
 mod netns_exec;
 mod presence;

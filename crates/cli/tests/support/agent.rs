@@ -242,6 +242,7 @@ pub(crate) fn ask(socket: &Path, request: Request) -> Value {
             Ok(Body::Metrics(body)) => Some(serde_json::to_value(body).unwrap()),
             Ok(Body::Reserve(body)) => Some(serde_json::to_value(body).unwrap()),
             Ok(Body::Transfer(body)) => Some(serde_json::to_value(body).unwrap()),
+            Ok(Body::Fleet(body)) => Some(serde_json::to_value(body).unwrap()),
             Ok(Body::Error(_)) | Err(_) => None,
         }
     })

@@ -2,6 +2,7 @@
 
 use wakeai_units::{Duration, Rate};
 
+use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
 use super::{BootId, Challenge};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
@@ -10,14 +11,13 @@ pub(super) const ANSWER_SLOTS: usize = 16;
 /// The largest number of answers in a message with a turn, which takes the place of the last answer.
 const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
 
-const MAGIC: [u8; 4] = *b"WKAI";
-const VERSION: u8 = 2;
+const MAGIC: [u8; 4] = MessageFormat::Presence.magic();
+const VERSION: u8 = MessageFormat::Presence.version();
 const RESERVATION_AT: usize = 88;
 const CHALLENGE_AT: usize = RESERVATION_AT + RESERVATION_LEN;
 const ANSWERS_AT: usize = CHALLENGE_AT + 8;
 const TURN_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS_BESIDE_TURN;
 const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
-const TAG_LEN: usize = 16;
 
 /// The length of every message of this version, bytes.
 pub const MESSAGE_LEN: usize = TAG_AT + TAG_LEN;
@@ -75,8 +75,11 @@ pub enum DecodeError {
     )]
     Malformed,
     /// Another version of the format.
-    #[error("presence version {0} was found, {VERSION} is understood: update the older agent")]
-    WrongVersion(u8),
+    #[error(
+        "{} version {} was found, {} is understood: update the older agent",
+        .0.format.name(), .0.version, .0.format.version()
+    )]
+    WrongVersion(OtherVersion),
     /// The authenticator does not match.
     #[error(
         "the authenticator does not match: the message is forged or damaged, or its group key is another"
@@ -90,9 +93,7 @@ pub enum DecodeError {
 /// Writes, reads and authenticates messages with a group key. It also reads messages under other accepted keys.
 #[derive(Clone)]
 pub struct Codec {
-    key: [u8; 32],
-    /// Further keys whose messages are accepted.
-    others: Vec<[u8; 32]>,
+    seal: Seal,
 }
 
 impl Codec {
@@ -103,10 +104,7 @@ impl Codec {
 
     /// A codec that also accepts messages under `others`, while a fleet changes its key.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
-        // The authenticator's key is derived from the group key, so that the group key can have
-        // other uses, too.
-        let derive = |key: &[u8; 32]| blake3::derive_key("Wakeai presence v2 authenticator", key);
-        Self { key: derive(group_key), others: others.iter().map(derive).collect() }
+        Self { seal: Seal::new(MessageFormat::Presence, group_key, others) }
     }
 
     /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
@@ -151,8 +149,7 @@ impl Codec {
             bytes.extend(ticket.to_be_bytes());
             bytes.extend((turn_state(state) << LEFT_BITS | left).to_be_bytes());
         }
-        let tag = tag(&self.key, &bytes);
-        bytes.extend(tag);
+        self.seal.close(&mut bytes);
         bytes
     }
 
@@ -161,34 +158,8 @@ impl Codec {
     /// # Errors
     /// Fails where the datagram is not an authentic message of this group.
     pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
-        if datagram.get(..4) != Some(&MAGIC[..]) {
-            return Err(DecodeError::Malformed);
-        }
-        match datagram.get(4) {
-            Some(&VERSION) => {}
-            Some(&other) => return Err(DecodeError::WrongVersion(other)),
-            None => return Err(DecodeError::Malformed),
-        }
-        let message: &[u8; MESSAGE_LEN] =
-            datagram.try_into().map_err(|_| DecodeError::Malformed)?;
-        let (body, found) = message.split_at(TAG_AT);
-        let mut keys = std::iter::once(&self.key).chain(&self.others);
-        if !keys.any(|key| equal_in_constant_time(&tag(key, body), found)) {
-            return Err(DecodeError::Forged);
-        }
-        parse(message).ok_or(DecodeError::Invalid)
+        parse(self.seal.open(datagram)?).ok_or(DecodeError::Invalid)
     }
-}
-
-/// The authenticator: the first 128 bits of a keyed BLAKE3 hash.
-fn tag(key: &[u8; 32], body: &[u8]) -> [u8; TAG_LEN] {
-    let hash = blake3::keyed_hash(key, body);
-    std::array::from_fn(|index| hash.as_bytes()[index])
-}
-
-/// Compares in constant time, so that the duration does not depend on the place of the first difference.
-fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 /// The length of a reservation, bytes.
@@ -397,7 +368,11 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             let expected = match bit / 8 {
                 0..4 => DecodeError::Malformed,
-                4 => DecodeError::WrongVersion(bytes[4]),
+                4 => DecodeError::WrongVersion(OtherVersion {
+                    format: MessageFormat::Presence,
+                    version: bytes[4],
+                    sender: None,
+                }),
                 _ => DecodeError::Forged,
             };
             prop_assert_eq!(codec.decode(&bytes), Err(expected));
@@ -430,8 +405,7 @@ mod tests {
             bytes[4] = VERSION;
             (bytes[47], bytes[CHALLENGE_AT]) = (1, 1);
             bytes[at..at + 32].copy_from_slice(&body);
-            let tag = tag(&codec.key, &bytes);
-            bytes.extend(tag);
+            codec.seal.close(&mut bytes);
             if let Ok(message) = codec.decode(&bytes) {
                 prop_assert_eq!(codec.encode(&message), bytes);
             }
@@ -446,8 +420,7 @@ mod tests {
             bytes[..4].copy_from_slice(&MAGIC);
             (bytes[4], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, 1, challenge);
             bytes[ANSWERS_AT + 8 * slot] = 1;
-            let tag = tag(&codec.key, &bytes);
-            bytes.extend(tag);
+            codec.seal.close(&mut bytes);
             codec.decode(&bytes).map(|message| message.answers.len())
         };
         assert_eq!(with(1, 0), Ok(1));
@@ -465,8 +438,7 @@ mod tests {
             bytes[..4].copy_from_slice(&MAGIC);
             (bytes[4], bytes[5], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, flags, 1, 1);
             bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
-            let tag = tag(&codec.key, &bytes);
-            bytes.extend(tag);
+            codec.seal.close(&mut bytes);
             codec.decode(&bytes).map(|message| message.announced.reservation)
         };
         let good = Reservation {

@@ -7,16 +7,20 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::challenge::{Answers, Challenges};
 use super::codec::answer_slots;
-use super::schedule::{Schedule, airtime, longest_interval};
+use super::fleet::{
+    ANSWER_LEN, Fleet, FleetAnswer, FleetCodec, FleetContent, FleetMessage, FleetQuery, QUERY_LEN,
+    StationFigures, Taken, window,
+};
+use super::schedule::{Schedule, airtime, airtime_of, longest_interval};
 use super::table::{PeerTable, Verdict};
-use super::{BootId, Codec, DecodeError, Presence, PresenceCounters};
+use super::{BootId, Codec, DecodeError, OtherVersion, Presence, PresenceCounters};
 use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
 
 /// Sends and receives presence messages.
 ///
 /// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
-/// tick, [`Endpoint::poll_transmit`] when [`Endpoint::next_timeout`] has come, then
-/// [`Endpoint::poll_change`] until `None`. `now` never goes back.
+/// tick, [`Endpoint::poll_transmit`] and [`Endpoint::poll_fleet`] when [`Endpoint::next_timeout`] has
+/// come, then [`Endpoint::poll_change`] until `None`. `now` never goes back.
 pub(crate) struct Endpoint {
     station: StationId,
     bssid: [u8; 6],
@@ -32,6 +36,12 @@ pub(crate) struct Endpoint {
     schedule: Schedule,
     counters: PresenceCounters,
     changes: VecDeque<PeerChange>,
+    fleet: Fleet,
+    fleet_codec: FleetCodec,
+    /// The Unix time at the epoch of `now`, where it was given.
+    unix_at_epoch: Option<Duration>,
+    /// The last message of a version that this program does not read.
+    other_version: Option<OtherVersion>,
 }
 
 /// The number of incarnations (boot ids of stations) that have not proved to be live and whose
@@ -56,6 +66,10 @@ impl Endpoint {
             schedule: Schedule::new(now, boot),
             counters: PresenceCounters::default(),
             changes: VecDeque::new(),
+            fleet: Fleet::new(&config.group_key, boot, config.peer_limit),
+            fleet_codec: FleetCodec::accepting(&config.group_key, &config.accepted_keys),
+            unix_at_epoch: None,
+            other_version: None,
         }
     }
 
@@ -63,11 +77,13 @@ impl Endpoint {
     /// and under `others`. The known peers stay.
     pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
+        self.fleet_codec = FleetCodec::accepting(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. The
-    /// value is used only where clocks are synchronised.
+    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. Presence
+    /// messages carry the time only where clocks are synchronised; queries and answers always do.
     pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
+        self.unix_at_epoch = Some(unix);
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
             *unix_at_epoch = unix;
         }
@@ -75,19 +91,14 @@ impl Endpoint {
 
     /// Takes a datagram and counts it in exactly one counter.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
-        let counters = &mut self.counters;
+        if FleetCodec::is_its(datagram) {
+            return self.handle_fleet(now, datagram);
+        }
         let message = match self.codec.decode(datagram) {
             Ok(message) => message,
-            Err(error) => {
-                *match error {
-                    DecodeError::Malformed => &mut counters.malformed,
-                    DecodeError::WrongVersion(_) => &mut counters.wrong_version,
-                    DecodeError::Forged => &mut counters.forged,
-                    DecodeError::Invalid => &mut counters.invalid,
-                } += 1;
-                return;
-            }
+            Err(error) => return self.refuse(error),
         };
+        let counters = &mut self.counters;
         let refused = if message.bssid != self.bssid {
             Some(&mut counters.wrong_bssid)
         } else if message.boot == self.boot {
@@ -103,6 +114,133 @@ impl Endpoint {
             Some(counter) => *counter += 1,
             None => self.hear(now, message),
         }
+    }
+
+    fn refuse(&mut self, error: DecodeError) {
+        let counters = &mut self.counters;
+        *match error {
+            DecodeError::Malformed => &mut counters.malformed,
+            DecodeError::WrongVersion(other) => {
+                self.other_version = Some(other);
+                &mut counters.wrong_version
+            }
+            DecodeError::Forged => &mut counters.forged,
+            DecodeError::Invalid => &mut counters.invalid,
+        } += 1;
+    }
+
+    fn handle_fleet(&mut self, now: Instant, datagram: &[u8]) {
+        let message = match self.fleet_codec.decode(datagram) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(error),
+        };
+        let (station, boot) = (message.station, message.boot);
+        let counter = if message.bssid != self.bssid {
+            &mut self.counters.wrong_bssid
+        } else if boot == self.boot {
+            &mut self.counters.own
+        } else if station == self.station {
+            &mut self.counters.duplicate_id
+        } else {
+            match self.take_fleet(now, message) {
+                (Taken::Yes, true) => &mut self.counters.queries,
+                (Taken::Yes, false) => &mut self.counters.answers,
+                (Taken::Unproven, _) => &mut self.counters.unproven,
+                (Taken::Unasked, _) => &mut self.counters.unasked,
+                (Taken::Replayed, _) => &mut self.counters.replayed,
+                (Taken::Full, _) => &mut self.counters.table_full,
+            }
+        };
+        *counter += 1;
+    }
+
+    /// Takes a query or an answer of another station. Returns whether it was a query.
+    fn take_fleet(&mut self, now: Instant, message: FleetMessage) -> (Taken, bool) {
+        let (station, boot) = (message.station, message.boot);
+        match message.content {
+            FleetContent::Query(challenge) => {
+                self.expire_one(now, station);
+                let taken = match self.table.query(station, boot, message.sequence) {
+                    Verdict::Updated => {
+                        let window = self.window();
+                        self.fleet.handle_query(now, station, challenge, window)
+                    }
+                    Verdict::Replayed => Taken::Replayed,
+                    _ => Taken::Unproven,
+                };
+                (taken, true)
+            }
+            FleetContent::Answer { queries, figures } => {
+                let times = (self.unix(now), message.unix_time);
+                (self.fleet.handle_answer(now, station, &queries, *figures, times), false)
+            }
+        }
+    }
+
+    /// The window for the answers of all known stations, each at the basic rate.
+    fn window(&self) -> Duration {
+        window(self.table.len() + 1, airtime_of(ANSWER_LEN, self.basic_rate, None))
+    }
+
+    fn unix(&self, now: Instant) -> Option<Duration> {
+        self.unix_at_epoch.map(|unix_at_epoch| unix_time(unix_at_epoch, now))
+    }
+
+    /// Asks the other stations for their figures, unless a query is under way. Returns its number.
+    pub(crate) fn ask_fleet(&mut self, now: Instant) -> u64 {
+        self.fleet.ask(now, self.table.live(now).map(|peer| peer.station))
+    }
+
+    /// The state of the last query.
+    pub(crate) fn fleet_query(&self, now: Instant) -> Option<FleetQuery> {
+        self.fleet.query(now, self.table.live(now).map(|peer| peer.station))
+    }
+
+    /// The last answer of each station.
+    pub(crate) fn fleet_answers(&self, now: Instant) -> impl Iterator<Item = FleetAnswer> {
+        self.fleet.answers(now)
+    }
+
+    /// Returns the query or the answer that is due. `link_rate` is the PHY rate, where it is known.
+    pub(crate) fn poll_fleet(
+        &mut self,
+        now: Instant,
+        link_rate: Option<Rate>,
+        figures: impl FnOnce() -> StationFigures,
+    ) -> Option<Vec<u8>> {
+        if self.fleet.next_timeout().is_none_or(|due| due > now) {
+            return None;
+        }
+        let stations = self.table.len() + 1;
+        let cost = |length| airtime_of(length, self.basic_rate, link_rate);
+        if !self.schedule.affords(now, stations, cost(ANSWER_LEN)) {
+            self.fleet.postpone(self.schedule.next());
+            return None;
+        }
+        let (cost, content) = match self.fleet.take_query(now, self.window()) {
+            Some(challenge) => (cost(QUERY_LEN), FleetContent::Query(challenge)),
+            None => {
+                let queries = self.fleet.take_answer(now)?;
+                let figures = Box::new(figures());
+                (cost(ANSWER_LEN), FleetContent::Answer { queries, figures })
+            }
+        };
+        self.schedule.sent_besides(cost);
+        self.sequence += 1;
+        self.counters.fleet_sent += 1;
+        Some(self.fleet_codec.encode(&FleetMessage {
+            bssid: self.bssid,
+            station: self.station,
+            boot: self.boot,
+            sequence: self.sequence,
+            unix_time: self.unix(now),
+            content,
+        }))
+    }
+
+    /// Takes what is known of the last message of another version.
+    pub(crate) fn take_other_version(&mut self) -> Option<OtherVersion> {
+        self.other_version.take()
     }
 
     fn hear(&mut self, now: Instant, mut message: Presence) {
@@ -143,6 +281,7 @@ impl Endpoint {
 
     /// Removes the peers that have been silent for too long.
     pub(crate) fn expire(&mut self, now: Instant) {
+        self.fleet.expire(now);
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire(
             now,
@@ -210,7 +349,8 @@ impl Endpoint {
 
     /// The earliest time at which the next message may be due.
     pub(crate) fn next_timeout(&self) -> Instant {
-        self.schedule.next()
+        let next = self.schedule.next();
+        self.fleet.next_timeout().map_or(next, |fleet| fleet.min(next))
     }
 
     /// Returns the oldest change that was not taken yet.

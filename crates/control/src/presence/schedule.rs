@@ -25,6 +25,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 const TURN_SPREAD: Duration = Duration::from_millis(20);
 /// The number of messages about the end of a turn.
 const TURN_END_MESSAGES: u32 = 3;
+/// The largest number of queries and answers of a fleet between two presence messages.
+const MOST_BESIDES: u32 = 2;
 
 /// IPv4 and UDP headers, bytes.
 const IP_UDP: usize = 28;
@@ -52,8 +54,13 @@ const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
 /// point's broadcast at `basic_rate`. The result is an upper estimate: contention, the security
 /// header and the padding to a whole OFDM symbol are counted in full.
 pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
+    airtime_of(MESSAGE_LEN, basic_rate, link_rate)
+}
+
+/// As [`airtime`], for a message of `length` bytes.
+pub fn airtime_of(length: usize, basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
-    let data = MESSAGE_LEN + IP_UDP + MAC;
+    let data = length + IP_UDP + MAC;
     let crossing = |rate, bytes| ACCESS + frame(rate, bytes);
     crossing(uplink, data) + SIFS + frame(basic_rate, ACK) + crossing(basic_rate, data)
 }
@@ -107,6 +114,10 @@ pub(crate) struct Schedule {
     debt: Duration,
     paid_at: Instant,
     turn: TurnMessages,
+    /// The number and the airtime of the queries and answers of a fleet since the last presence
+    /// message. The next presence message adds the airtime to the debt, so that the interval that
+    /// was announced before is kept, and the interval that is announced then pays for them, too.
+    besides: (u32, Duration),
 }
 
 /// The messages of a station that sends in its turn. They follow at the shortest interval, so that
@@ -138,6 +149,7 @@ impl Schedule {
             debt: Duration::ZERO,
             paid_at: now,
             turn: TurnMessages::None,
+            besides: (0, Duration::ZERO),
         };
         this.next = now + this.part_of(MIN_INTERVAL);
         this
@@ -151,7 +163,7 @@ impl Schedule {
     /// Plans an early message with news: a change that the peers should know soon.
     pub(crate) fn news(&mut self, now: Instant, stations: usize) {
         self.pay(now, stations);
-        if self.sent == 0 || self.debt > self.cost * (MOST_OWED - 1) {
+        if self.sent == 0 || self.debt + self.besides.1 > self.cost * (MOST_OWED - 1) {
             return;
         }
         // A random delay keeps stations whose users start together from sending together.
@@ -203,6 +215,8 @@ impl Schedule {
             TurnMessages::Ended(left) => TurnMessages::Ended(left - 1),
             TurnMessages::Sending => TurnMessages::Sending,
         };
+        let (_, besides) = std::mem::take(&mut self.besides);
+        self.debt = self.debt.saturating_add(besides);
         self.cost = cost;
         self.sent = self.sent.saturating_add(1);
         self.last = now;
@@ -222,6 +236,24 @@ impl Schedule {
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
     }
 
+    /// Whether a query or an answer of a fleet, which takes `cost` of airtime, may be sent now: there
+    /// was a presence message, few others were sent since, and there is still room for news.
+    pub(crate) fn affords(&self, now: Instant, stations: usize, cost: Duration) -> bool {
+        let (count, besides) = self.besides;
+        let paid = self.paid(now, stations);
+        let owed = self.debt.saturating_sub(paid).saturating_add(besides).saturating_add(cost);
+        self.sent > 0 && count < MOST_BESIDES && owed <= self.cost * (MOST_OWED - 1)
+    }
+
+    /// Counts a query or an answer of a fleet.
+    pub(crate) fn sent_besides(&mut self, cost: Duration) {
+        self.besides = (self.besides.0 + 1, self.besides.1.saturating_add(cost));
+    }
+
+    fn paid(&self, now: Instant, stations: usize) -> Duration {
+        now.saturating_since(self.paid_at) / (AIR_PARTS * stations.max(1) as u64)
+    }
+
     fn plan(&mut self, now: Instant, stations: usize) {
         let owed = self.debt.saturating_mul(AIR_PARTS).saturating_mul(stations.max(1) as u64);
         let soon = self.sent < OPENING_MESSAGES || self.turn != TurnMessages::None;
@@ -232,8 +264,7 @@ impl Schedule {
     }
 
     fn pay(&mut self, now: Instant, stations: usize) {
-        let parts = AIR_PARTS * stations.max(1) as u64;
-        let paid = now.saturating_since(self.paid_at) / parts;
+        let paid = self.paid(now, stations);
         // One nanosecond is added, so that rounding does not delay a message.
         self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));
         self.paid_at = now;
@@ -247,7 +278,7 @@ impl Schedule {
 
 /// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). Its numbers only have to spread stations in
 /// time.
-fn splitmix(state: u64) -> u64 {
+pub(super) fn splitmix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -445,6 +476,44 @@ mod tests {
             let part = span / AIR_PARTS / stations as u64;
             assert!(cost * sent <= part + cost * MOST_OWED, "{stations}: {sent}");
         }
+    }
+
+    #[test]
+    fn queries_and_answers_at_every_moment_take_no_more_air_and_break_no_promise() {
+        for stations in [1, 2, 40, 400] {
+            let (basic, link) = (Rate::from_mbps(6), Some(Rate::from_mbps(65)));
+            let cost = airtime(basic, link);
+            let answer = airtime_of(crate::presence::ANSWER_LEN, basic, link);
+            let (mut schedule, begin) = settled(stations, cost);
+            let (mut taken, mut besides, mut promised) = (Duration::ZERO, 0_u64, schedule.next());
+            let span = Duration::from_secs(3600);
+            for step in 0..360_000 {
+                let now = begin + span * step / 360_000;
+                if schedule.due(now, stations) {
+                    assert!(now <= promised + span / 360_000, "{stations}: {now} after {promised}");
+                    promised = now + schedule.sent(now, stations, cost);
+                    taken += cost;
+                }
+                if schedule.affords(now, stations, answer) {
+                    schedule.sent_besides(answer);
+                    taken += answer;
+                    besides += 1;
+                }
+                let paid = schedule.paid(now, stations);
+                let owed = schedule.debt.saturating_sub(paid) + schedule.besides.1;
+                assert!(owed <= cost * MOST_OWED, "{stations}: {owed}");
+            }
+            let part = span / AIR_PARTS / stations as u64;
+            assert!(taken <= part + cost * MOST_OWED, "{stations}: {taken} of {part}");
+            assert!(besides > 10, "{stations}: {besides}");
+        }
+    }
+
+    #[test]
+    fn without_a_presence_message_nothing_else_is_sent() {
+        let cost = airtime(Rate::from_mbps(6), None);
+        let schedule = Schedule::new(Instant::ZERO, boot(1));
+        assert!(!schedule.affords(Instant::ZERO + Duration::from_secs(9), 2, cost));
     }
 
     #[test]

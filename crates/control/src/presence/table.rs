@@ -39,6 +39,8 @@ struct Peer {
     heard: Instant,
     last: Presence,
     live: bool,
+    /// The sequence number of its last query to the fleet; zero without one.
+    queried: u64,
 }
 
 impl Peer {
@@ -81,8 +83,8 @@ impl PeerTable {
             if message.sequence <= peer.last.sequence {
                 return Verdict::Replayed;
             }
-            let was_live = peer.live;
-            self.insert(now, message);
+            let (was_live, queried) = (peer.live, peer.queried);
+            *peer = Peer { heard: now, last: message, live: true, queried };
             return if was_live { Verdict::Updated } else { Verdict::Joined };
         }
         if !proven {
@@ -93,8 +95,20 @@ impl PeerTable {
         Verdict::Restarted(old)
     }
 
+    /// Takes a query of the incarnation `boot` of `station`. [`Verdict::Updated`] where it is new and
+    /// the incarnation is in the table. It does not count as a presence message.
+    pub(crate) fn query(&mut self, station: StationId, boot: BootId, sequence: u64) -> Verdict {
+        let peer = self.peers.get_mut(&station).filter(|peer| peer.last.boot == boot);
+        let Some(peer) = peer else { return Verdict::Unproven };
+        if sequence <= peer.last.sequence.max(peer.queried) {
+            return Verdict::Replayed;
+        }
+        peer.queried = sequence;
+        Verdict::Updated
+    }
+
     fn insert(&mut self, now: Instant, message: Presence) {
-        let peer = Peer { heard: now, last: message, live: true };
+        let peer = Peer { heard: now, last: message, live: true, queried: 0 };
         self.peers.insert(peer.last.station, peer);
     }
 
@@ -275,6 +289,25 @@ mod tests {
                 prop_assert!(table.len() <= LIMIT && table.len() == model.known.len());
             }
         }
+    }
+
+    #[test]
+    fn a_query_counts_once_and_only_of_an_incarnation_in_the_table() {
+        let mut table = PeerTable::new(10);
+        let query = |table: &mut PeerTable, boot: u8, sequence: u64| {
+            table.query(StationId(1), BootId([boot; 16]), sequence)
+        };
+        assert_eq!(query(&mut table, 1, 5), Verdict::Unproven);
+        table.hear(Instant::ZERO, message(1, 1, 5, 1_000), true);
+        assert_eq!(query(&mut table, 2, 9), Verdict::Unproven, "another incarnation");
+        assert_eq!(query(&mut table, 1, 5), Verdict::Replayed, "older than its last message");
+        assert_eq!(query(&mut table, 1, 7), Verdict::Updated);
+        assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
+        // A presence message that was overtaken by the query still counts.
+        let now = Instant::ZERO;
+        assert_eq!(table.hear(now, message(1, 1, 6, 1_000), true), Verdict::Updated);
+        assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
+        assert_eq!(query(&mut table, 1, 8), Verdict::Updated);
     }
 
     #[test]

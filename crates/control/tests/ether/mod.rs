@@ -58,6 +58,11 @@ impl Ether {
         Self { now: Instant::ZERO, stations, own, recorded: Vec::new() }
     }
 
+    /// Lets a station ask the others for their figures.
+    pub(crate) fn ask(&mut self, station: usize) -> u64 {
+        self.stations[station].ask_fleet(self.now)
+    }
+
     pub(crate) fn run(&mut self, span: Duration) {
         self.run_where(span, |_, _| true);
     }

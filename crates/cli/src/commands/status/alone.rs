@@ -11,7 +11,7 @@ const SENT: u64 = 3;
 const REFUSED: [(&str, &str); 9] = [
     ("forged", "of another group key"),
     ("wrong_bssid", "of another access point, or with another `bssid` stated"),
-    ("wrong_version", "of another version of Wakeai"),
+    ("wrong_version", "of another version of the format"),
     ("duplicate_id", "with this station's own number: `station` is configured twice"),
     ("stale", "sent at another time: the clocks differ by more than presence.clock_tolerance"),
     ("replayed", "that were replayed"),

@@ -72,6 +72,9 @@ pub(super) fn render(said: &Answers) -> String {
     if !faults.is_empty() {
         let _ = writeln!(text, "  faults since the start: {}", faults.join(", "));
     }
+    for other in &status.other_versions {
+        let _ = writeln!(text, "  {}", other.words());
+    }
     text.push_str(&connections(said));
     text.push_str(&peers(said));
     text

@@ -1,0 +1,131 @@
+//! The figures with which a station answers a query to its fleet.
+
+use std::fmt;
+
+use wakeai_units::{Duration, Rate, Segments};
+
+/// The number of kinds of faults that an answer has room for.
+pub const FAULT_KINDS: usize = 16;
+
+/// The length of a [`Label`], bytes.
+pub(super) const LABEL_LEN: usize = 24;
+
+/// A short name of printable ASCII characters, at most 24, such as a version or a state.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Label([u8; LABEL_LEN]);
+
+impl Label {
+    /// The label that begins as `name` does. Other characters than printable ones become `?`, and what
+    /// is too long is cut.
+    pub fn new(name: &str) -> Self {
+        let mut bytes = [0; LABEL_LEN];
+        for (byte, character) in bytes.iter_mut().zip(name.chars()) {
+            *byte = if character.is_ascii_graphic() { character as u8 } else { b'?' };
+        }
+        Self(bytes)
+    }
+
+    /// The label as text.
+    pub fn as_str(&self) -> &str {
+        let used = self.0.iter().position(|byte| *byte == 0).unwrap_or(LABEL_LEN);
+        std::str::from_utf8(&self.0[..used]).expect("a label is ASCII")
+    }
+
+    pub(super) fn bytes(self) -> [u8; LABEL_LEN] {
+        self.0
+    }
+
+    /// The label in a message; `None` unless it is printable characters and then zeros.
+    pub(super) fn from_bytes(bytes: [u8; LABEL_LEN]) -> Option<Self> {
+        let used = bytes.iter().position(|byte| *byte == 0).unwrap_or(LABEL_LEN);
+        let (name, rest) = bytes.split_at(used);
+        let valid = name.iter().all(u8::is_ascii_graphic) && rest.iter().all(|byte| *byte == 0);
+        valid.then_some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+/// The figures of the program that drives a controller, which the controller does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentFigures {
+    /// The version of the program.
+    pub software: Label,
+    /// The name of its state.
+    pub state: Label,
+    /// The name of its law.
+    pub law: Label,
+    /// The time since its start; whole seconds on the wire.
+    pub uptime: Duration,
+    /// The number of faults of each kind since its start.
+    pub faults: [u32; FAULT_KINDS],
+    /// The kinds of faults that last: bit `n` for kind `n`.
+    pub lasting: u16,
+}
+
+/// The figures of a station, as it answers a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationFigures {
+    /// The figures of its program.
+    pub agent: AgentFigures,
+    /// Whether it is sending.
+    pub sending: bool,
+    /// The delivery rate, as a mean of four ticks.
+    pub delivery_rate: Rate,
+    /// The rate that it reaches alone, where it is known.
+    pub max_rate: Option<Rate>,
+    /// Its share of the air as a rate: the rate that it reaches alone, over the number of senders.
+    pub share: Option<Rate>,
+    /// Its PHY rate, where it is known.
+    pub link_rate: Option<Rate>,
+    /// Its minimum RTT, where it has one.
+    pub min_rtt: Option<Duration>,
+    /// Its queueing delay.
+    pub growth: Duration,
+    /// The smallest sum of its congestion windows; zero where there is no bound.
+    pub floor: Segments,
+    /// The largest sum of its congestion windows, where it is bounded.
+    pub ceiling: Option<Segments>,
+    /// The largest rate of all its connections together, where it is bounded.
+    pub pacing: Option<Rate>,
+    /// The number of stations that send, as it sees them, itself included.
+    pub senders: u16,
+    /// The number of its live peers.
+    pub peers: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_printable_characters_alone() {
+        assert_eq!(Label::new("0.1.0").as_str(), "0.1.0");
+        assert_eq!(Label::new("").as_str(), "");
+        assert_eq!(Label::new("a b\u{1b}[2Jü").as_str(), "a?b?[2J?");
+        assert_eq!(Label::new(&"x".repeat(99)).as_str(), "x".repeat(LABEL_LEN));
+    }
+
+    #[test]
+    fn a_label_from_the_wire_cannot_steer_a_terminal() {
+        let with = |bytes: &[u8]| {
+            let mut label = [0; LABEL_LEN];
+            label[..bytes.len()].copy_from_slice(bytes);
+            Label::from_bytes(label)
+        };
+        assert_eq!(with(b"0.2.0-rc.1+x"), Some(Label::new("0.2.0-rc.1+x")));
+        for wrong in [&b"\x1b[2J"[..], b"a\nb", b"a b", b"\xff", b"a\0b", b"\x7f"] {
+            assert_eq!(with(wrong), None, "{wrong:?}");
+        }
+    }
+}
