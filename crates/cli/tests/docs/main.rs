@@ -64,7 +64,7 @@ fn problem(from: &str, link: &str, pages: &BTreeMap<String, Page>) -> Option<Str
     let Some(target) = resolve(from, path) else {
         return Some("it leaves the repository, or begins at the root of a host".to_owned());
     };
-    if !root().join(&target).is_file() {
+    if !pages.contains_key(&target) && !root().join(&target).is_file() {
         return Some(format!("there is no file {target}"));
     }
     let anchor = anchor?;
