@@ -56,7 +56,9 @@ fn problem(from: &str, link: &str, pages: &BTreeMap<String, Page>) -> Option<Str
     if let Some((scheme, rest)) = link.split_once(':') {
         let host = rest.strip_prefix("//").and_then(|rest| rest.split(['/', '#', '?']).next());
         return match (scheme, host) {
-            ("https", Some(host)) if host.contains('.') && !link.contains(char::is_whitespace) => None,
+            ("https", Some(host)) if host.contains('.') && !link.contains(char::is_whitespace) => {
+                None
+            }
             _ => Some("write https://HOST/… with a full name, or a relative path".to_owned()),
         };
     }
@@ -108,7 +110,9 @@ fn listed(name: &str, pages: &BTreeMap<String, Page>) -> Vec<String> {
 fn the_site_has_every_page_once() {
     let pages = pages();
     let listed = listed("docs/SUMMARY.md", &pages);
-    for name in pages.keys().filter(|name| *name != "docs/SUMMARY.md" && *name != "python/README.md") {
+    for name in
+        pages.keys().filter(|name| *name != "docs/SUMMARY.md" && *name != "python/README.md")
+    {
         let times = listed.iter().filter(|it| *it == name).count();
         assert_eq!(times, 1, "docs/SUMMARY.md has {name} {times} times");
     }

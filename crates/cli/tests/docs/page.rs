@@ -24,7 +24,9 @@ impl Page {
                     assert_ne!(link_type, LinkType::Email, "{dest_url}");
                     page.links.push(dest_url.into_string());
                 }
-                Event::Start(Tag::Image { dest_url, .. }) => page.links.push(dest_url.into_string()),
+                Event::Start(Tag::Image { dest_url, .. }) => {
+                    page.links.push(dest_url.into_string())
+                }
                 Event::Html(html) | Event::InlineHtml(html) => {
                     if html.contains("href=") || html.contains("src=") {
                         page.links.push(format!("html:{html}"));

@@ -14,23 +14,19 @@ use crate::support::{must, wait_for};
 /// Stands for systemd.
 const SYSTEMCTL: &str = include_str!("systemctl");
 
-/// Makes the file system in a mount namespace, and keeps both. What a device writes goes into memory. The leases and
-/// the lock of the kernel's parts are the machine's, because the kernel is; sockets are the device's own.
+/// Makes the file system in a mount namespace, and keeps both. What a device writes goes into memory. Leases, locks and
+/// sockets are the machine's, because the kernel is.
 const KEEP: &str = r#"
 set -eu
-mkdir -p /run/wakeai/leases
-chmod 700 /run/wakeai/leases
-(umask 077; : >> /run/wakeai/kernel.lock)
+mkdir -p /run/wakeai
 mount -t tmpfs device "$1"
 cd "$1"
 mkdir upper work root
 mount -t overlay device -o lowerdir=/,upperdir=upper,workdir=work root
 for shared in proc sys dev; do mount --rbind /$shared root/$shared; done
-mount -t tmpfs device root/run
-mkdir -p root/run/wakeai/leases root/run/netns
-mount --bind /run/wakeai/leases root/run/wakeai/leases
-: > root/run/wakeai/kernel.lock
-mount --bind /run/wakeai/kernel.lock root/run/wakeai/kernel.lock
+mount -t tmpfs -o mode=755 device root/run
+mkdir root/run/wakeai root/run/netns
+mount --bind /run/wakeai root/run/wakeai
 mount --rbind /run/netns root/run/netns
 mount -t tmpfs device root/tmp
 cd root
@@ -86,8 +82,16 @@ impl Device {
     pub(crate) fn run(&self, commands: &str) -> Output {
         let keeper = self.keeper.id();
         Command::new("nsenter")
-            .args(["--target", &keeper.to_string(), "--mount", "--net", "--root", "--wd=/root"])
-            .args(["timeout", "--foreground", "120", "sh", "-euc", commands])
+            .args(["--target", &keeper.to_string(), "--mount", "--net"])
+            .args(["chroot", &format!("/proc/{keeper}/root")])
+            .args([
+                "timeout",
+                "--foreground",
+                "120",
+                "sh",
+                "-euc",
+                &format!("cd /root\n{commands}"),
+            ])
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", "/root")
             .stdin(Stdio::null())

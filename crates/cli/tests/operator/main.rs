@@ -28,7 +28,7 @@ const SAID: [(&str, &[&str]); 5] = [
     ("wakeai doctor", &["ok"]),
     ("systemctl enable --now wakeai-agent\nwakeai status", &["controlling"]),
     ("wakeai status --json", &["\"state\":\"controlling\"", "\"peers\":[{"]),
-    ("wakeai top --once", &["wakeai_cubic", "iperf3", "controlling"]),
+    ("wakeai top --once", &["controlling", "iperf3", "wakeai_"]),
     ("tail -n 4 upload.txt", &["receiver", "iperf Done"]),
 ];
 
@@ -38,13 +38,13 @@ fn each_command_of_the_guide_works() {
     let Some(_machine) = Machine::take() else { return };
     let names = ["tablet1", "tablet2", "desk"];
     let bss = Bss::new(&names);
-    for name in names {
-        bss.set_default(name, "cubic");
-    }
     // The air: what all send to the desk shares one queue of 150 kB, about 60 ms.
     bss.ip("air", "link set desk-wlan0 txqueuelen 1000");
     let air = bss.name("air");
-    must("tc", &format!("-n {air} qdisc add dev desk-wlan0 root tbf rate 20mbit burst 10kb limit 150kb"));
+    must(
+        "tc",
+        &format!("-n {air} qdisc add dev desk-wlan0 root tbf rate 20mbit burst 10kb limit 150kb"),
+    );
     let devices = names.map(|name| Device::start(&bss, name));
     let device = |name: &str| &devices[names.iter().position(|it| *it == name).unwrap()];
     for name in ["tablet1", "tablet2"] {
@@ -54,19 +54,28 @@ fn each_command_of_the_guide_works() {
     for block in blocks(GUIDE) {
         let here = device(block.machine);
         if block.machine == "tablet2" && block.commands.contains("group.key /etc") {
-            here.write("/root/group.key", device("tablet1").read("/etc/wakeai/group.key").as_bytes(), 0o600);
+            here.write(
+                "/root/group.key",
+                device("tablet1").read("/etc/wakeai/group.key").as_bytes(),
+                0o600,
+            );
         }
-        let commands = without_radio(&block.commands);
+        let commands = &block.commands;
         let expected = SAID.iter().find(|(part, _)| block.commands.contains(part));
         told += usize::from(expected.is_some());
         wait_for(&format!("{commands}\nsays {expected:?}"), || {
-            let output = here.run(&commands);
+            let output = here.run(commands);
             let (said, log) = (stdout(&output), here.read("/run/units/wakeai-agent.log"));
             println!("$ {commands}\n{said}{}", stderr(&output));
-            assert!(output.status.success(), "{commands}\n{said}\n{}\nagent: {log}", stderr(&output));
+            assert!(
+                output.status.success(),
+                "{commands}\n{said}\n{}\nagent: {log}",
+                stderr(&output)
+            );
             let has = |words: &&&str| said.contains(**words);
             expected.is_none_or(|(_, words)| words.iter().all(|it| has(&it))).then_some(())
         });
+        without_radio(here);
     }
     assert_eq!(told, SAID.len(), "the guide has changed");
     let left = device("tablet1").run("wakeai status --json");
@@ -87,7 +96,14 @@ fn bring(tablet: &Device) {
     }
 }
 
-/// The same commands where the interface is no radio: its configuration has two more lines.
-fn without_radio(commands: &str) -> String {
-    commands.replace("interface = \"wlan0\"\n", &format!("interface = \"wlan0\"\n{NO_RADIO}"))
+/// Completes the configuration that a tablet may have by now, for an interface that is no radio.
+fn without_radio(tablet: &Device) {
+    let configuration = tablet.read("/etc/wakeai/agent.toml");
+    if !configuration.is_empty() && !configuration.starts_with(NO_RADIO) {
+        tablet.write(
+            "/etc/wakeai/agent.toml",
+            format!("{NO_RADIO}{configuration}").as_bytes(),
+            0o644,
+        );
+    }
 }
