@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -31,11 +31,12 @@ test: deps ## install, build, and run the tests (kernel tests need root)
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests
 
-test-release: deps ## what takes longer than make test: a Dask cluster, reports in Chromium, tutorials, the papers' figures
+test-release: deps ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
 	@scripts/deps apt-packages-release
+	@scripts/site
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
-	cargo test --locked -p wakeai-cli --test report -- --include-ignored
+	cargo test --locked -p wakeai-cli --test report --test operator -- --include-ignored
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \
@@ -74,6 +75,9 @@ validation: build ## docs/reference/validation.md from runs (as root also from r
 figures: deps ## target/figures/figures.html: the papers' figures and tables beside ours (a minute)
 	WAKEAI_PYTHON_PROFILE=release scripts/python-env
 	target/venv-python/bin/python validation/papers --out target/figures
+
+site: ## target/site/html: the documentation as a site, with all its references checked
+	@scripts/site
 
 ns3: ## our ns-3 program, with Debian's ns-3
 	@scripts/deps apt-packages-ns3

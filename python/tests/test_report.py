@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from .browser import Browse, browse, requested, said
 from .conftest import ROOT
 from .programs import PROGRAM
 
 pytestmark = pytest.mark.release
 
 WIDTHS = (390, 1280, 2560)
-
-Browse = Callable[[int], webdriver.Chrome]
 
 
 @pytest.fixture(scope="module")
@@ -38,49 +36,12 @@ def report(result: Path, page: Path) -> Path:
     return page
 
 
-@pytest.fixture
-def browse(tmp_path: Path) -> Iterator[Browse]:
-    """A browser with a window of the given width, which logs its console and its requests."""
-    opened: list[webdriver.Chrome] = []
-
-    def browser(width: int) -> webdriver.Chrome:
-        options = webdriver.ChromeOptions()
-        options.binary_location = "/usr/bin/chromium"
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / str(width)}"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
-        opened.append(driver)
-        # A headless window has a minimum width, so the size of the view is set apart from it.
-        view = {"width": width, "height": 1400, "deviceScaleFactor": 1, "mobile": width < 600}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
-        # The log of requests begins with the browser's own page.
-        driver.get("about:blank")
-        requested(driver)
-        return driver
-
-    yield browser
-    for driver in opened:
-        driver.quit()
-
-
 def show(driver: webdriver.Chrome, page: Path) -> None:
     """Opens the page, and waits until all its plots are drawn."""
     driver.get(page.as_uri())
     places = len(driver.find_elements(By.CSS_SELECTOR, "[data-plot]"))
     assert places > 0
     WebDriverWait(driver, 20).until(lambda _: len(driver.find_elements(By.TAG_NAME, "canvas")) == places)
-
-
-def said(driver: webdriver.Chrome) -> list[Any]:
-    """The messages on the browser's console."""
-    return list(driver.get_log("browser"))  # type: ignore[no-untyped-call]
-
-
-def requested(driver: webdriver.Chrome) -> set[str]:
-    """The URLs that the browser requested."""
-    messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]  # type: ignore[no-untyped-call]
-    return {one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"}
 
 
 @pytest.mark.parametrize("width", WIDTHS)

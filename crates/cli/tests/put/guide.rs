@@ -10,36 +10,15 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::support::bss::Bss;
+use crate::support::guide::{Block, blocks};
 use crate::support::{Machine, stderr, wait_for};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/transfer.md");
 
-/// A fenced block: the machine on which it runs, and its commands.
-struct Block {
-    machine: &'static str,
-    commands: String,
-}
-
-impl Block {
-    /// Whether its last command runs until it is ended.
-    fn serves(&self) -> bool {
-        let last = self.commands.trim_end().rsplit('\n').next().unwrap_or_default();
-        ["wakeai serve", "nginx ", "apache2 "].iter().any(|server| last.starts_with(server))
-    }
-}
-
-fn blocks() -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut lines = GUIDE.lines();
-    while let Some(line) = lines.next() {
-        let Some(machine) = line.strip_prefix("```sh ") else {
-            assert_ne!(line, "```", "a block without a machine is not run");
-            continue;
-        };
-        let commands: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
-        blocks.push(Block { machine, commands: commands.join("\n") });
-    }
-    blocks
+/// Whether the last command of a block runs until it is ended.
+fn serves(block: &Block) -> bool {
+    let last = block.commands.trim_end().rsplit('\n').next().unwrap_or_default();
+    ["wakeai serve", "nginx ", "apache2 "].iter().any(|server| last.starts_with(server))
 }
 
 #[test]
@@ -55,8 +34,8 @@ fn each_command_of_the_guide_works() {
     }
     let mut server = None;
     let mut ran = 0;
-    for block in blocks() {
-        if block.serves() {
+    for block in blocks(GUIDE) {
+        if serves(&block) {
             // This server replaces the previous one, which serves the same directory.
             drop(server.take());
             let mut command = shell(&bss, home.path(), &block);

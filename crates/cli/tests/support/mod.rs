@@ -6,6 +6,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod bss;
+pub(crate) mod guide;
 pub(crate) mod probe;
 pub(crate) mod traffic;
 
