@@ -16,6 +16,7 @@ mod rig;
 #[path = "../proxy/road.rs"]
 mod road;
 mod rule;
+mod static_program;
 #[path = "../support/mod.rs"]
 mod support;
 mod wifi;
