@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "the test on the host reads this output")]
 
 mod agent;
+mod android;
 mod lab;
 mod proxy;
 mod queues;
