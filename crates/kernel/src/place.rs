@@ -78,8 +78,11 @@ pub(crate) fn keep() {
 
 /// Whether this process is in the initial PID namespace, and so sees all processes.
 pub(crate) fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO of <linux/proc_ns.h>
-    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == 0xEFFF_FFFC)
+    match fs::metadata("/proc/self/ns/pid") {
+        Ok(namespace) => namespace.ino() == 0xEFFF_FFFC, // PROC_PID_INIT_INO of <linux/proc_ns.h>
+        // A kernel without PID namespaces, such as Android's, has only this one.
+        Err(_) => fs::exists("/proc/self/ns/net").unwrap_or(false),
+    }
 }
 
 /// Locks loading and unloading; dropping the returned value releases the lock.
