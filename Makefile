@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean static test-static dist test-dist
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -40,12 +40,24 @@ test-release: deps ## what takes longer than make test: a Dask cluster, reports 
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \
-		--ignored --nocapture --skip inside_ --skip quickstart_ --skip _on_arm64
+		--ignored --nocapture --skip inside_ --skip quickstart_ --skip static_program_ --skip _on_arm64
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test guest -- --ignored --nocapture quickstart_
 
-test-arm64: ## monitor and algorithms in an arm64 kernel under qemu (minutes; root to install packages)
+static: ## the program without shared libraries, for x86-64 and arm64: target/dist (minutes; root to install packages)
+	@scripts/static
+
+test-static: ## the static x86-64 program in guests without shared libraries, with each kernel of README's list (minutes)
+	@scripts/test-static
+
+dist: ## what a release gives to others, with checksums and bills of materials: target/dist (many minutes)
+	@scripts/dist
+
+test-dist: ## make dist in two directories: the same bytes (twice as many minutes)
+	@scripts/test-dist
+
+test-arm64: ## kernel parts, static program and Android module in an arm64 kernel under qemu (minutes; root)
 	scripts/arm64-guest
 
 test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill PACKETDRILL=DIR (root)

@@ -19,6 +19,10 @@ const PROGRAMS: [&str; 9] = [
 ];
 
 fn main() {
+    // An object's BTF names its source files. Without the directory of the build in the names, the same source
+    // gives the same bytes everywhere.
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let directory = format!("-fdebug-prefix-map={here}=.");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     assert!(
@@ -30,7 +34,14 @@ fn main() {
         SkeletonBuilder::new()
             .source(Path::new("bpf").join(program).with_extension("bpf.c"))
             .clang(&clang)
-            .clang_args(["-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"])
+            .clang_args([
+                "-mcpu=v3",
+                "-Wall",
+                "-Wextra",
+                "-Wno-unused-parameter",
+                "-Werror",
+                &directory,
+            ])
             .build_and_generate(out.join(program).with_extension("skel.rs"))
             .unwrap_or_else(|error| panic!("{program}.bpf.c: {error:?}"));
     }

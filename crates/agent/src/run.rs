@@ -339,7 +339,7 @@ pub(crate) fn group_id(group: &Group) -> Result<u32, AgentError> {
 }
 
 fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
-    let default = || PathBuf::from(format!("/run/wakeai/agent-{}.sock", netns.0));
+    let default = || wakeai_host::state().join(format!("agent-{}.sock", netns.0));
     config.api.socket.clone().unwrap_or_else(default)
 }
 

@@ -79,7 +79,7 @@ impl InForce {
 }
 
 fn socket_path(id: u32) -> PathBuf {
-    PathBuf::from(format!("/run/wakeai/use-{id}.control"))
+    wakeai_host::state().join(format!("use-{id}.control"))
 }
 
 /// The socket at which an assignment answers.

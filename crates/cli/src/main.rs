@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod interrupt;
 mod logging;
+mod names;
 mod output;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use crate::args::{Arguments, Command};
 use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
+    names::keep_to_built_in_sources();
     let arguments = Arguments::parse(); // ends the process with 2 on bad usage
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
+    check_state()?;
     match &command {
         Command::Agent(_) => {} // its configuration sets the log
         _ => logging::for_commands(),
@@ -56,6 +59,19 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completion(arguments) => commands::completion::run(&arguments),
         Command::Sweep => Ok(()), // done already
+    }
+}
+
+/// Refuses a directory of the state that would be another one for each working directory.
+fn check_state() -> Result<(), Failure> {
+    let variable = wakeai_host::STATE_VARIABLE;
+    match std::env::var_os(variable) {
+        Some(path) if !std::path::Path::new(&path).is_absolute() => {
+            Err(Failure::usage(anyhow::anyhow!(
+                "{variable} is {path:?}; it has to be an absolute path, such as /dev/wakeai, or unset for /run/wakeai"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

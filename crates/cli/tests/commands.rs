@@ -42,6 +42,22 @@ fn help_names_every_command_and_every_exit_status() {
 }
 
 #[test]
+fn the_directory_of_the_state_may_be_another_one_but_not_a_relative_one() {
+    let with = |run: &Path| {
+        let mut wakeai = Command::new(env!("CARGO_BIN_EXE_wakeai"));
+        wakeai.arg("status").env("WAKEAI_RUN", run).output().unwrap()
+    };
+    let refused = with(Path::new("run/wakeai"));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("WAKEAI_RUN is \"run/wakeai\""), "{}", stderr(&refused));
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = with(&dir.path().join("wakeai"));
+    assert_eq!(elsewhere.status.code(), Some(1));
+    let place = format!("no socket in {}/wakeai", dir.path().display());
+    assert!(stderr(&elsewhere).contains(&place), "{}", stderr(&elsewhere));
+}
+
+#[test]
 fn the_reference_page_names_every_option_of_each_probe() {
     let page = include_str!("../../../docs/reference/cli.md");
     let help = stdout(&wakeai(&["probe", "--help"]));

@@ -13,11 +13,13 @@
 
 mod amd64;
 mod apt;
+mod arm64;
 mod kernels;
 mod machine;
 mod modules;
 
 pub use amd64::{at_once, take};
+pub use arm64::{arm64, told};
 pub use kernels::{KERNELS, Kernel, Verdict};
 pub use machine::{Machine, Program, Task};
 

@@ -44,7 +44,7 @@ pub enum LeaseError {
         change: Box<Change>,
     },
     /// The lease file could not be read or written.
-    #[error("cannot keep the record of changes in /run/wakeai/leases: {0}")]
+    #[error("cannot keep the record of changes in {state}/leases: {0}", state = crate::state().display())]
     Io(#[from] io::Error),
 }
 

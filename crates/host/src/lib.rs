@@ -38,7 +38,7 @@ pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
 pub use network::{Network, NetworkError};
-pub use private::{PrivateError, STATE, lock, private_directory, state_directory};
+pub use private::{PrivateError, STATE_VARIABLE, lock, private_directory, state, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,
     require_privileges,

@@ -1,12 +1,14 @@
-//! The directory and the locks of Wakeai below `/run/wakeai`. They belong to the calling user
+//! The directory and the locks of Wakeai, below `/run/wakeai`. They belong to the calling user
 //! alone. So no other user can hold a lock, or write a lease: a list of changes that root would
 //! undo.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -17,10 +19,23 @@ use nix::unistd::geteuid;
 
 use crate::remove::{kind, open_directory};
 
+/// The environment variable that names another directory than `/run/wakeai`, for systems without
+/// `/run`, such as Android. All commands of a machine have to use the same one.
+pub const STATE_VARIABLE: &str = "WAKEAI_RUN";
+
 /// The directory of Wakeai's state while the machine runs. Every user may enter it, because the
 /// agents' sockets are there, and the configuration's `api.group` names the users who may connect
-/// to them.
-pub const STATE: &str = "/run/wakeai";
+/// to them. It has to be empty after the machine's start, as a directory of a tmpfs is.
+pub fn state() -> &'static Path {
+    static STATE: OnceLock<PathBuf> = OnceLock::new();
+    STATE.get_or_init(|| state_from(std::env::var_os(STATE_VARIABLE)))
+}
+
+/// A relative path would be another directory for each command, so it does not count.
+fn state_from(named: Option<OsString>) -> PathBuf {
+    let named = named.map(PathBuf::from).filter(|path| path.is_absolute());
+    named.unwrap_or_else(|| PathBuf::from("/run/wakeai"))
+}
 
 /// The longest wait for a lock. The process that holds it may be undoing the changes of a large
 /// lab, which takes seconds.
@@ -173,7 +188,7 @@ pub fn private_directory(path: &Path, mode: u32) -> Result<(), PrivateError> {
 ///
 /// [`PrivateError`], where the directory belongs to another user, or other users may write it.
 pub fn state_directory() -> Result<(), PrivateError> {
-    private_directory(Path::new(STATE), 0o755)
+    private_directory(state(), 0o755)
 }
 
 /// Reads a file that is this user's, and that nobody else may write.
@@ -251,6 +266,14 @@ fn holder_pid(locks: &str, device: u64, inode: u64) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_of_the_state_is_an_absolute_path_or_the_usual_one() {
+        let state = |named: Option<&str>| state_from(named.map(OsString::from));
+        assert_eq!(state(None), Path::new("/run/wakeai"));
+        assert_eq!(state(Some("/dev/wakeai")), Path::new("/dev/wakeai"));
+        assert_eq!(state(Some("wakeai")), Path::new("/run/wakeai"));
+    }
 
     #[test]
     fn a_held_lock_is_waited_for_and_its_holder_is_named() {

@@ -73,7 +73,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// The directory of this machine's leases.
     pub(crate) fn system() -> Self {
-        Self { dir: PathBuf::from("/run/wakeai/leases") }
+        Self { dir: private::state().join("leases") }
     }
 
     #[cfg(test)]
@@ -88,7 +88,7 @@ impl Registry {
     /// Takes the lock that every reader and writer of leases holds. Dropping the returned value
     /// releases it.
     pub(crate) fn lock(&self) -> io::Result<Flock<File>> {
-        if self.dir.starts_with(private::STATE) {
+        if self.dir.starts_with(private::state()) {
             private::state_directory()?;
         }
         private::private_directory(&self.dir, 0o700)?;

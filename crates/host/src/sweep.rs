@@ -57,7 +57,7 @@ impl fmt::Display for Removed {
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The leases could not be read.
-    #[error("cannot read the records of changes in /run/wakeai/leases: {0}")]
+    #[error("cannot read the records of changes in {state}/leases: {0}", state = crate::state().display())]
     Registry(#[from] io::Error),
     /// A change could not be undone. It stays in the lease for the next sweep.
     #[error("cannot undo {change}: {reason}; the next wakeai command tries again")]

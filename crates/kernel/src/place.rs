@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::Flock;
@@ -17,7 +17,9 @@ const BPFFS: &str = "/sys/fs/bpf";
 
 /// A file that exists while Wakeai has mounted the bpffs and so has to unmount it. It contains the mount namespace of
 /// the mount, because a process in another namespace does not see the mount.
-const MOUNTED_BY_US: &str = "/run/wakeai/bpffs-mounted";
+fn mounted_by_us() -> PathBuf {
+    wakeai_host::state().join("bpffs-mounted")
+}
 
 /// The machine's bpffs, kept open by a process whose mount namespace does not have it. Opening it again needs
 /// privileges that an agent drops.
@@ -76,14 +78,17 @@ pub(crate) fn keep() {
 
 /// Whether this process is in the initial PID namespace, and so sees all processes.
 pub(crate) fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO of <linux/proc_ns.h>
-    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == 0xEFFF_FFFC)
+    match fs::metadata("/proc/self/ns/pid") {
+        Ok(namespace) => namespace.ino() == 0xEFFF_FFFC, // PROC_PID_INIT_INO of <linux/proc_ns.h>
+        // A kernel without PID namespaces, such as Android's, has only this one.
+        Err(_) => fs::exists("/proc/self/ns/net").unwrap_or(false),
+    }
 }
 
 /// Locks loading and unloading; dropping the returned value releases the lock.
 pub(crate) fn lock() -> io::Result<Flock<File>> {
     wakeai_host::state_directory()?;
-    Ok(wakeai_host::lock(&Path::new(wakeai_host::STATE).join("kernel.lock"))?)
+    Ok(wakeai_host::lock(&wakeai_host::state().join("kernel.lock"))?)
 }
 
 /// Whether a bpffs is mounted at its path.
@@ -97,7 +102,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     if !has_bpffs() {
         // The file comes first: a process that dies in between leaves a file without a mount, which is
         // harmless. A mount without the file would never be removed.
-        fs::write(MOUNTED_BY_US, mounts::here().unwrap_or_default().to_string())?;
+        fs::write(mounted_by_us(), mounts::here().unwrap_or_default().to_string())?;
         mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>)?;
     }
     Ok(wakeai_host::private_directory(&pins(), 0o755)?)
@@ -134,7 +139,7 @@ pub(crate) fn clear() -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    let noted = fs::read_to_string(MOUNTED_BY_US).ok();
+    let noted = fs::read_to_string(mounted_by_us()).ok();
     // An older version wrote an empty file.
     if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
@@ -149,7 +154,7 @@ pub(crate) fn clear() -> io::Result<bool> {
             }
             found = true;
         }
-        fs::remove_file(MOUNTED_BY_US)?;
+        fs::remove_file(mounted_by_us())?;
     }
     Ok(found)
 }

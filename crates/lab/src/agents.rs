@@ -195,7 +195,7 @@ impl Agent {
 
 /// The socket of the local API of the agent on `host`.
 fn api_of(host: &Host) -> PathBuf {
-    PathBuf::from(format!("/run/wakeai/agent-{}.sock", host.netns().0))
+    wakeai_host::state().join(format!("agent-{}.sock", host.netns().0))
 }
 
 /// Creates a group key and writes it to a file.

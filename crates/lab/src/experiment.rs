@@ -109,7 +109,7 @@ fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<R
 
 /// A directory for the agents' files, readable by root alone.
 fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
-    let path = PathBuf::from(format!("/run/wakeai/lab-{}", std::process::id()));
+    let path = wakeai_host::state().join(format!("lab-{}", std::process::id()));
     lease.create_directory(&path)?;
     Ok(path)
 }

@@ -11,14 +11,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// The failure of a command where no agent runs.
 pub(super) fn none() -> Failure {
     Failure::failed(anyhow::anyhow!(
-        "no agent runs on this machine (no socket in /run/wakeai); start one with \
-         `wakeai agent --config FILE`, or name its socket with --socket"
+        "no agent runs on this machine (no socket in {}); start one with \
+         `wakeai agent --config FILE`, or name its socket with --socket",
+        wakeai_host::state().display()
     ))
 }
 
-/// The sockets of all agents: those that the leases name, if these can be read, and those in `/run/wakeai`.
+/// The sockets of all agents: those that the leases name, if these can be read, and those in the directory of the state.
 pub(super) fn sockets() -> Vec<PathBuf> {
-    let mut sockets: Vec<_> = std::fs::read_dir("/run/wakeai")
+    let mut sockets: Vec<_> = std::fs::read_dir(wakeai_host::state())
         .into_iter()
         .flatten()
         .flatten()

@@ -127,7 +127,7 @@ fn states() -> Option<PathBuf> {
 /// The socket of the agent of this network namespace, where one is there.
 fn agent() -> Option<PathBuf> {
     let netns = NetnsId::current().ok()?;
-    let path = PathBuf::from(format!("/run/wakeai/agent-{}.sock", netns.0));
+    let path = wakeai_host::state().join(format!("agent-{}.sock", netns.0));
     path.exists().then_some(path)
 }
 

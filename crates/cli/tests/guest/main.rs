@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the test on the host reads this output")]
 
 mod agent;
+mod android;
 mod lab;
 mod proxy;
 mod queues;
@@ -17,6 +18,7 @@ mod rig;
 #[path = "../proxy/road.rs"]
 mod road;
 mod rule;
+mod static_program;
 #[path = "../support/mod.rs"]
 mod support;
 mod wifi;

@@ -5,7 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics or prints")]
 
-mod arm64;
 mod inside;
 mod wifi;
 
@@ -63,8 +62,15 @@ fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
 #[ignore = "scripts/arm64-guest cross-builds the program and then runs this"]
 fn monitor_and_algorithms_work_on_arm64() {
     let kernel = KERNELS.iter().find(|kernel| kernel.arm64).unwrap();
-    let (machine, program) = arm64::machine(kernel);
-    let checked = check(kernel, &machine, program, Vec::new(), "inside_the_guest", "aarch64");
+    let program = PathBuf::from(wakeai_guest::told("WAKEAI_ARM64_PROGRAM"));
+    let checked = check(
+        kernel,
+        &wakeai_guest::arm64(kernel),
+        program,
+        Vec::new(),
+        "inside_the_guest",
+        "aarch64",
+    );
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
