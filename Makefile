@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean static test-static dist test-dist
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean static test-static dist test-dist deb test-deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -59,6 +59,13 @@ test-dist: ## make dist in two directories: the same bytes (twice as many minute
 
 test-arm64: ## kernel parts, static program and Android module in an arm64 kernel under qemu (minutes; root)
 	scripts/arm64-guest
+
+deb: deps ## Debian's package: target/debian/wakeai_VERSION_ARCHITECTURE.deb (minutes)
+	@scripts/deps apt-packages-deb
+	@scripts/deb
+
+test-deb: deb ## the package in clean chroots of Debian 12 and 13, and under systemd in guests (minutes; root)
+	@scripts/test-deb
 
 test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill PACKETDRILL=DIR (root)
 	@scripts/packetdrill "$(PACKETDRILL)"

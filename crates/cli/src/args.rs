@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 mod grid;
+mod man;
 mod probe;
 mod put;
 mod report;
@@ -19,6 +20,7 @@ use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
 pub(crate) use grid::GridArguments;
+pub(crate) use man::ManArguments;
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Use(UseArguments),
     Doctor(DoctorArguments),
     Completion(CompletionArguments),
+    Man(ManArguments),
     /// Undo the changes of wakeai processes that died, as every command does first
     Sweep,
 }

@@ -36,9 +36,13 @@ fn run(command: Command) -> Result<(), Failure> {
     }
     if !matches!(
         command,
-        Command::Sim(_) | Command::Grid(_) | Command::Compare(_) | Command::Report(_)
+        Command::Sim(_)
+            | Command::Grid(_)
+            | Command::Compare(_)
+            | Command::Report(_)
+            | Command::Man(_)
     ) {
-        sweep(); // a simulation does not touch the host
+        sweep(); // these do not touch the host
     }
     match command {
         Command::Sim(arguments) => commands::sim::run(&arguments),
@@ -58,6 +62,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Use(arguments) => commands::use_algorithm::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completion(arguments) => commands::completion::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
         Command::Sweep => Ok(()), // done already
     }
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use support::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "sim",
     "lab",
     "agent",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 12] = [
     "use",
     "doctor",
     "completion",
+    "man",
     "sweep",
 ];
 
@@ -94,7 +95,7 @@ fn the_reference_page_names_every_option() {
 
 #[test]
 fn bad_usage_exits_with_2() {
-    let cases: [&[&str]; 20] = [
+    let cases: [&[&str]; 22] = [
         &["use"],
         &["use", "bbr", "--list"],
         &["use", "bbr", "--connections", "--unit", "x.service"],
@@ -115,6 +116,8 @@ fn bad_usage_exits_with_2() {
         &["probe", "air", "--interval", "1ms"],
         &["monitor", "--port", "70000"],
         &["completion", "cobol"],
+        &["man", "no-such-page"],
+        &["man", "lab", "--list"],
     ];
     for arguments in cases {
         let found = wakeai(arguments);
@@ -312,6 +315,34 @@ fn a_completion_script_knows_commands_and_options() {
         for word in ["monitor", "every-ack", "generate-key"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
+    }
+}
+
+#[test]
+fn man_prints_what_it_writes_into_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = wakeai(&["man", "--all", directory.path().to_str().unwrap()]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let list = stdout(&wakeai(&["man", "--list"]));
+    let file = |section: &str, name: &str| {
+        directory.path().join(format!("man{section}")).join(format!("{name}.{section}"))
+    };
+    let mut pages = 0;
+    for line in list.lines() {
+        let (name, section) = line.trim_end_matches(')').split_once('(').unwrap();
+        assert!(file(section, name).is_file(), "{line}");
+        pages += 1;
+    }
+    assert!(pages > 20, "{list}");
+    let cases: [(&[&str], &str, &str); 3] = [
+        (&["man"], "1", "wakeai"),
+        (&["man", "probe-buffer"], "1", "wakeai-probe-buffer"),
+        (&["man", "agent.toml"], "5", "wakeai-agent.toml"),
+    ];
+    for (arguments, section, name) in cases {
+        let printed = stdout(&wakeai(arguments));
+        assert!(printed.starts_with(".TH "), "{printed}");
+        assert_eq!(printed, fs::read_to_string(file(section, name)).unwrap());
     }
 }
 

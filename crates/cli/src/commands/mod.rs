@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 mod experiment;
 pub(crate) mod grid;
 pub(crate) mod lab;
+pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod probe;
 pub(crate) mod proxy;

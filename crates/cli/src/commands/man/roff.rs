@@ -1,0 +1,53 @@
+//! What the manual pages are made of: man(7)'s requests, and text that is safe between them.
+
+use std::fmt::Write as _;
+
+/// The first line of a page.
+pub(super) fn title(name: &str, section: u8) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(".TH \"{}\" \"{section}\" \"\" \"wakeai {version}\" \"Wakeai\"\n", name.to_uppercase())
+}
+
+/// The section with references to other pages.
+pub(super) fn see_also(pages: &[(String, u8)]) -> String {
+    let mut text = ".SH SEE ALSO\n".to_owned();
+    for (at, (name, section)) in pages.iter().enumerate() {
+        let comma = if at + 1 < pages.len() { "," } else { "" };
+        let _ = writeln!(text, ".BR {} ({section}){comma}", name.replace('-', "\\-"));
+    }
+    text
+}
+
+/// Text as roff prints it: `\`, and a `.` or `'` at the start of a line, have no other meaning.
+pub(super) fn plain(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e");
+    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+}
+
+/// Text that a reader may copy: a hyphen stays one.
+pub(super) fn literal(text: &str) -> String {
+    plain(text).replace('-', "\\-").replace('~', "\\(ti").replace('^', "\\(ha")
+}
+
+/// Lines that are printed as they are, indented.
+pub(super) fn example<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = ".PP\n.RS 4\n.nf\n".to_owned();
+    for line in lines {
+        text.push_str(&literal(line));
+        text.push('\n');
+    }
+    text + ".fi\n.RE\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_a_request() {
+        assert_eq!(plain(".so /etc/passwd"), "\\&.so /etc/passwd");
+        assert_eq!(plain("'br"), "\\&'br");
+        assert_eq!(plain("a\\fB"), "a\\efB");
+        assert_eq!(literal("--json"), "\\-\\-json");
+    }
+}
