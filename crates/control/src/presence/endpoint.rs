@@ -172,7 +172,7 @@ impl Endpoint {
             }
             FleetContent::Answer { queries, figures } => {
                 let times = (self.unix(now), message.unix_time);
-                (self.fleet.handle_answer(now, station, &queries, *figures, times), false)
+                (self.fleet.handle_answer(now, station, &queries, figures, times), false)
             }
         }
     }
@@ -217,13 +217,12 @@ impl Endpoint {
             self.fleet.postpone(self.schedule.next());
             return None;
         }
-        let (cost, content) = match self.fleet.take_query(now, self.window()) {
-            Some(challenge) => (cost(QUERY_LEN), FleetContent::Query(challenge)),
-            None => {
-                let queries = self.fleet.take_answer(now)?;
-                let figures = Box::new(figures());
-                (cost(ANSWER_LEN), FleetContent::Answer { queries, figures })
-            }
+        let query = self.fleet.take_query(now, self.window());
+        let (cost, content) = if let Some(challenge) = query {
+            (cost(QUERY_LEN), FleetContent::Query(challenge))
+        } else {
+            let queries = self.fleet.take_answer(now)?;
+            (cost(ANSWER_LEN), FleetContent::Answer { queries, figures: Box::new(figures()) })
         };
         self.schedule.sent_besides(cost);
         self.sequence += 1;

@@ -234,13 +234,16 @@ fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
     (unused && used > 0).then(|| numbers[..used].iter().zip(&held).map(of).collect())
 }
 
+/// An absent field is not zero.
+struct NotZero;
+
 /// The figures in an answer. An absent field is zero, so that every answer has exactly one encoding.
 fn figures(fields: &mut Fields<'_>) -> Option<StationFigures> {
-    fn optional<T: PartialEq>(set: bool, value: T, zero: T) -> Option<Option<T>> {
-        match set {
-            true => Some(Some(value)),
-            false => (value == zero).then_some(None),
+    fn optional<T: PartialEq>(set: bool, value: T, zero: &T) -> Result<Option<T>, NotZero> {
+        if set {
+            return Ok(Some(value));
         }
+        if value == *zero { Ok(None) } else { Err(NotZero) }
     }
     let flags = fields.u32();
     let has = |bit| flags & bit != 0;
@@ -250,15 +253,16 @@ fn figures(fields: &mut Fields<'_>) -> Option<StationFigures> {
     Some(StationFigures {
         sending: has(SENDING),
         delivery_rate: fields.rate()?,
-        max_rate: optional(has(HAS_MAX_RATE), fields.rate()?, Rate::ZERO)?,
-        share: optional(has(HAS_SHARE), fields.rate()?, Rate::ZERO)?,
-        link_rate: optional(has(HAS_LINK_RATE), fields.rate()?, Rate::ZERO)?,
-        min_rtt: optional(has(HAS_MIN_RTT), fields.u32(), 0)?
+        max_rate: optional(has(HAS_MAX_RATE), fields.rate()?, &Rate::ZERO).ok()?,
+        share: optional(has(HAS_SHARE), fields.rate()?, &Rate::ZERO).ok()?,
+        link_rate: optional(has(HAS_LINK_RATE), fields.rate()?, &Rate::ZERO).ok()?,
+        min_rtt: optional(has(HAS_MIN_RTT), fields.u32(), &0)
+            .ok()?
             .map(|span| Duration::from_micros(u64::from(span))),
         growth: Duration::from_micros(u64::from(fields.u32())),
         floor: Segments::new(fields.u32()),
-        ceiling: optional(has(HAS_CEILING), Segments::new(fields.u32()), Segments::ZERO)?,
-        pacing: optional(has(HAS_PACING), fields.rate()?, Rate::ZERO)?,
+        ceiling: optional(has(HAS_CEILING), Segments::new(fields.u32()), &Segments::ZERO).ok()?,
+        pacing: optional(has(HAS_PACING), fields.rate()?, &Rate::ZERO).ok()?,
         senders: fields.u16(),
         peers: fields.u16(),
         agent: AgentFigures {
@@ -486,8 +490,9 @@ mod tests {
             ("authenticator", 16),
         ];
         let lines = fields.map(|(name, length)| {
-            let digits: String =
-                bytes[at..at + length].iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = bytes[at..at + length]
+                .iter()
+                .fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
             let line = format!("{at} {name}: {digits}");
             at += length;
             line

@@ -102,7 +102,7 @@ struct Told {
     query: u64,
     at: Instant,
     clock: Option<ClockOffset>,
-    figures: StationFigures,
+    figures: Box<StationFigures>,
 }
 
 struct Owed {
@@ -202,7 +202,7 @@ impl Fleet {
             query: told.query,
             age: now.saturating_since(told.at),
             clock: told.clock,
-            figures: told.figures,
+            figures: *told.figures,
         })
     }
 
@@ -238,7 +238,7 @@ impl Fleet {
         now: Instant,
         station: StationId,
         queries: &[(Challenge, Duration)],
-        figures: StationFigures,
+        figures: Box<StationFigures>,
         (ours, theirs): (Option<Duration>, Option<Duration>),
     ) -> Taken {
         let sent = self.asking.as_ref().and_then(|asking| Some((asking, asking.sent?)));
@@ -332,7 +332,7 @@ mod tests {
 
     fn answer(fleet: &mut Fleet, now: Instant, station: u64, to: Challenge) -> Taken {
         let queries = [(to, Duration::ZERO)];
-        let figures = StationFigures::default();
+        let figures = Box::default();
         fleet.handle_answer(now, StationId(station), &queries, figures, (None, None))
     }
 
