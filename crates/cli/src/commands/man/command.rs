@@ -1,5 +1,7 @@
 //! The pages of the commands, from the same definitions as `--help`.
 
+use std::fmt::Write as _;
+
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
@@ -53,9 +55,12 @@ fn body(command: &Command) -> String {
         .and_then(|()| man.render_synopsis_section(&mut text))
         .and_then(|()| man.render_description_section(&mut text))
         .and_then(|()| man.render_options_section(&mut text))
-        .and_then(|()| match command.has_subcommands() {
-            true => man.render_subcommands_section(&mut text),
-            false => Ok(()),
+        .and_then(|()| {
+            if command.has_subcommands() {
+                man.render_subcommands_section(&mut text)
+            } else {
+                Ok(())
+            }
         });
     written.expect("a Vec takes all bytes");
     let text = String::from_utf8(text).expect("clap's texts are UTF-8");
@@ -65,7 +70,7 @@ fn body(command: &Command) -> String {
         + &after.map(|words| notes(&words.to_string())).unwrap_or_default()
 }
 
-/// The text below the options: clap_mangen would join its lines, which are examples and tables.
+/// The text below the options: `clap_mangen` would join its lines, which are examples and tables.
 fn notes(text: &str) -> String {
     let mut page = String::new();
     let mut in_notes = false;
@@ -80,7 +85,7 @@ fn notes(text: &str) -> String {
             heading => {
                 let heading = heading.trim_end_matches(':').to_uppercase();
                 let heading = if heading == "EXAMPLE" { "EXAMPLES" } else { &heading };
-                page.push_str(&format!(".SH {heading}\n"));
+                let _ = writeln!(page, ".SH {heading}");
             }
         }
         in_notes = heading.is_empty();
