@@ -123,7 +123,7 @@ sed "s/wlan0/$peer/; s/^station = .*/station = 2/" /android/data/adb/wakeai/agen
 chmod 600 /android/data/adb/there.toml
 there chroot /android /system/bin/env -i PATH=/system/bin $command agent --config /data/adb/there.toml \
   2>/tmp/there.log & second=$!
-counts() { android $command status --json 2>/dev/null | grep -q '"station":2'; }
+counts() { android $command status --json 2>/dev/null | grep -q '"station":"0000000000000002","sending"'; }
 until_is "the agents count each other" counts
 default=cubic
 [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = wakeai_cubic ] || fail "the default algorithm is another one"
@@ -132,7 +132,9 @@ there nc -l -p 5201 >/dev/null & receiver=$!
 sleep 1
 android $command monitor --json --port 5201 --duration 20s >/tmp/monitor.json 2>/tmp/monitor.log & monitor=$!
 timeout 15 nc 10.77.0.2 5201 </dev/zero & sender=$!
-bounded() { android $command top --once --json 2>/dev/null | grep -q '"ceiling":5'; }
+# The connections, without the agents.
+top() { android $command top --once --json --port 5201 2>/dev/null | sed 's/"agents":.*//' >/tmp/top.json; }
+bounded() { top && grep -q '"algorithm":"wakeai_cubic"' /tmp/top.json && grep -q '"ceiling":5' /tmp/top.json; }
 until_is "the connection is bounded" bounded
 wait $monitor || fail "monitor ended with $?: $(cat /tmp/monitor.log)"
 [ "$(wc -l </tmp/monitor.json)" -gt 100 ] || fail "monitor: $(cat /tmp/monitor.json /tmp/monitor.log)"
