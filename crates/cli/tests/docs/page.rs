@@ -25,12 +25,12 @@ impl Page {
                     page.links.push(dest_url.into_string());
                 }
                 Event::Start(Tag::Image { dest_url, .. }) => {
-                    page.links.push(dest_url.into_string())
+                    page.links.push(dest_url.into_string());
                 }
-                Event::Html(html) | Event::InlineHtml(html) => {
-                    if html.contains("href=") || html.contains("src=") {
-                        page.links.push(format!("html:{html}"));
-                    }
+                Event::Html(html) | Event::InlineHtml(html)
+                    if html.contains("href=") || html.contains("src=") =>
+                {
+                    page.links.push(format!("html:{html}"));
                 }
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::Text(text) | Event::Code(text) => {
