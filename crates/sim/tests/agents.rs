@@ -89,8 +89,7 @@ fn the_law_airtime_shortens_the_queue_at_full_goodput() {
 
 #[test]
 fn phones_without_peers_keep_a_short_queue_on_a_cellular_link() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/lte.toml");
-    let text = std::fs::read_to_string(file).expect("a shipped scenario");
+    let text = include_str!("../../../scenarios/lte.toml");
     let text = text.replace("duration = \"60s\"", "duration = \"30s\"");
     let scenario = wakeai_scenario::Scenario::parse(&text).expect("a valid scenario");
     let conditions = vec!["default".to_owned(), "airtime".to_owned()];

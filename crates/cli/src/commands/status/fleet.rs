@@ -20,7 +20,7 @@ pub(super) const PAUSE: Duration = Duration::from_secs(10);
 const EVERY: Duration = Duration::from_millis(200);
 /// The longest time that a query waits for its turn to be sent. An agent that has just sent a
 /// presence message to 1024 stations waits longer.
-const MOST_WAIT: Duration = Duration::from_secs(120);
+const MOST_WAIT: Duration = Duration::from_mins(2);
 
 /// The view of one agent, as JSON.
 #[derive(Serialize)]
