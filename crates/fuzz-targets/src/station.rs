@@ -53,6 +53,11 @@ pub(crate) struct Station {
     heard: BTreeMap<StationId, Instant>,
     /// Every datagram that was accepted.
     accepted: BTreeSet<Vec<u8>>,
+    /// The highest sequence number that was accepted of each boot.
+    highest: BTreeMap<BootId, u64>,
+    /// The boots whose numbers went back after they were dropped. No agent does that, but a member can, and then its
+    /// own earlier messages are new again.
+    went_back: BTreeSet<BootId>,
     /// The text of the last event, for the message of a failed assertion.
     pub(crate) said: String,
     /// The share of the air that the station left free at the last tick.
@@ -74,6 +79,8 @@ impl Station {
             besides: 0,
             heard: BTreeMap::new(),
             accepted: BTreeSet::new(),
+            highest: BTreeMap::new(),
+            went_back: BTreeSet::new(),
             said: String::new(),
             claimed: None,
             ticks: 0,
@@ -215,10 +222,15 @@ impl Station {
         let accepted = after.accepted > before.accepted;
         let queried = after.queries > before.queries;
         if accepted {
-            assert!(self.accepted.insert(datagram.to_vec()), "a message counts once");
-            if let Ok(message) = Codec::accepting(&KEY, &[NEXT_KEY]).decode(datagram) {
-                self.heard.insert(message.station, self.now);
+            let message = Codec::accepting(&KEY, &[NEXT_KEY]).decode(datagram).expect("accepted");
+            let first = self.accepted.insert(datagram.to_vec());
+            assert!(first || self.went_back.contains(&message.boot), "a message counts once");
+            let highest = self.highest.entry(message.boot).or_default();
+            if message.sequence < *highest {
+                self.went_back.insert(message.boot);
             }
+            *highest = message.sequence.max(*highest);
+            self.heard.insert(message.station, self.now);
         } else if queried {
             assert_eq!(self.shown().0, shown.0, "a query changes no peer");
         } else {
