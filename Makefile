@@ -31,7 +31,7 @@ test: deps ## install, build, and run the tests (kernel tests need root)
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests
 
-test-release: deps ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
+test-release: deb ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
 	@scripts/deps apt-packages-release
 	@scripts/site
 	cargo build --locked --bin wakeai

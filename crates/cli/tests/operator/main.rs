@@ -9,7 +9,7 @@ mod support;
 mod device;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use device::Device;
 use serde_json::Value;
@@ -24,11 +24,12 @@ const NO_RADIO: &str = "bssid = \"02:00:5e:10:00:01\"\nlink_rate = \"54Mbit/s\"\
 
 /// What the guide says of a block's output: a part of the block, and words that the output has, maybe only after
 /// some seconds.
-const SAID: [(&str, &[&str]); 5] = [
+const SAID: [(&str, &[&str]); 6] = [
     ("wakeai doctor", &["ok"]),
     ("systemctl enable --now wakeai-agent\nwakeai status", &["controlling"]),
     ("wakeai status --json", &["\"state\":\"controlling\"", "\"peers\":[{"]),
     ("wakeai top --once", &["controlling", "iperf3", "wakeai_"]),
+    ("wakeai status --all", &["itself", "yes"]),
     ("tail -n 4 upload.txt", &["receiver", "iperf Done"]),
 ];
 
@@ -86,14 +87,24 @@ fn each_command_of_the_guide_works() {
     nothing_left();
 }
 
+/// Debian's package, as `make deb` has made it, or the one that `WAKEAI_DEB` names.
+fn package() -> PathBuf {
+    if let Some(path) = std::env::var_os("WAKEAI_DEB") {
+        return path.into();
+    }
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debian");
+    let files = fs::read_dir(&made).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let mut packages: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|it| it == "deb")).collect();
+    assert_eq!(packages.len(), 1, "one package in {}: make deb", made.display());
+    packages.remove(0)
+}
+
 /// Copies to a tablet what the guide tells to copy.
 fn bring(tablet: &Device) {
-    let program = fs::read(env!("CARGO_BIN_EXE_wakeai")).unwrap();
-    tablet.write("/root/wakeai", &program, 0o755);
-    for name in ["wakeai-agent.service", "wakeai.conf"] {
-        let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
-        tablet.write(&format!("/root/{name}"), &fs::read(packaging.join(name)).unwrap(), 0o644);
-    }
+    let package = package();
+    let name = package.file_name().unwrap().to_str().unwrap();
+    tablet.write(&format!("/root/{name}"), &fs::read(&package).unwrap(), 0o644);
 }
 
 /// Completes the configuration that a tablet may have by now, for an interface that is no radio.
