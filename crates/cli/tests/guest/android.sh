@@ -110,6 +110,7 @@ service android sh
 sleep 3
 unshare -n sleep 100000 & other=$!
 sleep 1
+# In the background nsenter is written out, so that $! is the program and not a subshell.
 there() { nsenter -t "$other" -n "$@"; }
 ip link add name wlan0 type veth
 peer=$(ip -o link | sed -n 's/^[0-9]*: \(veth[0-9]*\)@.*/\1/p')
@@ -121,14 +122,15 @@ ip link set wlan0 up
 there ip link set "$peer" up
 sed "s/wlan0/$peer/; s/^station = .*/station = 2/" /android/data/adb/wakeai/agent.toml >/android/data/adb/there.toml
 chmod 600 /android/data/adb/there.toml
-there chroot /android /system/bin/env -i PATH=/system/bin $command agent --config /data/adb/there.toml \
+nsenter -t "$other" -n chroot /android /system/bin/env -i PATH=/system/bin $command agent --config /data/adb/there.toml \
   2>/tmp/there.log & second=$!
 counts() { android $command status --json 2>/dev/null | grep -q '"station":"0000000000000002","sending"'; }
 until_is "the agents count each other" counts
 default=cubic
 [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = wakeai_cubic ] || fail "the default algorithm is another one"
 android sh /data/adb/modules/wakeai/action.sh | grep -q controlling || fail "the action does not show the agent"
-there nc -l -p 5201 >/dev/null & receiver=$!
+# The receiver has to have an input: at its end it would close the connection.
+sleep 100 | nsenter -t "$other" -n nc -l -p 5201 >/dev/null & receiver=$!
 sleep 1
 android $command monitor --json --port 5201 --duration 20s >/tmp/monitor.json 2>/tmp/monitor.log & monitor=$!
 timeout 15 nc 10.77.0.2 5201 </dev/zero & sender=$!
@@ -142,7 +144,14 @@ wait $sender || true
 kill $receiver 2>/dev/null || true
 passed "under mksh and toybox the service bounds a connection; monitor wrote $(wc -l </tmp/monitor.json) samples"
 
-agent() { ps -o pid,args | sed -n 's/^ *\([0-9]*\) .*wakeai agent --config \/data\/adb\/wakeai\/agent.toml.*/\1/p' | head -n 1; }
+agent() {
+  for process in /proc/[0-9]*; do
+    if tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q 'bin/wakeai agent --config /data/adb/wakeai/agent.toml'; then
+      echo "${process#/proc/}"
+      return
+    fi
+  done
+}
 old=$(agent)
 kill -9 "$old"
 other_agent() { new=$(agent); [ -n "$new" ] && [ "$new" != "$old" ] && counts; }

@@ -38,6 +38,7 @@ passed "sim gave the result that the other build of the program gives"
 # Two stations, which are namespaces, and a cable between them.
 unshare -n sleep 100000 & other=$!
 sleep 1
+# In the background nsenter is written out, so that $! is the program and not a subshell.
 there() { nsenter -t "$other" -n "$@"; }
 ip link add name a type veth
 peer=$(ip -o link | sed -n 's/^[0-9]*: \(veth[0-9]*\)@.*/\1/p')
@@ -68,14 +69,15 @@ configure /etc/wakeai/agent.toml a 1
 configure /tmp/there.toml "$peer" 2
 default=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
 wakeai agent 2>/tmp/agent.log & agent=$!
-there wakeai agent --config /tmp/there.toml 2>/tmp/agent-there.log & agent_there=$!
+nsenter -t "$other" -n wakeai agent --config /tmp/there.toml 2>/tmp/agent-there.log & agent_there=$!
 counts() { wakeai status --json 2>/dev/null >/tmp/status.json && grep -q '"station":"0000000000000002","sending"' /tmp/status.json; }
 until_is "the agents count each other" counts
 [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = wakeai_cubic ] || fail "the default algorithm is another one"
 passed "two agents count each other"
 
 # monitor, and the bound, while busybox sends
-there nc -l -p 5201 >/dev/null & receiver=$!
+# The receiver has to have an input: at its end it would close the connection.
+sleep 100 | nsenter -t "$other" -n nc -l -p 5201 >/dev/null & receiver=$!
 sleep 1
 wakeai monitor --json --port 5201 --duration 20s >/tmp/monitor.json 2>/tmp/monitor.log & monitor=$!
 timeout 15 nc 10.77.0.2 5201 </dev/zero & sender=$!
@@ -90,7 +92,7 @@ kill $receiver 2>/dev/null || true
 passed "monitor wrote $(wc -l </tmp/monitor.json) samples of a bounded connection"
 
 # Names: /etc/hosts, and a name server. A program that loads the modules of nsswitch.conf would fail here.
-there name_server 10.77.0.2 served.test 10.77.0.2 & server=$!
+nsenter -t "$other" -n name_server 10.77.0.2 served.test 10.77.0.2 & server=$!
 echo "127.0.0.1 localhost
 10.77.0.2 listed.test" >/etc/hosts
 echo "nameserver 10.77.0.2" >/etc/resolv.conf
@@ -100,7 +102,7 @@ hosts: mymachines mdns4_minimal [NOTFOUND=return] resolve [!UNAVAIL=return] nosu
 mkdir /tmp/uploads
 chmod 600 /key.pem
 (umask 077; echo "tablet 0123456789abcdef0123456789abcdef" >/tmp/tokens; echo 0123456789abcdef0123456789abcdef >/tmp/token)
-there wakeai serve /tmp/uploads --listen 10.77.0.2:8080 --cert /cert.pem --key /key.pem --token-file /tmp/tokens \
+nsenter -t "$other" -n wakeai serve /tmp/uploads --listen 10.77.0.2:8080 --cert /cert.pem --key /key.pem --token-file /tmp/tokens \
   2>/tmp/serve.log >/dev/null & uploads=$!
 head -c 300000 /dev/urandom >/tmp/photo
 export HOME=/tmp
