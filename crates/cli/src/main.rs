@@ -73,7 +73,7 @@ fn check_state() -> Result<(), Failure> {
     match std::env::var_os(variable) {
         Some(path) if !std::path::Path::new(&path).is_absolute() => {
             Err(Failure::usage(anyhow::anyhow!(
-                "{variable} is {}; it has to be an absolute path, such as /dev/wakeai, or unset for /run/wakeai",
+                "{variable} is \"{}\"; it has to be an absolute path, such as /dev/wakeai, or unset for /run/wakeai",
                 path.display()
             )))
         }
