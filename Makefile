@@ -8,7 +8,7 @@ TEST_THREADS ?= 4
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean static test-static dist test-dist deb test-deb
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean test-operator static test-static dist test-dist deb test-deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -31,12 +31,15 @@ test: deps ## install, build, and run the tests (kernel tests need root)
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests
 
-test-release: deb ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
+test-release: deps ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
 	@scripts/deps apt-packages-release
 	@scripts/site
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
-	cargo test --locked -p wakeai-cli --test report --test operator -- --include-ignored
+	cargo test --locked -p wakeai-cli --test report -- --include-ignored
+
+test-operator: deb ## the operator's tutorial, from Debian's package to the fleet in one table (minutes; root)
+	cargo test --locked -p wakeai-cli --test operator -- --include-ignored
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \
