@@ -34,7 +34,7 @@ const SAID: [(&str, &[&str]); 6] = [
 ];
 
 #[test]
-#[ignore = "a minute: make test-release"]
+#[ignore = "a minute: make test-operator"]
 fn each_command_of_the_guide_works() {
     let Some(_machine) = Machine::take() else { return };
     let names = ["tablet1", "tablet2", "desk"];
