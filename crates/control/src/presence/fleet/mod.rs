@@ -181,7 +181,7 @@ impl Fleet {
     pub(super) fn query(
         &self,
         now: Instant,
-        mut peers: impl Iterator<Item = StationId>,
+        peers: impl Iterator<Item = StationId>,
     ) -> Option<FleetQuery> {
         let Asking { number, sent, .. } = *self.asking.as_ref()?;
         let Some(Sent { at, until }) = sent else {
@@ -189,8 +189,8 @@ impl Fleet {
         };
         let told = |peer| self.told.get(&peer).is_some_and(|told| told.query == number);
         // A station without peers waits, because another one may know it.
-        let knows_some = !self.told.is_empty();
-        let done = now >= until || knows_some && peers.all(told);
+        let mut peers = peers.peekable();
+        let done = now >= until || peers.peek().is_some() && peers.all(told);
         let left = if done { Duration::ZERO } else { until.saturating_since(now) };
         Some(FleetQuery { number, age: Some(now.saturating_since(at)), left: Some(left), done })
     }
