@@ -337,6 +337,19 @@ mod tests {
     }
 
     #[test]
+    fn a_station_without_peers_waits_also_where_it_has_earlier_answers() {
+        let mut fleet = fleet(10);
+        let first = asks(&mut fleet, at(0));
+        assert_eq!(answer(&mut fleet, at(1), 5, first), Taken::Yes);
+        let later = at(30_000);
+        let _ = asks(&mut fleet, later);
+        assert!(!fleet.query(later, none()).expect("it asks").done);
+        let known = [StationId(5)].into_iter();
+        assert!(!fleet.query(later, known).expect("it asks").done, "that answer was to the first");
+        assert!(fleet.query(at(60_000), none()).expect("it asked").done);
+    }
+
+    #[test]
     fn an_answer_counts_once_and_only_for_the_last_query() {
         let mut fleet = fleet(10);
         assert_eq!(answer(&mut fleet, at(0), 5, Challenge(1)), Taken::Unasked, "nothing was asked");
