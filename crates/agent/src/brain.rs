@@ -6,8 +6,8 @@ use std::io;
 use wakeai_api::BoundsReport;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, Phase, PresenceCounters, Reason,
-    Share, StationId,
+    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, Phase, PresenceCounters,
+    Reason, Share, StationId,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 

@@ -13,6 +13,7 @@ mod brain;
 mod check;
 mod clock;
 mod error;
+mod figures;
 mod identity;
 mod interface;
 pub mod key;

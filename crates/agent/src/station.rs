@@ -18,6 +18,7 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
+use crate::figures::Distributions;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
@@ -73,6 +74,7 @@ pub(crate) struct Station {
     /// Idle connections that the last tick did not read.
     pub(crate) left_out: u32,
     pub(crate) ticks: u64,
+    pub(crate) distributions: Distributions,
     pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
@@ -412,11 +414,15 @@ impl Station {
                 .collect(),
             connections_left_out: self.left_out,
         };
+        let peers = self.brain.controller().map_or_else(Vec::new, |controller| {
+            let peers = controller.peers();
+            peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
+        });
+        self.distributions.observe(&status.connections, &peers);
         let report = Report {
-            peers: self.brain.controller().map_or_else(Vec::new, |controller| {
-                let peers = controller.peers();
-                peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
-            }),
+            peers,
+            airtime: self.brain.airtime(),
+            distributions: self.distributions.clone(),
             bounds: self.brain.bounds(self.config.law_name()),
             targets: report::targets(seen),
             metrics: self.metrics(),

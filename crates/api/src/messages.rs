@@ -221,6 +221,28 @@ pub enum State {
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::WaitingForInterface,
+        Self::WaitingForAddress,
+        Self::WaitingForAccessPoint,
+        Self::Blind,
+        Self::WithoutBounds,
+        Self::Controlling,
+    ];
+
+    /// The state's name, as in the messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WaitingForInterface => "waiting-for-interface",
+            Self::WaitingForAddress => "waiting-for-address",
+            Self::WaitingForAccessPoint => "waiting-for-access-point",
+            Self::Blind => "blind",
+            Self::WithoutBounds => "without-bounds",
+            Self::Controlling => "controlling",
+        }
+    }
+
     /// The state in words.
     pub fn words(self) -> &'static str {
         match self {
@@ -478,6 +500,13 @@ mod tests {
         assert_eq!(all.map(|request| request.question().request), names);
         for request in all.into_iter().chain([Request::Reserve(None), Request::Transfer(None)]) {
             assert_eq!(Request::try_from(&request.question()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn a_state_has_one_name() {
+        for state in State::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }
     }
 

@@ -69,8 +69,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "units", "metrics", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "probe", "report", "top", "transfer", "guest",
+            "units", "metrics", "scenario", "api", "host", "kernel", "assign", "agent", "world",
+            "sim", "lab", "proxy", "probe", "report", "top", "transfer", "guest",
         ],
     ),
 ];

@@ -58,11 +58,7 @@ pub struct Config {
     #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
     /// The address at which Prometheus may ask for the agent's figures; by default they are not served.
-    #[serde(
-        default,
-        deserialize_with = "value::metrics",
-        serialize_with = "value::optional_text"
-    )]
+    #[serde(default, deserialize_with = "value::metrics", serialize_with = "value::optional_text")]
     pub metrics: Option<Local>,
     /// How presence messages are sent.
     #[serde(default)]

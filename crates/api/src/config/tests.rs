@@ -257,7 +257,8 @@ fn metrics() -> impl Strategy<Value = Local> {
         any::<[u8; 3]>().prop_map(|[b, c, d]| IpAddr::from([127, b, c, d])),
         Just(IpAddr::from(Ipv6Addr::LOCALHOST)),
     ];
-    (addresses, 1..=u16::MAX).prop_map(|address| Local::try_from(SocketAddr::from(address)).unwrap())
+    (addresses, 1..=u16::MAX)
+        .prop_map(|address| Local::try_from(SocketAddr::from(address)).unwrap())
 }
 
 fn configs() -> impl Strategy<Value = Config> {
