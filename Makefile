@@ -36,6 +36,7 @@ test-release: deps ## what takes longer than make test: a Dask cluster, reports 
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
 	cargo test --locked -p wakeai-cli --test report -- --include-ignored
+	cargo test --locked -p wakeai-cli --test metrics -- --include-ignored --nocapture prometheus_holds
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \

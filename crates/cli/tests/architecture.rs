@@ -58,6 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wifi",
             "connection",
             "control",
+            "metrics",
             "medium",
             "scenario",
             "api",

@@ -54,6 +54,9 @@ pub(crate) async fn handle(
     });
     if answer.status().is_client_error() || answer.status().is_server_error() {
         server.counters.refused.one();
+        if let Some(&refusal) = answer.extensions().get::<Refusal>() {
+            server.refused(refusal);
+        }
     }
     // A client that waits for "100 Continue" sends nothing after a refusal.
     if let Some(body) =
