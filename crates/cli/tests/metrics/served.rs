@@ -49,12 +49,8 @@ fn an_agent_serves_what_it_answers() {
 fn an_agent_that_serves_as_another_user_serves_its_figures_too() {
     let Some(_machine) = Machine::take() else { return };
     let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
-    let program = fleet.program();
-    let key = fleet.path("group.key");
-    nix::unistd::chown(&key, Some(65534.into()), None).unwrap();
-    let mut command = Command::new("nsenter");
-    command.arg(format!("--net=/run/netns/{}", bss.name("a"))).arg(program);
-    command.args(["agent", "--user", "nobody"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = in_namespace(&bss, "a");
+    command.args(["agent", "--user", "nobody"]);
     let config = fleet.configure(1, BSSID, "metrics = \"127.0.0.1:9719\"\n");
     command.arg("--config").arg(config).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
