@@ -37,6 +37,7 @@ test-release: deps ## what takes longer than make test: a Dask cluster, reports 
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
 	cargo test --locked -p wakeai-cli --test report -- --include-ignored
+	cargo test --locked -p wakeai-cli --test metrics -- --include-ignored --nocapture prometheus_holds
 
 test-operator: deb ## the operator's tutorial, from Debian's package to the fleet in one table (minutes; root)
 	cargo test --locked -p wakeai-cli --test operator -- --include-ignored

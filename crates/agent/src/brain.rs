@@ -6,10 +6,10 @@ use std::io;
 use wakeai_api::BoundsReport;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, PresenceCounters, Share,
-    StationId,
+    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, Phase, PresenceCounters,
+    Reason, Share, StationId,
 };
-use wakeai_units::{Bytes, Instant, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::clock;
 use crate::identity;
@@ -28,7 +28,18 @@ pub(crate) struct Brain {
     current: Option<(Bssid, Controller)>,
     past: BTreeMap<String, u64>,
     why: Vec<String>,
+    /// What the law `airtime` aims at, as of its last decision.
+    airtime: Option<Airtime>,
     history: VecDeque<String>,
+}
+
+/// A decision of the law `airtime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Airtime {
+    pub(crate) phase: Phase,
+    pub(crate) share: Rate,
+    /// The target queueing delay.
+    pub(crate) target: Duration,
 }
 
 impl Brain {
@@ -47,7 +58,7 @@ impl Brain {
         let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
         let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
-        Self { law, template, current: None, past: BTreeMap::new(), why, history }
+        Self { law, template, current: None, past: BTreeMap::new(), why, airtime: None, history }
     }
 
     pub(crate) fn station(&self) -> StationId {
@@ -77,6 +88,7 @@ impl Brain {
         }
         self.current = next;
         self.why.clear();
+        self.airtime = None;
         let access_point = bssid.map_or("none".to_owned(), |bssid| bssid.to_string());
         tracing::info!(access_point, "association changed");
         Ok(true)
@@ -143,6 +155,7 @@ impl Brain {
         while let Some(event) = controller.poll_event() {
             match &event {
                 Event::Bounds { law, bounds, reasons, .. } => {
+                    self.airtime = reasons.iter().find_map(airtime);
                     let why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
                     tracing::debug!(law, %bounds, why = why.join("; "), "bounds");
                     if why == self.why {
@@ -163,6 +176,11 @@ impl Brain {
         }
     }
 
+    /// What the law `airtime` aims at; `None` where the station sends nothing, or with another law.
+    pub(crate) fn airtime(&self) -> Option<Airtime> {
+        self.airtime
+    }
+
     /// The bounds in force, with their reasons and the latest events.
     pub(crate) fn bounds(&self, law: &str) -> BoundsReport {
         let bounds = self.controller().map_or(Bounds::NONE, |controller| controller.last().1);
@@ -174,6 +192,13 @@ impl Brain {
         let none = PresenceCounters::default();
         metrics.extend(self.past.clone());
         add_presence(self.controller().map_or(&none, Controller::counters), metrics);
+    }
+}
+
+fn airtime(reason: &Reason) -> Option<Airtime> {
+    match *reason {
+        Reason::Airtime { phase, share, target, .. } => Some(Airtime { phase, share, target }),
+        _ => None,
     }
 }
 

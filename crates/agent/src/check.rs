@@ -8,6 +8,7 @@ use std::path::Path;
 use wakeai_api::config::{Automatic, Config, Examined};
 use wakeai_host::{NetnsId, Role, read_sysctl};
 use wakeai_kernel::{Bounded, features};
+use wakeai_metrics::Endpoint;
 
 use crate::error::AgentError;
 use crate::interface::Interface;
@@ -53,7 +54,8 @@ struct Subject<'a> {
 /// finds none.
 type Check = fn(&Subject<'_>) -> Result<(), AgentError>;
 
-const CHECKS: [Check; 8] = [key, interface, station, access_point, port, group, socket, kernel];
+const CHECKS: [Check; 9] =
+    [key, interface, station, access_point, metrics, port, group, socket, kernel];
 
 /// Checks this machine and the calling thread's network namespace as a start would.
 pub fn check(examined: &Examined) -> Findings {
@@ -115,6 +117,14 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
             ))),
         }
     })
+}
+
+/// Checks that the address of the figures is free, unless an agent runs here, which may hold it.
+fn metrics(subject: &Subject<'_>) -> Result<(), AgentError> {
+    match subject.config.metrics {
+        Some(address) if running_agent().is_none() => Ok(Endpoint::bind(address).map(|_| ())?),
+        _ => Ok(()),
+    }
 }
 
 fn group(subject: &Subject<'_>) -> Result<(), AgentError> {

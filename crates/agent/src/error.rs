@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use wakeai_host::{ApartError, LeaseError, MakeError, PrivilegeError};
+use wakeai_metrics::BindError;
 
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
@@ -44,6 +45,9 @@ pub enum AgentError {
     /// The socket of the local API cannot be made.
     #[error("api.socket: {0}")]
     Socket(#[from] MakeError),
+    /// The figures cannot be served.
+    #[error("metrics: {0}")]
+    Metrics(#[from] BindError),
     /// A feature of the kernel is missing, or the kernel refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
@@ -96,6 +100,7 @@ impl AgentError {
             Self::Kernel(error) => error.is_missing(),
             Self::Apart(error) => matches!(error, ApartError::NeedsRoot),
             Self::Socket(error) => error.is_permission(),
+            Self::Metrics(error) => error.is_permission(),
             Self::Lease(LeaseError::Io(source)) | Self::System { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }

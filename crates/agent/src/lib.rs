@@ -13,6 +13,7 @@ mod brain;
 mod check;
 mod clock;
 mod error;
+mod figures;
 mod fleet;
 mod identity;
 mod interface;

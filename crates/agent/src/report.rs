@@ -9,6 +9,9 @@ use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
+use crate::brain::Airtime;
+use crate::figures::Distributions;
+
 /// Everything that the API shows, as of the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
@@ -17,6 +20,9 @@ pub(crate) struct Report {
     pub(crate) bounds: BoundsReport,
     pub(crate) targets: Targets,
     pub(crate) metrics: BTreeMap<String, u64>,
+    /// What the law `airtime` aims at, where it decided.
+    pub(crate) airtime: Option<Airtime>,
+    pub(crate) distributions: Distributions,
 }
 
 impl Report {

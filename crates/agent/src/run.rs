@@ -17,11 +17,13 @@ use wakeai_host::{
     serving_user, set_sysctl, split, supervise,
 };
 use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
+use wakeai_metrics::Endpoint;
 
 use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
 use crate::error::AgentError;
+use crate::figures::{Distributions, page};
 use crate::fleet;
 use crate::identity;
 use crate::interface::Interface;
@@ -122,6 +124,7 @@ async fn start(
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
     check_socket(&config)?; // before anything is loaded
+    let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let lease = Lease::take(role)?;
 
     let brain = Brain::new(&config, station, key);
@@ -129,10 +132,10 @@ async fn start(
     let outcome = match started {
         Ok((mut station, server, guard)) => {
             let outcome = match user {
-                Some(user) => serve_apart(&user, &mut station, server, shutdown).await,
+                Some(user) => serve_apart(&user, &mut station, server, endpoint, shutdown).await,
                 None => match drop_privileges(&KEPT_CAPABILITIES) {
                     Ok(()) => {
-                        serve(&mut station, server, shutdown).await;
+                        serve(&mut station, server, endpoint, shutdown).await;
                         Ok(())
                     }
                     Err(error) => Err(error.into()),
@@ -151,14 +154,24 @@ async fn start(
 }
 
 /// Serves until `shutdown` is ready, and clears the bounds.
-async fn serve(station: &mut Station, server: Server, shutdown: impl Future<Output = ()>) {
-    let serving = tokio::task::spawn_local(Rc::new(server).serve());
+async fn serve(
+    station: &mut Station,
+    server: Server,
+    endpoint: Option<Endpoint>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn_local(Rc::new(server).serve());
+    if let Some(endpoint) = endpoint {
+        let report = station.report.subscribe();
+        serving.spawn_local(endpoint.serve(move || page(&report.borrow())));
+    }
     tracing::info!(interface = station.config.interface, "started");
     station.begin();
     notify::ready(&format!("interface {}", station.config.interface));
     station.run(shutdown).await;
     notify::stopping();
-    serving.abort();
+    serving.abort_all();
     clear_bounds(station);
 }
 
@@ -173,11 +186,15 @@ async fn serve_apart(
     user: &User,
     station: &mut Station,
     server: Server,
+    endpoint: Option<Endpoint>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let mask = block_signals()?;
     let parent = match split()? {
         Apart::Supervising(child) => {
+            // The other process registers it. While this one had it open, the shared epoll instance would keep what
+            // is registered beyond the end of the other process.
+            drop(endpoint);
             let ended = supervise(child, &KEPT_CAPABILITIES);
             let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
             return Ok(ended?);
@@ -188,7 +205,7 @@ async fn serve_apart(
     let unblocked = mask.thread_set_mask().map_err(std::io::Error::from);
     let became = became.and(unblocked.map_err(AgentError::system("take signals again")));
     match &became {
-        Ok(()) => serve(station, server, shutdown).await,
+        Ok(()) => serve(station, server, endpoint, shutdown).await,
         Err(error) => tracing::error!(%error, "the serving process ends"),
     }
     std::process::exit(i32::from(became.is_err())) // the parent undoes the changes
@@ -246,6 +263,7 @@ fn set_up(
         moved: 0,
         left_out: 0,
         ticks: 0,
+        distributions: Distributions::default(),
         stale: 0,
         hangup,
         notified: None,

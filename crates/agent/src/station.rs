@@ -19,6 +19,7 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
+use crate::figures::Distributions;
 use crate::fleet::{self, FleetDesk};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
@@ -79,6 +80,7 @@ pub(crate) struct Station {
     /// Idle connections that the last tick did not read.
     pub(crate) left_out: u32,
     pub(crate) ticks: u64,
+    pub(crate) distributions: Distributions,
     pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
@@ -462,11 +464,15 @@ impl Station {
             connections_left_out: self.left_out,
             other_versions: self.other_versions.shown(now),
         };
+        let peers = self.brain.controller().map_or_else(Vec::new, |controller| {
+            let peers = controller.peers();
+            peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
+        });
+        self.distributions.observe(&status.connections, &peers);
         let report = Report {
-            peers: self.brain.controller().map_or_else(Vec::new, |controller| {
-                let peers = controller.peers();
-                peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
-            }),
+            peers,
+            airtime: self.brain.airtime(),
+            distributions: self.distributions.clone(),
             bounds: self.brain.bounds(self.config.law_name()),
             targets: report::targets(seen),
             metrics: self.metrics(),

@@ -252,6 +252,16 @@ pub enum State {
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::WaitingForInterface,
+        Self::WaitingForAddress,
+        Self::WaitingForAccessPoint,
+        Self::Blind,
+        Self::WithoutBounds,
+        Self::Controlling,
+    ];
+
     /// The state's name, as it stands in an answer.
     pub fn name(self) -> &'static str {
         match self {
@@ -533,14 +543,7 @@ mod tests {
 
     #[test]
     fn the_name_of_a_state_is_the_one_in_an_answer() {
-        for state in [
-            State::WaitingForInterface,
-            State::WaitingForAddress,
-            State::WaitingForAccessPoint,
-            State::Blind,
-            State::WithoutBounds,
-            State::Controlling,
-        ] {
+        for state in State::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
             assert!(state.name().len() <= 24, "it fits into an answer to a fleet's query");
         }

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use wakeai_host::Network;
+use wakeai_metrics::Local;
 use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
@@ -191,6 +192,10 @@ pub(crate) struct LabArguments {
     /// processor, at the 99th percentile
     #[arg(long, value_name = "TIME", default_value = "50ms")]
     pub(crate) waits_p99: Duration,
+    /// Where the agents serve their figures to Prometheus: an address of the loopback interface, which each
+    /// station's namespace has for itself
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<Local>,
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -402,6 +407,9 @@ pub(crate) struct ProxyArguments {
     /// connections are free
     #[arg(long, value_name = "TIME", default_value = "3600s")]
     pub(crate) idle_timeout: Duration,
+    /// Where Prometheus may ask for the proxy's figures, on the loopback interface: /metrics at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<Local>,
     /// Print JSON objects, one per line: the addresses it listens on, and the counters
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,6 +10,7 @@ use std::process::Command;
 /// Each crate, with the crates of this workspace that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
+    ("metrics", &[]),
     ("wifi", &["units"]),
     ("connection", &["units"]),
     ("control", &["units", "wifi", "connection"]),
@@ -19,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scenario", &["units", "wifi", "connection", "tables"]),
     ("report", &["scenario", "tables"]),
     ("host", &["units"]),
-    ("api", &["units", "control"]),
+    ("api", &["units", "control", "metrics"]),
     ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
     ("tcp", &["units", "connection", "algorithms"]),
     (
@@ -30,9 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["scenario", "world", "sim"]),
     ("guest", &[]),
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
-    ("agent", &["units", "control", "api", "host", "kernel"]),
-    ("proxy", &["units", "host", "kernel"]),
-    ("transfer", &["units", "control", "api"]),
+    ("agent", &["units", "control", "metrics", "api", "host", "kernel"]),
+    ("proxy", &["units", "metrics", "host", "kernel"]),
+    ("transfer", &["units", "control", "metrics", "api"]),
     ("assign", &["units", "api", "host", "kernel"]),
     ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
     ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
@@ -57,6 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wifi",
             "connection",
             "control",
+            "metrics",
             "medium",
             "scenario",
             "api",
@@ -68,8 +70,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "units", "scenario", "api", "host", "kernel", "assign", "agent", "world", "sim", "lab",
-            "proxy", "probe", "report", "top", "transfer", "guest",
+            "units", "metrics", "scenario", "api", "host", "kernel", "assign", "agent", "world",
+            "sim", "lab", "proxy", "probe", "report", "top", "transfer", "guest",
         ],
     ),
 ];

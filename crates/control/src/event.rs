@@ -21,6 +21,12 @@ pub enum Phase {
     Released,
 }
 
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 5] =
+        [Self::Opening, Self::Steady, Self::Probing, Self::Draining, Self::Released];
+}
+
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -75,7 +75,8 @@ impl Agents {
         for (index, (host, law)) in stations.iter().zip(laws).enumerate() {
             let Some(law) = law else { continue };
             let facts = &facts[index];
-            let config = config(condition, &key_file, index, law, facts, reserved[index]);
+            let mut config = config(condition, &key_file, index, law, facts, reserved[index]);
+            config.metrics = bench.metrics;
             let (daemon, agent) = Agent::spawn(bench, &config, index, host, directory)?;
             agents.running.push(daemon, agent);
         }

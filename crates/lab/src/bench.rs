@@ -21,6 +21,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) steering: Option<Steering>,
     /// The handle that sets target rates, if a `wakeai_*` algorithm is loaded.
     pub(crate) targets: Option<Arc<Control>>,
+    /// Where agents serve their figures.
+    pub(crate) metrics: Option<Local>,
     /// A directory for files that are needed only during a run.
     pub(crate) scratch: &'a Path,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use wakeai_host::{Change, Lease, Role};
+use wakeai_metrics::Local;
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::{Lateness, Report};
 use wakeai_units::Duration;
@@ -33,6 +34,8 @@ pub struct LabOptions {
     pub waits_p99: Duration,
     /// The `wakeai` program, for the agents and proxies.
     pub wakeai: PathBuf,
+    /// The address, in each station's namespace, at which its agent serves its figures.
+    pub metrics: Option<Local>,
 }
 
 /// Runs `scenario` and returns its report. When this function returns, every change on the host is
@@ -72,6 +75,7 @@ pub fn run(
             realtime: realtime.guarded(),
             steering,
             targets,
+            metrics: options.metrics,
             scratch: &scratch,
         };
         report(options, &asked, bench)

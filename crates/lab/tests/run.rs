@@ -43,6 +43,7 @@ fn options() -> LabOptions {
         lateness_max: wakeai_units::Duration::from_millis(20),
         waits_p99: wakeai_units::Duration::from_millis(50),
         wakeai: "/nonexistent/wakeai".into(),
+        metrics: None,
     }
 }
 

@@ -111,6 +111,7 @@ impl Proxy {
             memory: "64MB".parse().unwrap(),
             connect_timeout: "10s".parse().unwrap(),
             idle_timeout: "60s".parse().unwrap(),
+            metrics: None,
             confined: false,
             user: None,
         };

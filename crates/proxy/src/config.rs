@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use wakeai_metrics::Local;
 use wakeai_units::{Bytes, Duration};
 
 use crate::access::Access;
@@ -86,6 +87,8 @@ pub struct Config {
     /// The idle timeout: a connection that carries no byte for this long is reset. It is shorter
     /// while few further connections are possible.
     pub idle_timeout: Duration,
+    /// The address at which Prometheus may ask for the proxy's figures.
+    pub metrics: Option<Local>,
     /// Whether the proxy gives up privileges once it listens and no longer needs them. The process
     /// must then have only one thread.
     pub confined: bool,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use wakeai_host::{ApartError, LeaseError, PrivilegeError, RoutingError};
+use wakeai_metrics::BindError;
 
 /// Why a proxy could not start. Once it runs, a failure ends only one connection and is counted.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,9 @@ pub enum ProxyError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The figures cannot be served.
+    #[error("--metrics: {0}")]
+    Metrics(#[from] BindError),
     /// The kernel does not know the algorithm.
     #[error(
         "this kernel has no congestion control named {name:?}; it has: {available} (and the \
@@ -116,6 +120,7 @@ impl ProxyError {
             | Self::NotPrivileged => true,
             Self::Routing(error) => error.is_missing(),
             Self::Kernel(error) => error.is_missing(),
+            Self::Metrics(error) => error.is_permission(),
             Self::Listen { source, .. }
             | Self::System { source, .. }
             | Self::Lease(LeaseError::Io(source)) => {

@@ -12,6 +12,7 @@ mod algorithm;
 mod config;
 mod counters;
 mod error;
+mod figures;
 mod forwarding;
 mod listen;
 mod negotiation;

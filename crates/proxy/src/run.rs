@@ -16,11 +16,13 @@ use wakeai_host::{
     Apart, Lease, LeaseError, RoutingError, block_signals, drop_privileges, split, supervise,
 };
 use wakeai_kernel::Control;
+use wakeai_metrics::Endpoint;
 
 use crate::algorithm;
 use crate::config::Config;
 use crate::counters::Report;
 use crate::error::ProxyError;
+use crate::figures::{Slots, page};
 use crate::forwarding;
 use crate::listen::{Entry, Listener, listen};
 use crate::own::OwnAddresses;
@@ -130,7 +132,7 @@ fn serve_all(
         if is_over {
             return Ok(());
         }
-        let Started { shared, listeners } = started;
+        let Started { shared, listeners, endpoint } = started;
         tell(Event::Listening(shared.listening.clone()));
         // Clients that name their destination and intercepted clients have separate slots (each is
         // the right to one connection), so that neither kind can use up the slots of the other.
@@ -140,6 +142,17 @@ fn serve_all(
         let each = if has_both { total.div_ceil(2) } else { total };
         let (explicit, transparent) = (Shares::new(each), Shares::new(each));
         let mut accepting = JoinSet::new();
+        if let Some(endpoint) = endpoint {
+            let has = |entry: bool| listeners.iter().any(|listener| is_explicit(listener) == entry);
+            let of = |entry, shares: &Shares| Slots { entry, shares: shares.clone() };
+            let slots = [
+                has(true).then(|| of("explicit", &explicit)),
+                has(false).then(|| of("transparent", &transparent)),
+            ];
+            let (slots, shared) =
+                (slots.into_iter().flatten().collect::<Vec<_>>(), Rc::clone(&shared));
+            accepting.spawn_local(endpoint.serve(move || page(&shared, &slots)));
+        }
         for Listener { socket, address, entry } in listeners {
             let failed = ProxyError::system("listen");
             let socket = TcpListener::from_std(socket.into()).map_err(failed)?;
@@ -182,10 +195,13 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
 struct Started {
     shared: Rc<Shared>,
     listeners: Vec<Listener>,
+    /// The socket for requests for figures.
+    endpoint: Option<Endpoint>,
 }
 
 fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, ProxyError> {
     config.connections = within_files(config.connections, &config);
+    let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let targets = algorithm::prepare(&config, lease)?;
     let own = OwnAddresses::open().map_err(ProxyError::system("ask for routes"))?;
     let mut shared = Shared::new(config, targets, own);
@@ -217,7 +233,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         }
     }
     shared.listening = listening;
-    Ok(Started { shared: Rc::new(shared), listeners })
+    Ok(Started { shared: Rc::new(shared), listeners, endpoint })
 }
 
 /// Replaces the lease's error by [`ProxyError::Runs`] if another transparent proxy holds the route.

@@ -100,6 +100,16 @@ impl Shares {
         Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
     }
 
+    /// How many shares there are.
+    pub(crate) fn total(&self) -> usize {
+        self.0.total
+    }
+
+    /// How many of them nobody holds.
+    pub(crate) fn free(&self) -> usize {
+        self.0.state.borrow().free
+    }
+
     /// Takes a share for the client, if it may have one now.
     pub(crate) fn try_take(&self, client: Client) -> Result<Share, Busy> {
         let mut state = self.0.state.borrow_mut();

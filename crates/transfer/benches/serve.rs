@@ -51,6 +51,7 @@ fn serve(directory: &Path) {
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         tokens: None,
+        metrics: None,
         limits: Limits::default(),
     };
     run(config, std::future::pending(), |event| {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wakeai_control::{AirtimeKnobs, LawConfig};
+use wakeai_metrics::Local;
 use wakeai_units::{Duration, Rate};
 
 pub use edit::{Changed, EditError, Measured, write_measured};
@@ -56,6 +57,9 @@ pub struct Config {
     /// The rate that this station asks its peers to leave free while it sends.
     #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
+    /// The address at which Prometheus may ask for the agent's figures; by default they are not served.
+    #[serde(default, deserialize_with = "value::metrics", serialize_with = "value::optional_text")]
+    pub metrics: Option<Local>,
     /// How presence messages are sent.
     #[serde(default)]
     pub presence: Presence,
@@ -171,6 +175,7 @@ impl Config {
             link_rate: Automatic::Auto,
             max: None,
             reserve: None,
+            metrics: None,
             presence: Presence::default(),
             access_point: AccessPoint::default(),
             law: default_law(),

@@ -1,3 +1,4 @@
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 
 use proptest::option;
@@ -38,6 +39,7 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
     assert_eq!(config.reserve, Some("9.66Mbit/s".parse().unwrap()));
+    assert_eq!(config.metrics, Some("127.0.0.1:9719".parse().unwrap()));
     assert_eq!(config.access_point.reservable_percent, 60);
     assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
     assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
@@ -54,6 +56,10 @@ fn an_error_names_line_key_found_and_allowed() {
         (
             "[access_point]\nbuffer = 0\n",
             ":4: access_point.buffer: found 0, allowed are 1 to 1000000",
+        ),
+        (
+            "metrics = \"0.0.0.0:9719\"\n",
+            ":3: metrics: found 0.0.0.0:9719, expected an address of the loopback interface",
         ),
         ("[presence]\nport = 65536\n", ":4: presence.port: found 65536, allowed are 1 to 65535"),
         (
@@ -246,6 +252,15 @@ fn laws() -> impl Strategy<Value = Option<LawConfig>> {
     ]
 }
 
+fn metrics() -> impl Strategy<Value = Local> {
+    let addresses = prop_oneof![
+        any::<[u8; 3]>().prop_map(|[b, c, d]| IpAddr::from([127, b, c, d])),
+        Just(IpAddr::from(Ipv6Addr::LOCALHOST)),
+    ];
+    (addresses, 1..=u16::MAX)
+        .prop_map(|address| Local::try_from(SocketAddr::from(address)).unwrap())
+}
+
 fn configs() -> impl Strategy<Value = Config> {
     let octets = any::<[u8; 6]>().prop_map(|[first, rest @ .., last]| {
         let [second, third, fourth, fifth] = rest;
@@ -260,6 +275,7 @@ fn configs() -> impl Strategy<Value = Config> {
         option::of(rates()),
         option::of(rates()),
         laws(),
+        option::of(metrics()),
     );
     let tolerances = (1_u64..=60_000).prop_map(Duration::from_millis);
     let presence = (1..=u16::MAX, automatic(any::<Ipv4Addr>()), option::of(tolerances));
@@ -269,7 +285,7 @@ fn configs() -> impl Strategy<Value = Config> {
     let api = (option::of("/[ -~]{0,90}".prop_map(PathBuf::from)), option::of(groups));
     let log = (prop_oneof![Just(LogFormat::Text), Just(LogFormat::Json)], ".{0,20}");
     (top, presence, access_point, api, log).prop_map(|(top, presence, access_point, api, log)| {
-        let (interface, key_file, station, bssid, link_rate, max, reserve, law) = top;
+        let (interface, key_file, station, bssid, link_rate, max, reserve, law, metrics) = top;
         let (port, broadcast, clock_tolerance) = presence;
         let (buffer, basic_rate, reservable_percent) = access_point;
         Config {
@@ -280,6 +296,7 @@ fn configs() -> impl Strategy<Value = Config> {
             link_rate,
             max,
             reserve,
+            metrics,
             presence: Presence { port, broadcast, clock_tolerance },
             access_point: AccessPoint { buffer, basic_rate, reservable_percent },
             law,

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use wakeai_metrics::{AddressError, Local};
 use wakeai_units::{Duration, Rate};
 
 /// A value that the agent finds out itself unless the configuration states it.
@@ -196,6 +197,11 @@ pub(super) fn bssid<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Bssi
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Ipv4Addr>, D::Error> {
     let expected = |text: &str| format!("found {text:?}, expected an IPv4 address");
     automatic(from, |text| text.parse().map_err(|_| expected(text)))
+}
+
+/// Reads the address at which figures are served.
+pub(super) fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Local>, D::Error> {
+    parsed(from, |text| text.parse().map(Some).map_err(|error: AddressError| error.to_string()))
 }
 
 /// Reads a UDP port, which is not 0.

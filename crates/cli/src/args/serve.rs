@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use wakeai_metrics::Local;
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// Take uploads that resume after any interruption (tus 1.0.0), and keep them in a directory
@@ -73,6 +74,9 @@ pub(crate) struct ServeArguments {
     /// A body of which no byte arrives for this long ends; what arrived before is kept
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) body_timeout: Duration,
+    /// Where Prometheus may ask for the server's figures, on the loopback interface: /metrics at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<Local>,
     /// Print JSON objects, one per line: the address it listens on, and the counters
     #[arg(long)]
     pub(crate) json: bool,

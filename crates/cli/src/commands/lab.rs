@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         lateness_max: arguments.lateness_max,
         waits_p99: arguments.waits_p99,
         wakeai,
+        metrics: arguments.metrics,
     };
     let bar = Bar::new(true)?;
     let result = wakeai_lab::run(&options, &scenario, &bar);

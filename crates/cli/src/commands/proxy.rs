@@ -63,6 +63,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
         memory: arguments.memory,
         connect_timeout: arguments.connect_timeout,
         idle_timeout: arguments.idle_timeout,
+        metrics: arguments.metrics,
         confined: true,
         user: arguments.user.clone(),
     })

@@ -37,6 +37,7 @@ fn config(arguments: &ServeArguments) -> Config {
         listen: arguments.listen,
         tls: files.map(|(certificate, key)| Tls { certificate, key }),
         tokens: arguments.token_file.clone(),
+        metrics: arguments.metrics,
         limits: Limits {
             max_size: arguments.max_size,
             quota: arguments.quota,

@@ -27,6 +27,7 @@ pub(crate) fn config() -> Config {
         memory: "1MB".parse().unwrap(),
         connect_timeout: "20s".parse().unwrap(),
         idle_timeout: "60s".parse().unwrap(),
+        metrics: None,
         confined: false,
         user: None,
     }

@@ -43,6 +43,31 @@ impl Accounts {
         self.quota != u64::MAX
     }
 
+    /// The limit of all files, where there is one.
+    pub(crate) fn quota(&self) -> Option<u64> {
+        Some(self.quota).filter(|_| self.has_quota())
+    }
+
+    /// What counts against that limit.
+    pub(crate) fn used(&self) -> u64 {
+        self.finished.get().saturating_add(self.unfinished.get())
+    }
+
+    /// The limit of each client, where there is one.
+    pub(crate) fn client_quota(&self) -> Option<u64> {
+        Some(self.client_quota).filter(|&quota| quota != u64::MAX)
+    }
+
+    /// What the client with the most bytes has of that limit.
+    pub(crate) fn largest_client(&self) -> u64 {
+        self.clients.borrow().values().map(|account| account.bytes).max().unwrap_or(0)
+    }
+
+    /// The uploads that are not complete.
+    pub(crate) fn unfinished_uploads(&self) -> usize {
+        self.clients.borrow().values().map(|account| account.unfinished).sum()
+    }
+
     /// Sets what the directory's finished files use, after it was counted again.
     pub(crate) fn set_finished(&self, bytes: u64) {
         self.finished.set(bytes);
@@ -83,7 +108,7 @@ impl Accounts {
     fn check(&self, client: &str, more: u64) -> Result<(), Refusal> {
         let clients = self.clients.borrow();
         let own = clients.get(client).map_or(0, |account| account.bytes);
-        let all = self.finished.get().saturating_add(self.unfinished.get());
+        let all = self.used();
         let fits =
             all.saturating_add(more) <= self.quota && own.saturating_add(more) <= self.client_quota;
         if fits { Ok(()) } else { Err(Refusal::Quota) }

@@ -113,6 +113,7 @@ pub(crate) fn deleted() -> Answer {
 /// The answer to a request that is refused. The body tells the reason.
 pub(crate) fn refused(refusal: Refusal) -> Answer {
     let mut answer = plain(refusal.status());
+    answer.extensions_mut().insert(refusal); // for the counters
     *answer.body_mut() = Full::new(Bytes::from(format!("{refusal}\n")));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

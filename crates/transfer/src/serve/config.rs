@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use wakeai_metrics::Local;
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// The configuration of a server.
@@ -16,6 +17,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The file of the clients' tokens.
     pub tokens: Option<PathBuf>,
+    /// The address at which Prometheus may ask for the server's figures.
+    pub metrics: Option<Local>,
     /// What clients may use.
     pub limits: Limits,
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use wakeai_metrics::BindError;
+
 /// Why a server could not start. Once it runs, a failure ends only one request and is counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -33,6 +35,9 @@ pub enum ServeError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The figures cannot be served.
+    #[error("--metrics: {0}")]
+    Metrics(#[from] BindError),
     /// The directory cannot be used.
     #[error("cannot keep uploads in {}: {source}", path.display())]
     Directory {
@@ -103,7 +108,11 @@ impl ServeError {
     pub fn is_usage(&self) -> bool {
         !matches!(
             self,
-            Self::Listen { .. } | Self::Directory { .. } | Self::Held { .. } | Self::System { .. }
+            Self::Listen { .. }
+                | Self::Metrics(_)
+                | Self::Directory { .. }
+                | Self::Held { .. }
+                | Self::System { .. }
         )
     }
 

@@ -14,6 +14,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, open, openat, renameat2};
 use nix::sys::stat::{Mode, SFlag, fchmod, fstatat, mkdirat};
+use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +118,12 @@ impl Directory {
             }
         }
         Ok(used)
+    }
+
+    /// The bytes that the file system has left for this process's user.
+    pub(crate) fn free(&self) -> io::Result<u64> {
+        let of = fstatvfs(&self.top)?;
+        Ok(of.blocks_available().saturating_mul(of.fragment_size()))
     }
 
     /// Makes the files of a new upload. They are on disk with the first bytes that are acknowledged; without any there is

@@ -13,6 +13,7 @@ mod connections;
 mod counters;
 mod digest;
 mod error;
+mod figures;
 mod files;
 mod finish;
 mod name;

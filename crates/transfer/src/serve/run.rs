@@ -14,12 +14,14 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio_rustls::TlsAcceptor;
+use wakeai_metrics::Endpoint;
 
 use super::accept::accept;
 use super::config::Config;
 use super::connections::Connections;
 use super::counters::Report;
 use super::error::ServeError;
+use super::figures::page;
 use super::files::Directory;
 use super::server::Server;
 use super::store::Store;
@@ -69,6 +71,7 @@ pub fn run(
     };
     let directory = Directory::open(path).map_err(failed)?;
     let store = Store::open(directory, &config.limits).map_err(failed)?;
+    let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let socket = listen(config.listen)
         .map_err(|source| ServeError::Listen { address: config.listen, source })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,7 +83,8 @@ pub fn run(
     raise_files(config.limits.connections);
     let server = Rc::new(Server::new(config, tokens, store));
     let tasks = LocalSet::new();
-    let outcome = tasks.block_on(&runtime, serve(&server, socket, acceptor, shutdown, &mut tell));
+    let outcome =
+        tasks.block_on(&runtime, serve(&server, socket, endpoint, acceptor, shutdown, &mut tell));
     drop(tasks);
     runtime.shutdown_timeout(STOP_TIME);
     outcome
@@ -124,6 +128,7 @@ fn listen(address: SocketAddr) -> io::Result<Socket> {
 async fn serve(
     server: &Rc<Server>,
     socket: Socket,
+    endpoint: Option<Endpoint>,
     acceptor: Option<TlsAcceptor>,
     shutdown: impl Future<Output = ()>,
     tell: &mut impl FnMut(Event),
@@ -139,6 +144,10 @@ async fn serve(
     let connections = Connections::new(limits.connections, limits.client_connections);
     let mut serving = JoinSet::new();
     serving.spawn_local(sweep(Rc::clone(server)));
+    if let Some(endpoint) = endpoint {
+        let (server, connections) = (Rc::clone(server), Rc::clone(&connections));
+        serving.spawn_local(endpoint.serve(move || page(&server, &report(&server, &connections))));
+    }
     serving.spawn_local(accept(Rc::clone(server), listener, Rc::clone(&connections), acceptor));
     let mut shutdown = std::pin::pin!(shutdown);
     tell(Event::Listening(address));

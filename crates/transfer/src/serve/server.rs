@@ -1,7 +1,7 @@
 //! What all connections of a server share. One thread serves them all.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use tokio::sync::{Semaphore, watch};
@@ -9,6 +9,7 @@ use wakeai_units::{Bytes, Duration, Instant, Serializer};
 
 use super::config::Config;
 use super::counters::Counters;
+use super::refusal::Refusal;
 use super::store::Store;
 use super::tokens::Tokens;
 
@@ -33,6 +34,10 @@ pub(crate) struct Server {
     pub(crate) tokens: Option<Tokens>,
     pub(crate) store: Store,
     pub(crate) counters: Counters,
+    /// The requests that were refused, by the name of the reason.
+    pub(crate) refusals: RefCell<BTreeMap<&'static str, u64>>,
+    /// What the disk had left, as of the last look.
+    pub(crate) disk_free: Cell<Option<u64>>,
     /// Turns true at the end.
     pub(crate) stopping: watch::Sender<bool>,
     /// The number of connections that are open.
@@ -52,6 +57,8 @@ impl Server {
             tokens,
             store,
             counters: Counters::default(),
+            refusals: RefCell::default(),
+            disk_free: Cell::new(None),
             stopping: watch::Sender::new(false),
             open: watch::Sender::new(0),
             bodies: watch::Sender::new(0),
@@ -65,6 +72,11 @@ impl Server {
     pub(crate) fn batch_bytes(&self) -> usize {
         let each = BUFFERS_BYTES / (2 * (*self.bodies.borrow()).max(1));
         each.clamp(SMALLEST_BATCH, LARGEST_BATCH)
+    }
+
+    /// Counts a refused request.
+    pub(crate) fn refused(&self, refusal: Refusal) {
+        *self.refusals.borrow_mut().entry(refusal.name()).or_default() += 1;
     }
 
     fn now(&self) -> Instant {

@@ -9,6 +9,7 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
+use wakeai_metrics::is_this_machine;
 
 use super::answer::{self, Answer, Told};
 use super::append::{Appended, append};
@@ -53,6 +54,9 @@ pub(crate) async fn handle(
     });
     if answer.status().is_client_error() || answer.status().is_server_error() {
         server.counters.refused.one();
+        if let Some(&refusal) = answer.extensions().get::<Refusal>() {
+            server.refused(refusal);
+        }
     }
     // A client that waits for "100 Continue" sends nothing after a refusal.
     if let Some(body) =
@@ -87,15 +91,6 @@ fn client(server: &Server, headers: &HeaderMap, host: Option<&str>) -> Result<Rc
         Some(named) if !is_this_machine(named) => Err(Refusal::Host),
         _ => Ok(Rc::from(NOBODY)),
     }
-}
-
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
 }
 
 async fn answer(

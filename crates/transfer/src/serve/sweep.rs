@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::files::Directory;
 use super::finish::finish;
 use super::server::Server;
 use super::store::now;
@@ -33,6 +34,9 @@ pub(crate) async fn sweep(server: Rc<Server>) {
             }
         }
         server.forget_pacers();
+        if server.config.metrics.is_some() {
+            server.disk_free.set(server.store.blocking(Directory::free).await.ok());
+        }
         tokio::time::sleep(pause).await;
     }
 }

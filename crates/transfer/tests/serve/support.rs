@@ -23,6 +23,7 @@ pub(crate) fn config(directory: &Path) -> Config {
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         tokens: None,
+        metrics: None,
         limits: Limits::default(),
     }
 }

@@ -1,0 +1,388 @@
+//! The agent's figures for Prometheus, from the report of the last tick. `docs/guides/metrics.md` lists them.
+
+use wakeai_api::{State, Status};
+use wakeai_control::Phase;
+use wakeai_metrics::{Histogram, Page, Unit};
+
+use crate::report::Report;
+
+/// The bounds of the buckets for delays, seconds.
+const DELAYS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// The same for rates, bytes per second: 0.1 Mbit/s to 1 Gbit/s.
+const RATES: &[f64] =
+    &[1.25e4, 6.25e4, 1.25e5, 2.5e5, 6.25e5, 1.25e6, 2.5e6, 6.25e6, 1.25e7, 1.25e8];
+/// The same for congestion windows, segments.
+const WINDOWS: &[f64] = &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
+const BYTES_PER_MEGABIT: f64 = 125_000.0;
+
+/// How the figures of connections and peers are distributed. Each tick observes each of them that sends. Labels for
+/// each of them would grow without bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Distributions {
+    rtt: Histogram,
+    window: Histogram,
+    peer_rate: Histogram,
+    peer_delay: Histogram,
+}
+
+impl Default for Distributions {
+    fn default() -> Self {
+        Self {
+            rtt: Histogram::new(DELAYS),
+            window: Histogram::new(WINDOWS),
+            peer_rate: Histogram::new(RATES),
+            peer_delay: Histogram::new(DELAYS),
+        }
+    }
+}
+
+impl Distributions {
+    /// Adds the connections and peers of a tick.
+    pub(crate) fn observe(
+        &mut self,
+        connections: &[wakeai_api::Connection],
+        peers: &[wakeai_api::Peer],
+    ) {
+        for connection in connections.iter().filter(|connection| connection.sending) {
+            self.rtt.observe(connection.rtt_ms / 1000.0);
+            self.window.observe(f64::from(connection.cwnd));
+        }
+        for peer in peers.iter().filter(|peer| peer.sending) {
+            self.peer_rate.observe(bytes(peer.delivery_rate_mbps));
+            self.peer_delay.observe(peer.growth_ms / 1000.0);
+        }
+    }
+}
+
+/// A rate in bytes per second.
+fn bytes(mbps: f64) -> f64 {
+    (mbps * BYTES_PER_MEGABIT).round()
+}
+
+/// Every figure, as of the last tick.
+pub(crate) fn page(report: &Report) -> Page {
+    let mut page = Page::new();
+    let status = report.status.as_ref();
+    identity(&mut page, status);
+    stations(&mut page, report);
+    rates(&mut page, report);
+    delays(&mut page, report);
+    bounds(&mut page, report);
+    connections(&mut page, report);
+    counters(&mut page, report);
+    page
+}
+
+/// The place of a count in a gauge.
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
+fn identity(page: &mut Page, status: Option<&Status>) {
+    let texts = status.map(|status| {
+        vec![
+            ("version", status.program.clone()),
+            ("interface", status.interface.clone()),
+            ("station", status.station.clone()),
+            ("law", status.law.clone()),
+        ]
+    });
+    page.info("wakeai_agent", "The agent's version, interface, station number and law.", texts);
+    let bssid = status.and_then(|status| status.bssid.clone()).map(|bssid| vec![("bssid", bssid)]);
+    page.info(
+        "wakeai_agent_access_point",
+        "The access point that the station is associated with.",
+        bssid,
+    );
+    let states = page.gauge(
+        "wakeai_agent_state",
+        Unit::None,
+        "Whether the agent is in this state; it is in one state at a time.",
+    );
+    for state in status.iter().flat_map(|_| State::ALL) {
+        let is_it = status.is_some_and(|status| status.state == state);
+        states.with("state", state.name(), u64::from(is_it));
+    }
+    page.gauge("wakeai_agent_uptime", Unit::Seconds, "The time since the agent started.")
+        .is_real(status.map(|status| status.uptime_s));
+}
+
+fn stations(page: &mut Page, report: &Report) {
+    let status = report.status.as_ref();
+    page.gauge(
+        "wakeai_agent_peers",
+        Unit::None,
+        "Stations from which the agent receives presence messages.",
+    )
+    .is_real(status.map(|status| count(status.peers)));
+    let sending = report.peers.iter().filter(|peer| peer.sending).count();
+    page.gauge("wakeai_agent_peers_sending", Unit::None, "Peers that are sending.")
+        .is_real(status.map(|_| count(sending)));
+    page.gauge(
+        "wakeai_agent_senders",
+        Unit::None,
+        "Stations that are sending, this one included, as the law counts them.",
+    )
+    .is_real(status.map(|status| f64::from(status.senders)));
+    let of = &report.distributions;
+    page.histogram(
+        "wakeai_agent_peer_delivery_rate",
+        Unit::BytesPerSecond,
+        "The rates that sending peers announce, each once per tick.",
+        &of.peer_rate,
+    );
+    page.histogram(
+        "wakeai_agent_peer_queueing_delay",
+        Unit::Seconds,
+        "The queueing delays that sending peers announce, each once per tick.",
+        &of.peer_delay,
+    );
+}
+
+fn rates(page: &mut Page, report: &Report) {
+    let status = report.status.as_ref();
+    let targets = status.map(|_| &report.targets);
+    let mut rate = |name, help, mbps: Option<f64>| {
+        page.gauge(name, Unit::BytesPerSecond, help).is_real(mbps.map(bytes));
+    };
+    rate(
+        "wakeai_agent_link_rate",
+        "The PHY rate, where it is known.",
+        status.and_then(|status| status.link_rate_mbps),
+    );
+    rate(
+        "wakeai_agent_delivery_rate",
+        "What this station's connections delivered over the last tick.",
+        status.map(|status| status.delivery_rate_mbps),
+    );
+    rate(
+        "wakeai_agent_total_delivery_rate",
+        "What all stations together deliver, by their announcements.",
+        targets.map(|targets| targets.total_mbps),
+    );
+    rate(
+        "wakeai_agent_alone_rate",
+        "The goodput that this station reaches alone, where it is known.",
+        targets.and_then(|targets| targets.max_mbps),
+    );
+    let share = report.airtime.map(|airtime| airtime.share.as_mbps_f64());
+    rate(
+        "wakeai_agent_share",
+        "What this station delivers with its share of the airtime, by the law; compare its delivery rate.",
+        share.or(targets.and_then(|targets| targets.share_mbps)),
+    );
+    let reservation = status.and_then(|status| status.reservation.as_ref());
+    rate(
+        "wakeai_agent_reservation",
+        "The rate that this station asks its peers to leave free.",
+        reservation.map(|of| of.rate_mbps),
+    );
+    page.gauge(
+        "wakeai_agent_reservation_admitted",
+        Unit::None,
+        "Whether the peers leave that rate free: 1 or 0.",
+    )
+    .is_real(reservation.map(|of| f64::from(u8::from(of.admitted))));
+}
+
+fn delays(page: &mut Page, report: &Report) {
+    let status = report.status.as_ref();
+    let mut delay = |name, help, seconds: Option<f64>| {
+        page.gauge(name, Unit::Seconds, help).is_real(seconds);
+    };
+    let of = |ms: Option<f64>| ms.map(|ms| ms / 1000.0);
+    delay(
+        "wakeai_agent_rtt",
+        "Smoothed round-trip time over the sending connections.",
+        of(status.and_then(|status| status.rtt_ms)),
+    );
+    delay(
+        "wakeai_agent_min_rtt",
+        "The minimum of the smoothed round-trip time.",
+        of(status.and_then(|status| status.min_rtt_ms)),
+    );
+    delay(
+        "wakeai_agent_queueing_delay",
+        "The smoothed round-trip time minus its minimum.",
+        of(status.and_then(|status| status.growth_ms)),
+    );
+    delay(
+        "wakeai_agent_queueing_delay_target",
+        "The queueing delay that the law airtime aims at, while this station sends.",
+        report.airtime.map(|airtime| airtime.target.as_secs_f64()),
+    );
+}
+
+fn bounds(page: &mut Page, report: &Report) {
+    let bounds = &report.bounds;
+    page.gauge(
+        "wakeai_agent_floor",
+        Unit::Segments,
+        "The smallest sum of the congestion windows; no sample while there is none.",
+    )
+    .is_real(bounds.floor.map(f64::from));
+    page.gauge(
+        "wakeai_agent_ceiling",
+        Unit::Segments,
+        "The largest sum of the congestion windows; no sample while there is none.",
+    )
+    .is_real(bounds.ceiling.map(f64::from));
+    page.gauge(
+        "wakeai_agent_pacing_rate",
+        Unit::BytesPerSecond,
+        "The largest rate of all connections together; no sample while there is none.",
+    )
+    .is_real(bounds.pacing_mbps.map(bytes));
+    page.gauge(
+        "wakeai_agent_small_queue",
+        Unit::Bytes,
+        "What may wait in the host's queue, where that is more than Linux would allow.",
+    )
+    .is_real(bounds.small_queue_bytes.map(|bytes| bytes as f64));
+    let phases = page.gauge(
+        "wakeai_agent_law_phase",
+        Unit::None,
+        "Whether the law airtime is in this phase; it is in none while the station sends nothing.",
+    );
+    for phase in report.status.iter().flat_map(|_| Phase::ALL) {
+        let is_it = report.airtime.is_some_and(|airtime| airtime.phase == phase);
+        phases.with("phase", &phase.to_string(), u64::from(is_it));
+    }
+}
+
+fn connections(page: &mut Page, report: &Report) {
+    let status = report.status.as_ref();
+    let of = |picks: fn(&wakeai_api::Connection) -> bool| {
+        status.map(|status| count(status.connections.iter().filter(|of| picks(of)).count()))
+    };
+    page.gauge("wakeai_agent_connections", Unit::None, "TCP connections over the interface.")
+        .is_real(status.map(|status| {
+            count(status.connections.len()) + f64::from(status.connections_left_out)
+        }));
+    page.gauge(
+        "wakeai_agent_connections_sending",
+        Unit::None,
+        "Connections that have data to send.",
+    )
+    .is_real(of(|connection| connection.sending));
+    page.gauge(
+        "wakeai_agent_connections_bounded",
+        Unit::None,
+        "Connections whose algorithm applies bounds, of those that the last tick read.",
+    )
+    .is_real(of(|connection| connection.algorithm.starts_with("wakeai_")));
+    page.gauge(
+        "wakeai_agent_connections_unread",
+        Unit::None,
+        "Idle connections that the last tick did not read, because there are too many.",
+    )
+    .is_real(status.map(|status| f64::from(status.connections_left_out)));
+    let distributions = &report.distributions;
+    page.histogram(
+        "wakeai_agent_connection_rtt",
+        Unit::Seconds,
+        "The smoothed round-trip times of sending connections, each once per tick.",
+        &distributions.rtt,
+    );
+    page.histogram(
+        "wakeai_agent_connection_window",
+        Unit::Segments,
+        "The congestion windows of sending connections, each once per tick.",
+        &distributions.window,
+    );
+}
+
+/// Messages that are neither refused nor accepted: those on the way to be accepted, and the agent's own.
+const NOT_REFUSED: [&str; 4] = ["sent", "accepted", "unproven", "own"];
+
+fn counters(page: &mut Page, report: &Report) {
+    let counters = &report.metrics;
+    let with = |prefix: &'static str| {
+        counters.iter().filter_map(move |(name, count)| Some((name.strip_prefix(prefix)?, *count)))
+    };
+    let one = |name: &str| counters.get(name).copied().unwrap_or(0);
+    page.counter("wakeai_agent_ticks", Unit::None, "Decisions, of which there are two per second.")
+        .is(one("ticks"));
+    page.counter(
+        "wakeai_agent_connections_moved",
+        Unit::None,
+        "Connections that were moved to a bounded algorithm.",
+    )
+    .is(one("connections_moved"));
+    page.counter(
+        "wakeai_agent_presence_messages_sent",
+        Unit::None,
+        "Presence messages that were sent.",
+    )
+    .is(one("presence_sent"));
+    page.counter(
+        "wakeai_agent_presence_messages_accepted",
+        Unit::None,
+        "Presence messages of peers that were accepted.",
+    )
+    .is(one("presence_accepted"));
+    let refused = page.counter(
+        "wakeai_agent_presence_messages_refused",
+        Unit::None,
+        "Datagrams to the presence port that were refused, by reason.",
+    );
+    for (reason, count) in with("presence_").filter(|(name, _)| !NOT_REFUSED.contains(name)) {
+        refused.with("reason", reason, count);
+    }
+    let faults =
+        page.counter("wakeai_agent_faults", Unit::None, "Failures that did not end the agent.");
+    for (fault, count) in with("faults_") {
+        faults.with("fault", fault, count);
+    }
+    let refused = page.counter(
+        "wakeai_agent_api_requests_refused",
+        Unit::None,
+        "Clients and requests of the local API that were refused, by reason.",
+    );
+    for (reason, count) in with("api_") {
+        refused.with("reason", reason, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakeai_metrics::Format;
+
+    #[test]
+    fn before_the_first_tick_every_family_is_there_and_no_value_is_made_up() {
+        let text = page(&Report::default()).text(Format::Text);
+        assert!(text.contains("# TYPE wakeai_agent_queueing_delay_seconds gauge\n"), "{text}");
+        assert!(!text.contains("\nwakeai_agent_queueing_delay_seconds "), "{text}");
+        assert!(!text.contains("\nwakeai_agent_state{"), "{text}");
+    }
+
+    #[test]
+    fn a_rate_is_in_bytes_per_second() {
+        assert!((bytes(8.0) - 1_000_000.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn only_those_that_send_are_observed() {
+        let connection = |sending| wakeai_api::Connection {
+            local: String::new(),
+            remote: String::new(),
+            algorithm: String::new(),
+            sending,
+            cwnd: 3,
+            rtt_ms: 20.0,
+        };
+        let mut distributions = Distributions::default();
+        distributions.observe(&[connection(true), connection(false)], &[]);
+        let text = page(&Report { distributions, ..Report::default() }).text(Format::Text);
+        assert!(text.contains("\nwakeai_agent_connection_rtt_seconds_sum 0.02\n"), "{text}");
+        assert!(
+            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"4.0\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"2.0\"} 0\n"),
+            "{text}"
+        );
+    }
+}

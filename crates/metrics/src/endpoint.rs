@@ -1,0 +1,174 @@
+//! The HTTP endpoint. It shares a thread with the program that it serves, so whatever a client does is bounded: the
+//! size of its request, the time for all of it, and the number of clients.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST, VARY};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::address::{Local, is_this_machine};
+use crate::format::Format;
+use crate::page::Page;
+
+/// The path of the page.
+pub const PATH: &str = "/metrics";
+/// The largest number of clients at once; further ones wait in the kernel's queue.
+const MOST_CLIENTS: usize = 4;
+/// The length of the kernel's queue.
+const BACKLOG: i32 = 16;
+/// The longest time of a connection, from its acceptance to the end of the answer. Prometheus waits for 10 s.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest head of a request, bytes; hyper takes no less.
+const LARGEST_HEAD: usize = 8192;
+/// The most header fields of a request.
+const HEADERS: usize = 32;
+/// The pause after an accept that failed because memory or file descriptors were short.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// The address for the figures cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another program listens there.
+    #[error(
+        "cannot serve figures on {address}: another program listens there; end it, or state another port"
+    )]
+    Taken {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The kernel refused.
+    #[error("cannot serve figures on {address}: {source}")]
+    System {
+        /// The address.
+        address: SocketAddr,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    /// Whether a privilege is missing.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// A listening socket for requests for figures.
+#[derive(Debug)]
+pub struct Endpoint(TcpListener);
+
+impl Endpoint {
+    /// Listens at the address. No event loop is needed yet.
+    ///
+    /// # Errors
+    /// [`BindError`], such as where another program listens there.
+    pub fn bind(address: Local) -> Result<Self, BindError> {
+        let address = address.get();
+        let open = || {
+            let socket =
+                Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_nonblocking(true)?;
+            // Connections of an earlier process that the kernel still remembers do not keep the port.
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            Ok(socket.into())
+        };
+        open().map(Self).map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => BindError::Taken { address },
+            _ => BindError::System { address, source },
+        })
+    }
+
+    /// Serves for ever, on the local set of the calling task. `page` is called for each request for figures, and must
+    /// not wait.
+    pub async fn serve(self, page: impl Fn() -> Page + 'static) {
+        let listener = match tokio::net::TcpListener::from_std(self.0) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "figures cannot be served");
+                return;
+            }
+        };
+        let page = Rc::new(page);
+        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+        loop {
+            let place = Arc::clone(&places).acquire_owned().await;
+            let place = place.expect("the semaphore is never closed");
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let page = Rc::clone(&page);
+                    tokio::task::spawn_local(async move {
+                        // A client that is too slow is left alone.
+                        let _ = timeout(PATIENCE, connection(stream, &*page)).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "cannot accept a request for figures");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
+    }
+}
+
+/// Answers one request.
+async fn connection(stream: TcpStream, page: &impl Fn() -> Page) {
+    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(&request, page)) });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .keep_alive(false)
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(LARGEST_HEAD)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a request for figures failed");
+    }
+}
+
+fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full<Bytes>> {
+    let refused = |status, words: String| {
+        let mut response = Response::new(Full::from(words));
+        *response.status_mut() = status;
+        response
+    };
+    let hosts = request.headers().get_all(HOST).iter();
+    let mut hosts = hosts.map(|host| host.to_str().unwrap_or_default());
+    if !hosts.all(is_this_machine) {
+        let words = "Host has to be an IP address or localhost\n".to_owned();
+        return refused(StatusCode::MISDIRECTED_REQUEST, words);
+    }
+    if request.uri().path() != PATH {
+        return refused(StatusCode::NOT_FOUND, format!("the figures are at {PATH}\n"));
+    }
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let words = format!("{PATH} takes GET and HEAD\n");
+        let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, words);
+        response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header's value"));
+        return response;
+    }
+    let format = Format::accepted(request.headers().get_all(ACCEPT));
+    let mut response = Response::new(Full::from(page().text(format)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, format.media_type().parse().expect("a header's value"));
+    headers.insert(VARY, "Accept".parse().expect("a header's value"));
+    response
+}

@@ -1,0 +1,250 @@
+//! A page of figures: families with their samples, as data.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry;
+
+use crate::Histogram;
+
+/// What the samples of a family are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A count since the start of the program. Its samples' names end in `_total`.
+    Counter,
+    /// A value of this moment.
+    Gauge,
+    /// Counts of observations by their size, since the start of the program.
+    Histogram,
+    /// Texts as labels of a sample that is always 1. Its sample's name ends in `_info`.
+    Info,
+}
+
+/// The unit of a family, which its name ends with (OpenMetrics, "Units and Base Units").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things, which the name says.
+    None,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Segments of TCP.
+    Segments,
+}
+
+impl Unit {
+    /// The unit at the end of a name.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Seconds => Some("seconds"),
+            Self::Bytes => Some("bytes"),
+            Self::BytesPerSecond => Some("bytes_per_second"),
+            Self::Segments => Some("segments"),
+        }
+    }
+
+    fn registered(self) -> Option<registry::Unit> {
+        match self {
+            Self::Seconds => Some(registry::Unit::Seconds),
+            Self::Bytes => Some(registry::Unit::Bytes),
+            other => other.name().map(|name| registry::Unit::Other(name.to_owned())),
+        }
+    }
+}
+
+/// Labels of a sample. Their values come from small fixed sets, except in a [`Kind::Info`].
+type Labels = Vec<(&'static str, String)>;
+
+#[derive(Clone, Debug)]
+enum Value {
+    Whole(u64),
+    Real(f64),
+    Histogram(Histogram),
+    Info,
+}
+
+/// A family: a name, what it means, and its samples now.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The name without its unit and without the ending of its kind.
+    base: &'static str,
+    unit: Unit,
+    kind: Kind,
+    help: &'static str,
+    samples: Vec<(Labels, Value)>,
+}
+
+impl Family {
+    /// The name as OpenMetrics has it: with the unit, without the ending of the kind.
+    pub(crate) fn name(&self) -> String {
+        match self.unit.name() {
+            Some(unit) => format!("{}_{unit}", self.base),
+            None => self.base.to_owned(),
+        }
+    }
+
+    /// The name of the family's samples. Those of a histogram end in `_bucket`, `_sum` or `_count` besides.
+    pub fn sample_name(&self) -> String {
+        self.name() + self.kind.ending()
+    }
+
+    /// The kind of the family.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The meaning of the family.
+    pub fn help(&self) -> &'static str {
+        self.help
+    }
+
+    /// The names of the labels of its samples.
+    pub fn labels(&self) -> Vec<&'static str> {
+        let first = self.samples.first();
+        first.map_or_else(Vec::new, |(labels, _)| labels.iter().map(|(name, _)| *name).collect())
+    }
+
+    /// The one sample of a family without labels.
+    pub fn is(&mut self, value: u64) {
+        self.samples.push((Vec::new(), Value::Whole(value)));
+    }
+
+    /// The one sample of a family without labels, where there is a value; otherwise the family has no sample.
+    pub fn is_real(&mut self, value: Option<f64>) {
+        self.samples.extend(value.map(|value| (Vec::new(), Value::Real(value))));
+    }
+
+    /// Adds a sample with one label.
+    pub fn with(&mut self, label: &'static str, text: &str, value: u64) -> &mut Self {
+        self.samples.push((vec![(label, text.to_owned())], Value::Whole(value)));
+        self
+    }
+
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let unit = self.unit.registered();
+        let kind = match self.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+            Kind::Info => MetricType::Info,
+        };
+        let mut family = encoder.encode_descriptor(self.base, self.help, unit.as_ref(), kind)?;
+        for (labels, value) in &self.samples {
+            match (self.kind, value) {
+                (_, Value::Info) => family.encode_info(labels)?,
+                _ if labels.is_empty() => value.encode(self.kind, &mut family)?,
+                _ => value.encode(self.kind, &mut family.encode_family(labels)?)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No exemplars: a type that the encoder asks for.
+type Nothing = Option<&'static Exemplar<[(&'static str, &'static str); 0], f64>>;
+
+impl Value {
+    fn encode(&self, kind: Kind, to: &mut MetricEncoder<'_>) -> std::fmt::Result {
+        match (kind, self) {
+            (Kind::Counter, Self::Whole(value)) => to.encode_counter(value, None as Nothing),
+            (Kind::Counter, Self::Real(value)) => to.encode_counter(value, None as Nothing),
+            (_, Self::Whole(value)) => to.encode_gauge(value),
+            (_, Self::Real(value)) => to.encode_gauge(value),
+            (_, Self::Histogram(of)) => {
+                let (sum, count, buckets) = of.parts();
+                to.encode_histogram::<[(&str, &str); 0]>(sum, count, &buckets, None)
+            }
+            (_, Self::Info) => Ok(()), // its labels are all of it
+        }
+    }
+}
+
+impl Kind {
+    /// The ending of the samples' names.
+    pub(crate) fn ending(self) -> &'static str {
+        match self {
+            Self::Counter => "_total",
+            Self::Info => "_info",
+            Self::Gauge | Self::Histogram => "",
+        }
+    }
+
+    /// The name of the kind in the older text format, which has no infos.
+    pub fn classic_name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge | Self::Info => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Every figure of a program at one moment. Each family is always there, and so is its name; it has no sample where
+/// the value is unknown.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    families: Vec<Family>,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn family(
+        &mut self,
+        kind: Kind,
+        base: &'static str,
+        unit: Unit,
+        help: &'static str,
+    ) -> &mut Family {
+        debug_assert!(!help.contains(['\\', '"', '\n']), "{help}");
+        self.families.push(Family { base, unit, kind, help, samples: Vec::new() });
+        self.families.last_mut().expect("it was just added")
+    }
+
+    /// Adds a family of counters. `base` has neither the unit nor `_total`.
+    pub fn counter(&mut self, base: &'static str, unit: Unit, help: &'static str) -> &mut Family {
+        self.family(Kind::Counter, base, unit, help)
+    }
+
+    /// Adds a family of gauges.
+    pub fn gauge(&mut self, base: &'static str, unit: Unit, help: &'static str) -> &mut Family {
+        self.family(Kind::Gauge, base, unit, help)
+    }
+
+    /// Adds a histogram.
+    pub fn histogram(
+        &mut self,
+        base: &'static str,
+        unit: Unit,
+        help: &'static str,
+        of: &Histogram,
+    ) {
+        let family = self.family(Kind::Histogram, base, unit, help);
+        family.samples.push((Vec::new(), Value::Histogram(of.clone())));
+    }
+
+    /// Adds texts, where they are known. `base` is without `_info`.
+    pub fn info(&mut self, base: &'static str, help: &'static str, texts: Option<Labels>) {
+        let family = self.family(Kind::Info, base, Unit::None, help);
+        family.samples.extend(texts.map(|texts| (texts, Value::Info)));
+    }
+
+    /// The families, in the order in which they were added.
+    pub fn families(&self) -> &[Family] {
+        &self.families
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        self.families.iter().try_for_each(|family| family.encode(&mut encoder))
+    }
+}
