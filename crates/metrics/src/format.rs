@@ -32,7 +32,7 @@ impl Format {
                 match parameter.split_once('=') {
                     Some(("q", text)) => weight = text.parse().unwrap_or(0.0),
                     Some(("version", text)) => {
-                        is_known = matches!(text, "1.0.0" | "0.0.1" | "0.0.4")
+                        is_known = matches!(text, "1.0.0" | "0.0.1" | "0.0.4");
                     }
                     _ => {}
                 }

@@ -52,22 +52,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
         "The most connections that were open at a time.",
     )
     .is(most_active);
-    let total = page.gauge(
-        "wakeai_proxy_slots",
-        Unit::None,
-        "Connections that may be open, by how clients come.",
-    );
-    for slots in slots {
-        total.with("entry", slots.entry, slots.shares.total() as u64);
-    }
-    let free = page.gauge(
-        "wakeai_proxy_slots_free",
-        Unit::None,
-        "Connections that may be opened besides; while there are none, further clients wait.",
-    );
-    for slots in slots {
-        free.with("entry", slots.entry, slots.shares.free() as u64);
-    }
+    add_slots(&mut page, slots);
     page.counter(
         "wakeai_proxy_connections_accepted",
         Unit::None,
@@ -120,4 +105,24 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     )
     .is(bytes_copied);
     page
+}
+
+/// The slots of each kind of clients, and how many of them are free.
+fn add_slots(page: &mut Page, slots: &[Slots]) {
+    let total = page.gauge(
+        "wakeai_proxy_slots",
+        Unit::None,
+        "Connections that may be open, by how clients come.",
+    );
+    for slots in slots {
+        total.with("entry", slots.entry, slots.shares.total() as u64);
+    }
+    let free = page.gauge(
+        "wakeai_proxy_slots_free",
+        Unit::None,
+        "Connections that may be opened besides; while there are none, further clients wait.",
+    );
+    for slots in slots {
+        free.with("entry", slots.entry, slots.shares.free() as u64);
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ fn agents() -> Vec<Status> {
     let sockets = sockets
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|of| of == "sock"));
-    let ask = |path| match wakeai_api::ask(path, Request::Status, Duration::from_secs(10)) {
+    let ask = |path: &Path| match wakeai_api::ask(path, Request::Status, Duration::from_secs(10)) {
         Ok(Body::Status(status)) => Some(*status),
         _ => None,
     };
