@@ -56,12 +56,12 @@ pub(crate) fn families(page: &str) -> BTreeMap<String, (String, String)> {
         if let Some((name, help)) =
             line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
         {
-            families.entry(name.to_owned()).or_default().1 = help.to_owned();
+            help.clone_into(&mut families.entry(name.to_owned()).or_default().1);
         }
         if let Some((name, kind)) =
             line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
         {
-            families.entry(name.to_owned()).or_default().0 = kind.to_owned();
+            kind.clone_into(&mut families.entry(name.to_owned()).or_default().0);
         }
     }
     families

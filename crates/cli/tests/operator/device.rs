@@ -30,8 +30,8 @@ mount --bind /run/wakeai root/run/wakeai
 mount --rbind /run/netns root/run/netns
 mount -t tmpfs device root/tmp
 cd root
-echo ready
-exec chroot . sleep infinity
+# Only a process that is in the device says so: files are written through its root.
+exec chroot . sh -c 'echo ready; exec sleep infinity'
 "#;
 
 /// A running device, which is gone with this.
