@@ -24,12 +24,13 @@ const NO_RADIO: &str = "bssid = \"02:00:5e:10:00:01\"\nlink_rate = \"54Mbit/s\"\
 
 /// What the guide says of a block's output: a part of the block, and words that the output has, maybe only after
 /// some seconds.
-const SAID: [(&str, &[&str]); 6] = [
+const SAID: [(&str, &[&str]); 7] = [
     ("wakeai doctor", &["ok"]),
     ("systemctl enable --now wakeai-agent\nwakeai status", &["controlling"]),
     ("wakeai status --json", &["\"state\":\"controlling\"", "\"peers\":[{"]),
     ("wakeai top --once", &["controlling", "iperf3", "wakeai_"]),
     ("wakeai status --all", &["itself", "yes"]),
+    ("sum(up", &["=> 2 "]),
     ("tail -n 4 upload.txt", &["receiver", "iperf Done"]),
 ];
 
@@ -50,6 +51,15 @@ fn each_command_of_the_guide_works() {
     let device = |name: &str| &devices[names.iter().position(|it| *it == name).unwrap()];
     for name in ["tablet1", "tablet2"] {
         bring(device(name));
+    }
+    for name in ["prometheus/alerts.yml", "grafana/wakeai.json"] {
+        let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+        let file = fs::read(packaging.join(name)).unwrap();
+        device("desk").write(
+            &format!("/root/{}", name.split('/').next_back().unwrap()),
+            &file,
+            0o644,
+        );
     }
     let mut told = 0;
     for block in blocks(GUIDE) {
@@ -110,7 +120,8 @@ fn bring(tablet: &Device) {
 /// Completes the configuration that a tablet may have by now, for an interface that is no radio.
 fn without_radio(tablet: &Device) {
     let configuration = tablet.read("/etc/wakeai/agent.toml");
-    if !configuration.is_empty() && !configuration.starts_with(NO_RADIO) {
+    let complete = configuration.lines().any(|line| line.starts_with("bssid"));
+    if !configuration.is_empty() && !complete {
         tablet.write(
             "/etc/wakeai/agent.toml",
             format!("{NO_RADIO}{configuration}").as_bytes(),
