@@ -74,8 +74,8 @@ impl FleetDesk {
         self.asked.changed().await
     }
 
-    /// The number of the newest request without an answer, and whether to begin a query. It is
-    /// `None` if all requests are answered.
+    /// The number of the newest request without an answer, and whether to begin a query.
+    /// Returns `None` if all requests are answered.
     pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
         let asked = *self.asked.borrow_and_update();
         let begins = asked.begins > std::mem::replace(&mut self.begun, asked.begins);
@@ -88,7 +88,7 @@ impl FleetDesk {
     }
 }
 
-/// All stations that the controller knows, with their answers to this query.
+/// The view of the fleet after this query: all stations that the controller knows.
 pub(crate) fn fleet(
     controller: &Controller,
     query: FleetQuery,

@@ -87,7 +87,8 @@ impl Faults {
         self.lasting.contains_key(&fault)
     }
 
-    /// Returns the value of a success. Counts and logs an error, and returns `None` for it.
+    /// Returns the value of `result`. If `result` is an error, counts and logs the error and returns
+    /// `None`.
     pub(crate) fn check<T, E: std::fmt::Display>(
         &mut self,
         fault: Fault,
