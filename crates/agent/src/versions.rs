@@ -28,9 +28,9 @@ struct Member {
 pub(crate) struct OtherVersions(Vec<Member>);
 
 impl OtherVersions {
-    /// Takes a message that came from this address. `bssid` is this station's access point. A
-    /// message is ignored here if it has no authentic sender or its sender is at another access
-    /// point. The counter `wrong_version` also counts such a message.
+    /// Takes a message that came from this address. `bssid` is this station's access point. A message
+    /// is ignored here if no member of the group wrote it, or if it names another access point. The
+    /// counter `wrong_version` counts it.
     pub(crate) fn heard(
         &mut self,
         now: Instant,
