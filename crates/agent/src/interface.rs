@@ -21,7 +21,7 @@ pub(crate) struct Interface {
     pub(crate) address: Option<Ipv4Addr>,
     /// The broadcast address. If several addresses have one, it is that of the first such address.
     pub(crate) broadcast: Option<Ipv4Addr>,
-    /// Its hardware address; `None` for a TUN device.
+    /// Its hardware address. It is `None` for a TUN device.
     pub(crate) hardware: Option<[u8; 6]>,
 }
 

@@ -518,8 +518,8 @@ pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::R
 }
 
 /// The destination of presence messages, and the reason for this destination. Every station on the
-/// link accepts datagrams to 255.255.255.255, whatever addresses the station has (RFC 919 section
-/// 7).
+/// link accepts datagrams to 255.255.255.255. The station's own addresses do not matter
+/// (RFC 919 section 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);

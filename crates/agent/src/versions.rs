@@ -30,7 +30,7 @@ pub(crate) struct OtherVersions(Vec<Member>);
 impl OtherVersions {
     /// Takes a message that came from this address. `bssid` is this station's access point. A message
     /// is ignored here if no member of the group wrote it, or if it names another access point. The
-    /// counter `wrong_version` counts it.
+    /// counter `wrong_version` counts such a message.
     pub(crate) fn heard(
         &mut self,
         now: Instant,

@@ -70,9 +70,9 @@ impl Wifi {
     /// The association of an interface. It is `None` while the interface is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
         let found = async {
-            // This request comes before the dump, because its error can be seen. The kernel reports an
-            // error of a dump in the dump's last message, and this netlink library does not show that
-            // error.
+            // This request comes before the dump, because the netlink library shows an error of this request.
+            // The kernel reports an error of a dump in the dump's last message, and the library does not show
+            // that error.
             let joined = is_joined(&self.interface(index).await?)?;
             match self.access_point(index).await? {
                 Some(station) => Ok(Association::of(&station)),
@@ -117,8 +117,8 @@ impl Wifi {
     }
 }
 
-/// Whether the interface has joined a network. Such an interface has an SSID. Returns an error if the interface is
-/// not a station.
+/// Whether the interface has joined a network, that is, whether it has an SSID. Returns an error if the interface
+/// is not a station.
 fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
     match kind(interface) {
         Some(kind) if is_station(kind) => {}

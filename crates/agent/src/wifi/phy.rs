@@ -102,7 +102,7 @@ fn eht(interval: Nl80211EhtGi) -> Option<u32> {
 }
 
 /// Reads the rate in nl80211's fields, which have a unit of 100 kbit/s. The 16-bit field is absent if the rate
-/// does not fit.
+/// does not fit into it.
 fn bit_rate(fields: &[Nl80211RateInfo]) -> Option<Rate> {
     let units = fields.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),

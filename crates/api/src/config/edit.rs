@@ -24,7 +24,7 @@ pub enum Measured {
 pub struct Changed {
     /// The dotted key.
     pub key: &'static str,
-    /// The value before the change, as TOML; `None` where the key was not in the file.
+    /// The value before the change, as TOML. It is `None` if the key was not in the file.
     pub before: Option<String>,
     /// The value after the change, as TOML.
     pub after: String,

@@ -61,7 +61,7 @@ pub struct Config {
     /// serve metrics.
     #[serde(default, deserialize_with = "value::metrics", serialize_with = "value::optional_text")]
     pub metrics: Option<Local>,
-    /// How presence messages are sent.
+    /// The settings of presence messages.
     #[serde(default)]
     pub presence: Presence,
     /// The properties of the access point that the operator states.
@@ -79,7 +79,7 @@ pub struct Config {
     pub log: Log,
 }
 
-/// How presence messages are sent.
+/// The settings of presence messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Presence {
