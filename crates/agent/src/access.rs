@@ -1,5 +1,5 @@
-//! Access to the local API. Root, the agent's own user and the members of one group may ask; only
-//! root and the agent's user may change something.
+//! Access to the local API. Root, the agent's own user and the members of one group may ask. Only
+//! root and the agent's user may request a change.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::libc;
 use tokio::net::UnixStream;
 
-/// The largest number of a client's groups that can be read. A client with more groups has no
-/// rights; Linux allows 65536.
+/// The largest number of a client's groups that can be read. Linux allows 65536 groups. A client
+/// with more groups than this has no rights.
 const MOST_GROUPS: usize = 1024;
 
 /// The rights of a client.
@@ -23,7 +23,8 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The rights of the client, by its credentials when it connected.
+    /// The rights of the client. They follow from the credentials that the client had when it
+    /// connected.
     pub(crate) fn of(stream: &UnixStream, group: Option<u32>) -> io::Result<Self> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw() {
@@ -41,7 +42,8 @@ fn peer_groups(socket: RawFd) -> io::Result<Vec<u32>> {
     let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     #[allow(unsafe_code, reason = "no crate at hand wraps SO_PEERGROUPS")]
-    // SAFETY: the kernel writes at most `length` bytes into `groups`, which is that long.
+    // SAFETY: the kernel writes at most `length` bytes into `groups`, and `groups` has `length`
+    // bytes.
     let status = unsafe {
         libc::getsockopt(
             socket,

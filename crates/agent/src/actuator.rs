@@ -19,9 +19,9 @@ impl Actuator {
         Self { control, netns_cookie, bound: BTreeSet::new() }
     }
 
-    /// Writes the bounds of each socket and the interface's default. Removes the bounds of sockets
-    /// that no longer have any. After an error the other writes are still tried; the first error is
-    /// returned.
+    /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
+    /// sockets that no longer have any. After an error the other writes are still tried. Returns
+    /// the first error.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);

@@ -21,14 +21,14 @@ use crate::report;
 const HISTORY: usize = 32;
 
 /// Holds the controller of the current association. Each association has a new controller, because
-/// another access point has other peers.
+/// the peers at another access point are other stations.
 pub(crate) struct Brain {
     law: LawConfig,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
     past: BTreeMap<String, u64>,
     why: Vec<String>,
-    /// What the law `airtime` aims at, as of its last decision.
+    /// The share and the target delay of the law `airtime`, as of its last decision.
     airtime: Option<Airtime>,
     history: VecDeque<String>,
 }
@@ -54,7 +54,7 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
-        // Where the configuration names no law, the controller runs a law that limits nothing.
+        // If the configuration names no law, the controller runs a law that limits nothing.
         let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
         let law = config.law.clone().unwrap_or(unbounded);
         let (why, history) = (Vec::new(), VecDeque::new());
@@ -69,7 +69,8 @@ impl Brain {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }
 
-    /// Sets the access point with which the station is associated. Returns whether it has changed.
+    /// Sets the access point with which the station is associated. Returns whether the access point
+    /// has changed.
     pub(crate) fn associate(&mut self, now: Instant, bssid: Option<Bssid>) -> io::Result<bool> {
         if bssid == self.bssid() {
             return Ok(false);
@@ -94,8 +95,8 @@ impl Brain {
         Ok(true)
     }
 
-    /// Asks the peers to leave `rate` free, from the next tick on. The request also holds at later
-    /// access points.
+    /// Asks the peers to leave `rate` free, from the next tick on. The agent repeats the request at
+    /// later access points.
     pub(crate) fn reserve(&mut self, rate: Option<Rate>) {
         self.template.reserve = rate;
         if let Some(controller) = self.controller_mut() {
@@ -103,7 +104,8 @@ impl Brain {
         }
     }
 
-    /// Says how many bytes the station's transfers have left; `None` where it has none.
+    /// Tells the controller how many bytes the station's transfers have left. `None` means that the
+    /// station has no transfers.
     pub(crate) fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
         if let Some(controller) = self.controller_mut() {
             controller.transfer(now, left);
@@ -115,7 +117,7 @@ impl Brain {
         self.template.reserve
     }
 
-    /// From now on, authenticates messages with these keys. The known peers stay.
+    /// Authenticates messages with these keys from now on. The known peers stay.
     pub(crate) fn set_keys(&mut self, keys: GroupKeys) {
         if let Some((_, controller)) = &mut self.current {
             controller.set_keys(&keys.signing, &keys.accepted);
@@ -134,7 +136,7 @@ impl Brain {
         }
     }
 
-    /// The counters of presence messages of this association, by name.
+    /// The counters of this association's presence messages, by name.
     pub(crate) fn presence(&self) -> BTreeMap<String, u64> {
         let counters = self.controller().map(Controller::counters);
         let named = counters.into_iter().flat_map(metrics::presence);
@@ -149,7 +151,7 @@ impl Brain {
         self.current.as_mut().map(|(_, controller)| controller)
     }
 
-    /// Logs the controller's events and keeps the latest for the API.
+    /// Logs the controller's events, and keeps the latest events for the API.
     pub(crate) fn log_events(&mut self) {
         let Some((_, controller)) = &mut self.current else { return };
         while let Some(event) = controller.poll_event() {
@@ -176,7 +178,8 @@ impl Brain {
         }
     }
 
-    /// What the law `airtime` aims at; `None` where the station sends nothing, or with another law.
+    /// The last decision of the law `airtime`. It is `None` while the station sends nothing, and
+    /// with another law.
     pub(crate) fn airtime(&self) -> Option<Airtime> {
         self.airtime
     }

@@ -25,12 +25,12 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
-/// Checks that the configuration can be changed only by root and by the user who runs the agent,
-/// because it names files and the law.
+/// Checks that only root and the user who runs the agent can change the configuration. The
+/// configuration needs this protection because it names files and the law.
 ///
 /// # Errors
-/// [`AgentError::ConfigFile`]. Where the metadata cannot be read this check finds no error, because
-/// reading the file reports the reason.
+/// [`AgentError::ConfigFile`]. If the metadata cannot be read, this check finds no error. Reading
+/// the file then reports the reason.
 pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
@@ -41,23 +41,23 @@ pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     Err(AgentError::ConfigFile { path: path.to_owned(), owner, mode })
 }
 
-/// What the checks examine: the configuration, and the interface that it names.
+/// The input of the checks: the configuration, and the interface that it names.
 struct Subject<'a> {
     examined: &'a Examined,
     config: &'a Config,
-    /// The interface; `None` where it does not exist or where its name in the configuration is
-    /// invalid.
+    /// The interface. It is `None` if the interface does not exist, or if its name in the
+    /// configuration is invalid.
     interface: Option<Interface>,
 }
 
-/// A check returns the problem that it finds. Where a key that the check depends on is invalid, it
-/// finds none.
+/// A check. It returns the problem that it finds. If it depends on a key that is invalid, it finds
+/// no problem.
 type Check = fn(&Subject<'_>) -> Result<(), AgentError>;
 
 const CHECKS: [Check; 9] =
     [key, interface, station, access_point, metrics, port, group, socket, kernel];
 
-/// Checks this machine and the calling thread's network namespace as a start would.
+/// Checks this machine and the calling thread's network namespace in the same way as a start.
 pub fn check(examined: &Examined) -> Findings {
     let Some(config) = &examined.config else { return Findings::default() };
     let found = examined.is_good("interface").then(|| Interface::find(&config.interface).ok());
@@ -99,8 +99,8 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     }
 }
 
-/// Checks that the presence port can be bound. While an agent runs in this network namespace the
-/// port is not checked, because that agent may hold it.
+/// Checks that the presence port can be bound. The port is not checked while an agent runs in this
+/// network namespace, because that agent may use the port.
 fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let config = subject.config;
     let is_good = subject.examined.is_good("presence.port");
@@ -109,7 +109,8 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     };
     event_loop()?.block_on(async {
         match open_presence(config, interface) {
-            // Without the privilege to bind the port, the state of the port is unknown.
+            // Binding the port may need a privilege. Without that privilege, the state of the port
+            // is unknown.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             opened => opened.map(|_| ()).map_err(AgentError::system(format!(
                 "bind UDP port {} on {}",
@@ -119,7 +120,8 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     })
 }
 
-/// Checks that the address of the figures is free, unless an agent runs here, which may hold it.
+/// Checks that the address for the metrics is free. The address is not checked while an agent runs
+/// in this network namespace, because that agent may use the address.
 fn metrics(subject: &Subject<'_>) -> Result<(), AgentError> {
     match subject.config.metrics {
         Some(address) if running_agent().is_none() => Ok(Endpoint::bind(address).map(|_| ())?),

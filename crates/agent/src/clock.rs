@@ -3,8 +3,8 @@
 use nix::time::{ClockId, clock_gettime};
 use wakeai_units::{Duration, Instant};
 
-/// `CLOCK_BOOTTIME`: the time since boot. It includes the time in suspend, so that information from
-/// before a suspend is old afterwards.
+/// The time since boot (`CLOCK_BOOTTIME`). It includes the time in suspend, so information from
+/// before a suspend counts as old afterwards.
 pub(crate) fn now() -> Instant {
     Instant::from_nanos(read(ClockId::CLOCK_BOOTTIME))
 }

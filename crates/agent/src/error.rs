@@ -9,14 +9,14 @@ use wakeai_metrics::BindError;
 use crate::interface::InterfaceError;
 use crate::key::KeyError;
 
-/// An agent could not start. A failure while the agent runs is logged and counted instead, and the
-/// work is tried again.
+/// An agent could not start. While an agent runs, it logs and counts a failure, and tries the work
+/// again.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The group key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Others can change the configuration.
+    /// Users other than root and the agent's user can change the configuration.
     #[error(
         "configuration {}: found user {owner} as its owner and mode {mode:03o}, expected root or the user who runs \
          the agent as its owner, and a mode that lets no other user write; run: chown root {} && chmod go-w {}",
@@ -45,7 +45,7 @@ pub enum AgentError {
     /// The socket of the local API cannot be made.
     #[error("api.socket: {0}")]
     Socket(#[from] MakeError),
-    /// The figures cannot be served.
+    /// The endpoint for the metrics cannot be opened.
     #[error("metrics: {0}")]
     Metrics(#[from] BindError),
     /// A feature of the kernel is missing, or the kernel refused.

@@ -1,4 +1,4 @@
-//! The agent's figures for Prometheus, from the report of the last tick. `docs/guides/metrics.md` lists them.
+//! The agent's metrics for Prometheus, from the report of the last tick. `docs/guides/metrics.md` lists them.
 
 use wakeai_api::{State, Status};
 use wakeai_control::Phase;
@@ -6,17 +6,18 @@ use wakeai_metrics::{Histogram, Page, Unit};
 
 use crate::report::Report;
 
-/// The bounds of the buckets for delays, seconds.
+/// The upper bounds of the buckets for delays, in seconds.
 const DELAYS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
-/// The same for rates, bytes per second: 0.1 Mbit/s to 1 Gbit/s.
+/// The upper bounds of the buckets for rates, in bytes per second: from 0.1 Mbit/s to 1 Gbit/s.
 const RATES: &[f64] =
     &[1.25e4, 6.25e4, 1.25e5, 2.5e5, 6.25e5, 1.25e6, 2.5e6, 6.25e6, 1.25e7, 1.25e8];
-/// The same for congestion windows, segments.
+/// The upper bounds of the buckets for congestion windows, in segments.
 const WINDOWS: &[f64] = &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
 const BYTES_PER_MEGABIT: f64 = 125_000.0;
 
-/// How the figures of connections and peers are distributed. Each tick observes each of them that sends. Labels for
-/// each of them would grow without bound.
+/// Histograms over the connections and the peers. Each tick adds one observation per sending connection and per
+/// sending peer. Labels with one value per connection or peer are not used, because their number would grow without
+/// bound.
 #[derive(Clone, Debug)]
 pub(crate) struct Distributions {
     rtt: Histogram,
@@ -37,7 +38,7 @@ impl Default for Distributions {
 }
 
 impl Distributions {
-    /// Adds the connections and peers of a tick.
+    /// Adds the sending connections and the sending peers of a tick.
     pub(crate) fn observe(
         &mut self,
         connections: &[wakeai_api::Connection],
@@ -54,12 +55,12 @@ impl Distributions {
     }
 }
 
-/// A rate in bytes per second.
+/// Converts a rate from Mbit/s to bytes per second.
 fn bytes(mbps: f64) -> f64 {
     (mbps * BYTES_PER_MEGABIT).round()
 }
 
-/// Every figure, as of the last tick.
+/// All metrics, as of the last tick.
 pub(crate) fn page(report: &Report) -> Page {
     let mut page = Page::new();
     let status = report.status.as_ref();
@@ -73,7 +74,7 @@ pub(crate) fn page(report: &Report) -> Page {
     page
 }
 
-/// The place of a count in a gauge.
+/// Converts a count to the value of a gauge.
 fn count(number: usize) -> f64 {
     number as f64
 }
@@ -292,7 +293,8 @@ fn connections(page: &mut Page, report: &Report) {
     );
 }
 
-/// Messages that are neither refused nor accepted: those on the way to be accepted, and the agent's own.
+/// Presence counters that do not count refused messages. `own` counts this station's own messages,
+/// received back. `unproven` counts authentic messages of stations that have not yet proved to be live.
 const NOT_REFUSED: [&str; 4] = ["sent", "accepted", "unproven", "own"];
 
 fn counters(page: &mut Page, report: &Report) {

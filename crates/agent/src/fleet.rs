@@ -1,4 +1,5 @@
-//! The view of a fleet: a query of the local API's clients to all stations of the access point.
+//! The view of a fleet. A client of the local API begins a query, and all stations of the access
+//! point answer it.
 
 use std::collections::BTreeMap;
 use std::time::Duration as Wait;
@@ -15,26 +16,26 @@ use crate::metrics::fault_kind;
 /// The longest time that a client waits for the event loop.
 const PATIENCE: Wait = Wait::from_secs(2);
 
-/// A request of a client.
+/// The requests of all clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// The number of requests so far.
     requests: u64,
-    /// The number of those that begin a query.
+    /// The number of requests that begin a query.
     begins: u64,
 }
 
-/// The answer of the event loop, up to the request with this number.
+/// The answer of the event loop to all requests up to this number.
 pub(crate) type Shown = (u64, Result<Fleet, String>);
 
-/// The clients' end.
+/// The clients' end of the channel.
 #[derive(Debug)]
 pub(crate) struct FleetClients {
     asked: watch::Sender<Asked>,
     shown: watch::Receiver<Shown>,
 }
 
-/// The event loop's end.
+/// The event loop's end of the channel.
 #[derive(Debug)]
 pub(crate) struct FleetDesk {
     asked: watch::Receiver<Asked>,
@@ -42,7 +43,7 @@ pub(crate) struct FleetDesk {
     begun: u64,
 }
 
-/// The two ends of a channel between clients and the event loop.
+/// Creates a channel between the clients and the event loop, and returns its two ends.
 pub(crate) fn channel() -> (FleetClients, FleetDesk) {
     let (ask, asked) = watch::channel(Asked::default());
     let (show, shown) = watch::channel((0, Err("nothing was asked yet".to_owned())));
@@ -50,7 +51,7 @@ pub(crate) fn channel() -> (FleetClients, FleetDesk) {
 }
 
 impl FleetClients {
-    /// Begins a query unless one is under way (`begins`), and returns the answers so far.
+    /// Returns the answers so far. With `begins`, also begins a query, unless one is under way.
     pub(crate) async fn ask(&self, begins: bool) -> Result<Fleet, String> {
         let mut number = 0;
         self.asked.send_modify(|asked| {
@@ -73,20 +74,21 @@ impl FleetDesk {
         self.asked.changed().await
     }
 
-    /// The number of the newest request that has no answer, and whether a query is to begin.
+    /// The number of the newest request without an answer, and whether to begin a query.
+    /// Returns `None` if all requests are answered.
     pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
         let asked = *self.asked.borrow_and_update();
         let begins = asked.begins > std::mem::replace(&mut self.begun, asked.begins);
         (asked.requests > self.shown.borrow().0).then_some((asked.requests, begins))
     }
 
-    /// Answers the requests up to this number.
+    /// Answers all requests up to this number.
     pub(crate) fn show(&self, number: u64, fleet: Result<Fleet, String>) {
         let _ = self.shown.send_replace((number, fleet)); // returns the previous answer
     }
 }
 
-/// The stations that the controller knows, after this query.
+/// The view of the fleet after this query: all stations that the controller knows.
 pub(crate) fn fleet(
     controller: &Controller,
     query: FleetQuery,
@@ -119,7 +121,7 @@ pub(crate) fn fleet(
     }
 }
 
-/// A peer as its presence messages show it.
+/// A station as its presence messages describe it.
 fn announced(peer: &PeerView) -> FleetStation {
     let announced = &peer.announced;
     FleetStation {
@@ -134,7 +136,7 @@ fn announced(peer: &PeerView) -> FleetStation {
     }
 }
 
-/// Adds an answer. What a presence message has announced since then stays.
+/// Adds a station's answer. Values of a presence message that is newer than the answer stay.
 fn answered(row: &mut FleetStation, answer: &FleetAnswer, is_to_this_query: bool) {
     let age = answer.age.as_secs_f64();
     let known = row.clone();

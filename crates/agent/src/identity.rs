@@ -2,11 +2,12 @@
 
 use std::io;
 
-/// The context of the hash. It separates this hash from other uses of the machine id, because
-/// machine-id(5) asks programs not to show the id itself.
+/// The context of the hash. It separates this hash from other uses of the machine id. The id is
+/// hashed because machine-id(5) asks programs not to show the id itself.
 const CONTEXT: &str = "wakeai 2026 station number from machine id and hardware address";
 
-/// The station's number: the same at every start, and different on each interface and machine.
+/// The station's number. It is the same at every start, and it is different on each interface and
+/// machine.
 pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(machine_id.trim().as_bytes());
@@ -21,7 +22,7 @@ pub(crate) fn machine_id() -> io::Result<String> {
     std::fs::read_to_string("/etc/machine-id")
 }
 
-/// A random id. Each association of an agent has its own.
+/// A random id. The agent makes a new one for each association.
 pub(crate) fn boot_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()))?;

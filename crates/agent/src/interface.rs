@@ -14,14 +14,14 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     /// Whether it is administratively up (`IFF_UP`).
     pub(crate) up: bool,
-    /// Whether it has an IPv4 address, or an IPv6 address that is valid beyond the link.
+    /// Whether it has an IPv4 address, or an IPv6 address that is not link-local.
     pub(crate) addressed: bool,
-    /// Its first IPv4 address. A link-local address (169.254/16, RFC 3927) is taken only where the
-    /// interface has no other.
+    /// Its first IPv4 address. A link-local address (169.254/16, RFC 3927) is used only if the
+    /// interface has no other address.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The broadcast address of the first of its addresses that has one.
+    /// The broadcast address. If several addresses have one, it is that of the first such address.
     pub(crate) broadcast: Option<Ipv4Addr>,
-    /// Its hardware address; `None` for a TUN device.
+    /// Its hardware address. It is `None` for a TUN device.
     pub(crate) hardware: Option<[u8; 6]>,
 }
 
@@ -76,7 +76,7 @@ fn ipv4(address: Option<&SockaddrStorage>) -> Option<Ipv4Addr> {
     Some(address?.as_sockaddr_in()?.ip())
 }
 
-/// The address to use and the broadcast address. `addresses` are the addresses of one interface in
+/// The address to use, and the broadcast address. `addresses` are the addresses of one interface in
 /// the kernel's order, each with its broadcast address.
 fn preferred(
     mut addresses: Vec<(Ipv4Addr, Option<Ipv4Addr>)>,
@@ -86,8 +86,8 @@ fn preferred(
     (addresses.first().map(|(own, _)| *own), broadcast)
 }
 
-/// Whether `given` is the broadcast address of the network of `own`. Where an address has no
-/// broadcast address, getifaddrs(3) returns the address itself or the peer's address instead.
+/// Whether `given` is the broadcast address of the network of `own`. If an address has no broadcast
+/// address, getifaddrs(3) returns the address itself or the peer's address instead.
 fn is_broadcast(given: Ipv4Addr, own: Ipv4Addr, mask: Ipv4Addr) -> bool {
     let last = Ipv4Addr::from_bits(own.to_bits() | !mask.to_bits());
     given == last && given != own

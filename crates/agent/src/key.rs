@@ -1,5 +1,5 @@
 //! The group key: 32 bytes that all agents of a fleet share. While the fleet changes its key, an
-//! agent has several.
+//! agent has several keys.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -9,20 +9,21 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// The largest key file, bytes. Each key takes 64 hexadecimal digits or 44 characters of base64; a
-/// file may also have comments.
+/// The largest size of a key file, in bytes. Each key takes 64 hexadecimal digits or 44 characters
+/// of base64. A file may also have comments.
 const LONGEST_FILE: u64 = 1024;
-/// The largest number of keys in a file. A datagram that no key authenticates costs a hash for each
-/// key.
+/// The largest number of keys in a file. The number is limited because a datagram that no key
+/// authenticates costs one hash per key.
 const MOST_KEYS: usize = 4;
 
-/// The keys of a group. The first key authenticates the messages that are sent. A received message
-/// is accepted where any of the keys authenticates it. `Debug` does not show the keys.
+/// The keys of a group. The first key authenticates the messages that this station sends. A
+/// received message is accepted if any of the keys authenticates it. `Debug` does not show the
+/// keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKeys {
     /// Authenticates this station's messages.
     pub signing: [u8; 32],
-    /// Further keys whose messages are accepted.
+    /// Further keys. Messages that one of these keys authenticates are accepted.
     pub accepted: Vec<[u8; 32]>,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Debug for GroupKeys {
     }
 }
 
-/// Why a group key cannot be used or made.
+/// The reason why a group key cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -43,7 +44,7 @@ pub enum KeyError {
         /// The reason.
         source: io::Error,
     },
-    /// The file exists, and it is not replaced.
+    /// The file exists already. An existing file is never replaced.
     #[error(
         "key file {path} exists and is not replaced, because stations with different keys ignore \
          each other; to make a new key, move the file away first: mv {path} {path}.old"
@@ -62,7 +63,7 @@ pub enum KeyError {
         /// The reason.
         source: io::Error,
     },
-    /// Others can read or change the key.
+    /// The permission bits let the group change the key, or let other users read or change it.
     #[error(
         "key file {path}: found mode {mode:03o}, allowed is at most 640: others must neither read \
          nor change the group's key; run: chmod 600 {path}"
@@ -96,7 +97,7 @@ pub enum KeyError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The problem, without the content.
+        /// The problem, without the content of the line.
         found: String,
     },
 }
@@ -116,7 +117,7 @@ impl GroupKeys {
     /// lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// [`KeyError`]; no message shows the file's content.
+    /// [`KeyError`]. No message shows the file's content.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -160,7 +161,8 @@ impl GroupKeys {
     }
 }
 
-/// The keys in the file's content. An error has the line and its problem.
+/// Reads the keys in the file's content. An error consists of a line number and the problem on that
+/// line.
 fn parse(bytes: &[u8]) -> Result<GroupKeys, (usize, String)> {
     if bytes.len() as u64 > LONGEST_FILE {
         return Err((1, format!("more than {LONGEST_FILE} bytes")));

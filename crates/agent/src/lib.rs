@@ -1,11 +1,12 @@
-//! The daemon of one station: it joins presence, laws and bounds on one Wi-Fi interface.
+//! The daemon of one station. It connects presence messages, laws and bounds on one Wi-Fi
+//! interface.
 //!
 //! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once. Then
-//! [`run`] takes the configuration, and a future that ends the agent. The agent has one thread: if
-//! its loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is the local API that
-//! shows its state.
+//! [`run`] takes the configuration, and a future whose completion ends the agent. The agent has one
+//! thread. If its event loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is
+//! the local API, which shows the agent's state.
 //!
-//! [`WifiReader`] gives other programs the agent's client of nl80211, for reading only.
+//! [`WifiReader`] is the agent's nl80211 client for other programs. It only reads.
 
 mod access;
 mod actuator;

@@ -6,16 +6,16 @@ use wakeai_units::Rate;
 
 use crate::wifi::Association;
 
-/// The number of packets since the poll before from which on a poll counts as one with data. Fewer
-/// packets may be presence messages, ARP, null frames or a keystroke.
+/// A poll counts as a poll with data if the station has sent at least this many packets since the
+/// previous poll. Fewer packets may be presence messages, ARP, null frames or a keystroke.
 const DATA_PACKETS: u32 = 50;
 /// The rate is the median of this many polls with data.
 const KEPT: usize = 5;
-/// With fewer polls than this the rate is unknown, because a single poll may have read the rate of
-/// a slow frame.
+/// The rate is unknown until this many polls had data, because a single poll may have read the rate
+/// of a slow frame.
 const ENOUGH: usize = 3;
 /// After this many consecutive polls with a delivery rate above the PHY rate, the PHY rate is
-/// ignored. A PHY rate that rises is not ignored, because the median follows it sooner.
+/// ignored. A PHY rate that has risen is not ignored, because the median follows it sooner.
 const DOUBTED_AFTER: u32 = 4;
 /// After this many consecutive polls with a delivery rate below the PHY rate, the PHY rate is used
 /// again.
@@ -23,28 +23,29 @@ const BELIEVED_AFTER: u32 = 10;
 
 /// The PHY rate of data frames to one access point, for the laws.
 ///
-/// nl80211 reports the rate of the *last* frame. On an idle link that is a management or a null
-/// frame at a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore a
-/// poll counts only if data was sent since the poll before. The rate is the median of the last five
-/// polls that count. A single slow frame (a retry, or a probe of the rate control) does not change
-/// the median, and unlike a mean the median is a rate that the radio used. A lasting change takes
-/// effect with the third poll.
+/// nl80211 reports the rate of the *last* frame. On an idle link this frame is a management or a
+/// null frame at a low rate, so the value changes between 13 and 130 Mbit/s, for example. Therefore
+/// a poll counts only if the station has sent data since the previous poll. The rate is the median
+/// of the last five polls that count. A single slow frame (a retry, or a probe of the rate control)
+/// does not change the median. Unlike a mean, the median is a rate that the radio used. A lasting
+/// change takes effect with the third poll.
 ///
 /// The driver's expected throughput is not used. Only drivers with the rate control of mac80211
-/// report it. It includes the overhead of a transmission, so it cannot be compared with the PHY
-/// rates of other stations.
+/// report this throughput. It includes the overhead of a transmission, so it cannot be compared
+/// with the PHY rates of other stations.
 ///
 /// Order of calls: [`LinkRate::on_poll`] once per answer of nl80211, then [`LinkRate::get`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkRate {
     access_point: [u8; 6],
-    /// The driver's counter at the last poll.
+    /// The driver's counter of sent packets at the last poll.
     sent: Option<u32>,
     /// The rates of the last polls with data, the newest last.
     recent: VecDeque<Rate>,
-    /// Whether the driver's rate is ignored, because the station delivers more.
+    /// Whether the driver's rate is ignored. It is ignored while the station delivers more than
+    /// this rate.
     doubted: bool,
-    /// Consecutive polls with data that contradict `doubted`.
+    /// The number of consecutive polls with data that contradict `doubted`.
     otherwise: u32,
 }
 
@@ -68,8 +69,8 @@ impl LinkRate {
         self.judge(delivered);
     }
 
-    /// Updates `doubted`. No station can deliver more than its PHY rate. Where one does, the
-    /// driver's rate is wrong.
+    /// Updates `doubted`. No station can deliver more than its PHY rate. If the delivery rate is
+    /// higher, the driver's rate is wrong.
     fn judge(&mut self, delivered: Rate) {
         let Some(claimed) = self.median() else { return };
         if (delivered > claimed) == self.doubted {
@@ -90,8 +91,8 @@ impl LinkRate {
         sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
     }
 
-    /// The rate. It is `None` before enough data was sent, and while the driver's rate is ignored.
-    /// It keeps its value while nothing is sent.
+    /// The PHY rate. It is `None` until enough data was sent, and while the driver's rate is
+    /// ignored. It keeps its value while the station sends nothing.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.median().filter(|_| !self.doubted)
     }
@@ -125,7 +126,7 @@ mod tests {
             self.rate.get().map(|rate| rate.bits_per_second() / 1_000_000)
         }
 
-        /// A link after some seconds of data at 130 Mbit/s.
+        /// A link after some seconds with data at 130 Mbit/s.
         fn busy() -> Self {
             let mut link = Self::default();
             for _ in 0..10 {

@@ -10,9 +10,9 @@ use wakeai_control::presence::FAULT_KINDS;
 pub(crate) enum Fault {
     /// The connections could not be read.
     Snapshot,
-    /// A bound could not be written, or the algorithms are not registered any more.
+    /// A bound could not be written, or the algorithms are no longer registered.
     Bound,
-    /// A heartbeat could not be written, so bounds expire.
+    /// A heartbeat could not be written. Without heartbeats the bounds expire.
     Heartbeat,
     /// A connection could not be moved to a bounded algorithm.
     Move,
@@ -30,7 +30,7 @@ pub(crate) enum Fault {
     Clock,
 }
 
-/// Every fault, with the name of its counter.
+/// Every fault, with the name of its counter. The order is that of [`Fault`].
 const FAULTS: [(Fault, &str); 10] = [
     (Fault::Snapshot, "faults_snapshot"),
     (Fault::Bound, "faults_bound"),
@@ -47,7 +47,8 @@ const FAULTS: [(Fault, &str); 10] = [
 /// The prefix of the counters of faults.
 const PREFIX: &str = "faults_";
 
-/// The name of a kind of faults in an answer to a fleet's query. The kinds keep their numbers.
+/// The name of a kind of fault in an answer to a fleet's query. A kind of fault never changes its
+/// number.
 pub(crate) fn fault_kind(kind: usize) -> String {
     match FAULTS.get(kind) {
         Some((_, name)) => name[PREFIX.len()..].to_owned(),
@@ -61,8 +62,8 @@ impl Fault {
     }
 }
 
-/// Counts faults. A fault is logged when it begins, when its message changes, and when it ends. So
-/// an interface that is down for an hour makes two lines in the log instead of seven thousand.
+/// Counts faults. A fault is logged when it begins, when its message changes, and when it ends.
+/// Thus an interface that is down for an hour adds two lines to the log, instead of seven thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     counts: BTreeMap<Fault, u64>,
@@ -81,12 +82,12 @@ impl Faults {
         }
     }
 
-    /// Whether the last attempt failed.
+    /// Whether the last attempt failed with this fault.
     pub(crate) fn lasts(&self, fault: Fault) -> bool {
         self.lasting.contains_key(&fault)
     }
 
-    /// Returns the value of a success. Where the result is an error, counts and logs it and returns
+    /// Returns the value of `result`. If `result` is an error, counts and logs the error and returns
     /// `None`.
     pub(crate) fn check<T, E: std::fmt::Display>(
         &mut self,
@@ -107,7 +108,8 @@ impl Faults {
         }
     }
 
-    /// The counts by kind, and the kinds that last as bits, for an answer to a fleet's query.
+    /// The counts by kind, and a bit for each kind of fault that lasts. Both are for an answer to a
+    /// fleet's query.
     pub(crate) fn figures(&self) -> ([u32; FAULT_KINDS], u16) {
         let mut counts = [0; FAULT_KINDS];
         for (fault, count) in &self.counts {
@@ -133,7 +135,7 @@ pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<S
     }
 }
 
-/// The counters by name.
+/// The counters of presence messages, by name.
 pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 17] {
     [
         ("sent", counters.sent),

@@ -1,4 +1,4 @@
-//! Notifications to systemd (`sd_notify(3)`); without systemd they have no effect.
+//! Notifications to systemd (`sd_notify(3)`). Without systemd they have no effect.
 
 use sd_notify::NotifyState;
 
@@ -15,7 +15,7 @@ pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports that the agent undoes its changes and ends.
+/// Reports that the agent is undoing its changes and will end.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
 }

@@ -9,19 +9,19 @@ use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// The size of the buffer for a datagram, bytes. A presence message is far shorter. A longer
-/// datagram is truncated, and then refused for its length.
+/// The size of the buffer for a datagram, in bytes. A presence message is far shorter. A longer
+/// datagram is truncated, and then refused because of its length.
 const LONGEST_DATAGRAM: usize = 512;
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
-/// The largest number of datagrams that are received before the loop looks at its timers again.
+/// The largest number of datagrams that are received before the event loop checks its timers again.
 const BATCH: usize = 64;
 
-/// Sends to and receives from one interface only.
+/// A socket that sends to and receives from one interface only.
 #[derive(Debug)]
 pub(crate) struct Presence {
     receiver: UdpSocket,
-    /// The same socket outside of the event loop. Here sending fails at once where the socket's
-    /// queue is full.
+    /// The same socket, outside of the event loop. A send on it fails at once if the socket's queue
+    /// is full.
     sender: std::net::UdpSocket,
     to: SocketAddrV4,
     /// The index of the interface.
@@ -31,7 +31,8 @@ pub(crate) struct Presence {
 impl Presence {
     /// Opens the socket on the interface that has this name and index now. An interface that was
     /// removed and added again needs a new socket. `to` is the destination address of messages, and
-    /// the reason for it, which is logged. Where the port is in use, the error names the processes.
+    /// the reason for this address, which is logged. If the port is in use, the error names the
+    /// processes that use it.
     pub(crate) fn open(
         interface: &str,
         index: u32,
@@ -39,13 +40,14 @@ impl Presence {
         port: u16,
     ) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-        // This precedes `bind`, so that the queue never holds a datagram of another interface.
+        // `bind_device` comes before `bind`, so that the queue never holds a datagram of another
+        // interface.
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
-        // A large queue keeps a flood during a tick from displacing the peers' messages. With
-        // CAP_NET_ADMIN the size may exceed `net.core.rmem_max`. Without that capability the
-        // default size stays.
+        // A large queue keeps a flood of datagrams during a tick from displacing the peers'
+        // messages. With CAP_NET_ADMIN the size may exceed `net.core.rmem_max`. Without this
+        // capability the default size stays.
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         let bound = socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into());
         bound.map_err(|error| taken(error, port))?;
@@ -79,7 +81,8 @@ impl Presence {
         self.receiver.readable().await
     }
 
-    /// Gives the waiting datagrams to `take`, each with its source, at most a batch of them.
+    /// Gives the waiting datagrams to `take`, each with its source address. Gives at most one
+    /// batch.
     pub(crate) fn receive(&self, mut take: impl FnMut(IpAddr, &[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
@@ -92,14 +95,14 @@ impl Presence {
         Ok(())
     }
 
-    /// Broadcasts `datagram`. A full queue of the socket is an error.
+    /// Broadcasts `datagram`. Returns an error if the socket's queue is full.
     pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.sender.send_to(datagram, self.to).map(|_| ())
     }
 }
 
-/// Replaces the error of a port that is in use by an error that names its holders. Any other error
-/// stays as it is.
+/// Replaces the error of a port that is in use by an error that names the processes with this port.
+/// Returns any other error unchanged.
 fn taken(error: io::Error, port: u16) -> io::Error {
     if error.kind() != io::ErrorKind::AddrInUse {
         return error;
@@ -115,8 +118,8 @@ fn taken(error: io::Error, port: u16) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, said)
 }
 
-/// Names each UDP socket on this port in this network namespace: its user, and its process where
-/// that is visible.
+/// Names the user of each UDP socket on this port in this network namespace. Also names the
+/// process, if it is visible.
 fn holders(port: u16) -> Vec<String> {
     let sockets = ["udp", "udp6"].map(|table| {
         fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()
@@ -125,13 +128,13 @@ fn holders(port: u16) -> Vec<String> {
     sockets
         .map(|(user, inode)| match process_with(inode) {
             Some(process) => format!("{process} of user {user}"),
-            None => format!("a process of user {user}"), // only CAP_SYS_PTRACE shows which
+            None => format!("a process of user {user}"), // only CAP_SYS_PTRACE shows the process
         })
         .collect()
 }
 
-/// The user and the inode of each socket on this port. In the table the second column is the local
-/// address, the eighth the user and the tenth the inode (`proc_pid_net(5)`).
+/// The user and the inode of each socket on this port. In the table, the second column is the local
+/// address, the eighth is the user and the tenth is the inode (`proc_pid_net(5)`).
 fn sockets_on(table: &str, port: u16) -> Vec<(u32, u64)> {
     let socket = |line: &str| {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
@@ -147,7 +150,7 @@ fn sockets_on(table: &str, port: u16) -> Vec<(u32, u64)> {
 fn process_with(inode: u64) -> Option<String> {
     let link = format!("socket:[{inode}]");
     fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
-        process.file_name().to_str()?.parse::<u32>().ok()?; // not `self`
+        process.file_name().to_str()?.parse::<u32>().ok()?; // only process ids, not `self`
         let mut files = fs::read_dir(process.path().join("fd")).ok()?.flatten();
         files.find(|file| {
             fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link.as_str())

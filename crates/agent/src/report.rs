@@ -20,7 +20,7 @@ pub(crate) struct Report {
     pub(crate) bounds: BoundsReport,
     pub(crate) targets: Targets,
     pub(crate) metrics: BTreeMap<String, u64>,
-    /// What the law `airtime` aims at, where it decided.
+    /// The last decision of the law `airtime`, if there is one.
     pub(crate) airtime: Option<Airtime>,
     pub(crate) distributions: Distributions,
 }
@@ -49,7 +49,7 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
     }
 }
 
-/// The station's own reservation, where it asks for one.
+/// The station's own reservation. It is `None` if the station asks for none.
 pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     let (rate, state) = controller.reservation();
     let announced = controller.announced_reservation();
@@ -61,7 +61,7 @@ pub(crate) fn reservation(controller: &Controller) -> Option<Reservation> {
     })
 }
 
-/// A reservation that waits for an access point.
+/// A reservation of a station that has no access point yet.
 pub(crate) fn postponed(rate: Rate) -> Reservation {
     let why = State::WaitingForAccessPoint.words().to_owned();
     Reservation { why, ..Reservation::new(rate, ReservationState::Waiting) }

@@ -1,4 +1,4 @@
-//! The life of an agent: start, event loop, and undoing all changes at the end.
+//! The life of an agent: it starts, runs its event loop, and undoes all its changes at the end.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -38,19 +38,20 @@ use crate::transfers::Transfers;
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
 
-/// The capabilities that the agent keeps after its start: for its BPF programs, and for the network
-/// settings of its namespace. It gives up all other capabilities while it has only one thread.
+/// The capabilities that the agent keeps after its start. It needs them for its BPF programs and
+/// for the network settings of its namespace. It gives up all other capabilities while it has only
+/// one thread.
 const KEPT_CAPABILITIES: [Capability; 3] =
     [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
 /// The time between two queries of nl80211.
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
-/// Runs the agent of the calling thread's network namespace until `shutdown` is ready, and undoes
-/// its changes. Where `user` is given, the agent serves as the user of that name. The process must
-/// have one thread. It gives up most privileges permanently.
+/// Runs the agent of the calling thread's network namespace until `shutdown` is ready. Then undoes
+/// the agent's changes. If `user` is given, the agent serves as the user of that name. The process
+/// must have only one thread. It gives up most privileges permanently.
 ///
 /// # Errors
-/// [`AgentError`] where the agent cannot start. All changes are undone then.
+/// [`AgentError`] if the agent cannot start. All changes are undone in this case.
 pub fn run(
     config: Config,
     user: Option<&str>,
@@ -65,10 +66,10 @@ pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
     builder.enable_io().enable_time().build().map_err(AgentError::system("start the event loop"))
 }
 
-/// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that is given to [`run`].
+/// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that [`run`] takes.
 ///
 /// # Errors
-/// Fails where the kernel refuses a signal handler.
+/// An error if the kernel refuses a signal handler.
 pub async fn terminated() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -79,11 +80,11 @@ pub async fn terminated() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks that the socket of the local API can be made at the configured path. A running agent's
-/// socket at this path is no error.
+/// Checks that the socket of the local API can be made at the configured path. The socket of a
+/// running agent at this path is not an error.
 ///
 /// # Errors
-/// [`MakeError`], which says what is at that path.
+/// [`MakeError`], which says what exists at this path.
 pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     let Some(path) = &config.api.socket else { return Ok(()) };
     match check_socket_path(path) {
@@ -92,7 +93,7 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     }
 }
 
-/// Whether a running agent listens at `path`. The result is also true where the leases (records of
+/// Whether a running agent listens at `path`. The result is also true if the leases (the records of
 /// changes) cannot be read.
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
@@ -107,7 +108,7 @@ async fn start(
 ) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
     // The future is polled once before anything is changed, so that its signal handlers are installed. From
-    // then on a signal ends the agent in order.
+    // then on a signal makes the agent undo its changes and end.
     let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
     if polled.await.is_ready() {
         return Ok(());
@@ -123,7 +124,7 @@ async fn start(
     let wifi = ask_wifi(&config, interface).await?;
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
-    check_socket(&config)?; // before anything is loaded
+    check_socket(&config)?; // before any BPF program is loaded
     let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let lease = Lease::take(role)?;
 
@@ -153,7 +154,7 @@ async fn start(
     outcome
 }
 
-/// Serves until `shutdown` is ready, and clears the bounds.
+/// Serves until `shutdown` is ready. Then clears the bounds.
 async fn serve(
     station: &mut Station,
     server: Server,
@@ -175,13 +176,13 @@ async fn serve(
     clear_bounds(station);
 }
 
-/// Serves as this user in a process of its own. This process keeps the lease (the record of
-/// changes) and waits for the end of the other process. It reads nothing that others write, and
-/// only root can add to the changes that it will undo.
+/// Serves as this user in a second process, the serving process. The calling process keeps the
+/// lease (the record of changes) and waits until the serving process ends. The calling process
+/// reads nothing that others write. Only root can add to the changes that it will undo.
 ///
-/// The two processes share what the event loop has open, including its epoll instance. While the
-/// other process runs, this process must therefore not run its event loop, and must not drop what
-/// is registered there.
+/// The two processes share all open files of the event loop, including its epoll instance. While
+/// the serving process runs, the calling process must therefore not run its event loop. It also
+/// must not drop anything that is registered with the epoll instance.
 async fn serve_apart(
     user: &User,
     station: &mut Station,
@@ -192,8 +193,9 @@ async fn serve_apart(
     let mask = block_signals()?;
     let parent = match split()? {
         Apart::Supervising(child) => {
-            // The other process registers it. While this one had it open, the shared epoll instance would keep what
-            // is registered beyond the end of the other process.
+            // The serving process registers the endpoint with the epoll instance later. If this process kept the
+            // endpoint open, the shared epoll instance would keep that registration after the end of the serving
+            // process.
             drop(endpoint);
             let ended = supervise(child, &KEPT_CAPABILITIES);
             let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
@@ -211,7 +213,8 @@ async fn serve_apart(
     std::process::exit(i32::from(became.is_err())) // the parent undoes the changes
 }
 
-/// Does everything that needs privileges: registration, pins, sockets, the sysctl.
+/// Does everything that needs privileges: registers the algorithms, pins the BPF parts, opens the
+/// sockets, and sets the sysctl.
 fn set_up(
     config: Config,
     brain: Brain,
@@ -281,8 +284,7 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     Ok(Actuator::new(control, cookie))
 }
 
-/// Makes the bounded variant of the namespace's default algorithm the default, where such a variant
-/// exists.
+/// If the namespace's default algorithm has a bounded variant, makes this variant the default.
 fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let found = read_sysctl(DEFAULT_ALGORITHM)
         .map_err(AgentError::system(format!("read {DEFAULT_ALGORITHM}")))?;
@@ -307,7 +309,7 @@ fn clear_bounds(station: &mut Station) {
     }
 }
 
-/// Undoes the running agent's changes, with the privileges that the agent has kept.
+/// Undoes the running agent's changes. It uses only the privileges that the agent has kept.
 fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     clear_bounds(station);
     if station.actuator.is_none() {
@@ -328,7 +330,7 @@ fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     }
 }
 
-/// Removes the shared BPF parts, where no other agent or proxy uses them.
+/// Removes the shared BPF parts, unless another agent or proxy uses them.
 fn unload() -> Result<bool, Box<dyn std::error::Error>> {
     match Control::unload() {
         Err(error) if error.is_missing() => {
@@ -361,8 +363,8 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211 and checks that it knows the interface. This is not needed where the configuration
-/// states both the access point and the PHY rate.
+/// Opens nl80211 and checks that it knows the interface. Does nothing if the configuration states
+/// both the access point and the PHY rate.
 pub(crate) async fn ask_wifi(
     config: &Config,
     interface: Interface,
@@ -383,7 +385,7 @@ pub(crate) async fn ask_wifi(
     };
     match asked.await {
         Ok(wifi) => Ok(Some(wifi)),
-        // The agent can work without the PHY rate where the access point is stated.
+        // If the configuration states the access point, the agent can work without the PHY rate.
         Err(reason) if stated => {
             tracing::info!(reason, "the link rate is unknown: not a Wi-Fi station");
             Ok(None)
@@ -392,7 +394,7 @@ pub(crate) async fn ask_wifi(
     }
 }
 
-/// Queries nl80211 periodically, in a task of its own.
+/// Queries nl80211 periodically in a separate task.
 fn watch_wifi(
     wifi: Wifi,
     interface: String,

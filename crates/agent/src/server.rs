@@ -1,7 +1,8 @@
 //! The server of the local API, which never blocks the agent's event loop.
 //!
-//! The event loop publishes a report after each tick. A task per client answers from it. The number of
-//! clients, the length of a request and the time of every step are limited.
+//! The event loop publishes a report after each tick. Each client has a task, which answers the
+//! client's requests from this report. The number of clients, the length of a request and the time of
+//! every step are limited.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -24,23 +25,23 @@ use crate::transfers::{ClientTransfer, Transfers};
 
 /// The largest number of clients at once.
 const MOST_CLIENTS: usize = 16;
-/// The longest request, bytes with its newline.
+/// The longest request, in bytes. The newline counts.
 const LONGEST_REQUEST: u64 = 4096;
-/// The longest time for a request to arrive, and for its answer to be read.
+/// The longest time for a request to arrive, and also for the client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of refused clients and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// Clients that are neither root nor the agent's user nor members of `api.group`.
+    /// Clients that are not root, not the agent's user and not members of `api.group`.
     pub(crate) strangers: Cell<u64>,
     /// Requests for a change from clients without the right to it.
     pub(crate) forbidden: Cell<u64>,
-    /// Clients over the limit.
+    /// Clients over the limit [`MOST_CLIENTS`].
     pub(crate) crowded: Cell<u64>,
-    /// Requests that were too long, not JSON, of another version or unknown.
+    /// Requests that were too long, were not JSON, had another version or were unknown.
     pub(crate) bad_requests: Cell<u64>,
-    /// Clients that were too slow to ask or to take an answer.
+    /// Clients that were too slow to send a request or to read an answer.
     pub(crate) slow: Cell<u64>,
 }
 
@@ -62,8 +63,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens at `path`. The lease (the record of changes) removes the socket at the end. Any user
-    /// may connect, so that a refusal can be sent and counted. The credentials of the peer decide
-    /// on its access.
+    /// may connect, so that the agent can send and count a refusal. The access of a client depends
+    /// on its credentials.
     pub(crate) fn bind(
         lease: &Lease,
         path: &Path,
@@ -94,18 +95,18 @@ impl Server {
         Rc::clone(&self.refusals)
     }
 
-    /// Serves for ever, on the local set of the calling task.
+    /// Serves forever, on the `LocalSet` of the calling task.
     pub(crate) async fn serve(self: Rc<Self>) {
         let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
-        // Clients that may only ask do not take the places of clients that may request changes.
+        // Clients that may only ask and clients that may also request changes have separate limits.
         let (places_to_ask, places_to_change) = (places(), places());
         let mut clients = 0;
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // The process may have no free file descriptor now, for example, and have one
-                    // at the next attempt.
+                    // The cause may be temporary. For example, the process may have no free file
+                    // descriptor now, and have one at the next attempt.
                     tracing::warn!(%error, "cannot accept a client");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -200,7 +201,7 @@ impl Server {
     }
 }
 
-/// Sends the reason in one attempt, without waiting.
+/// Tries once to send the reason, without waiting.
 fn turn_away(stream: &UnixStream, reason: &str) {
     let _ = stream.try_write(&line(Body::Error(reason.to_owned())));
 }

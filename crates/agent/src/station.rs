@@ -1,4 +1,4 @@
-//! The agent's loop: one station, one interface, one thread.
+//! The agent's event loop. It handles one station on one interface in one thread.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -33,7 +33,7 @@ use crate::transfers::{Decided, Wanted};
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
 
-/// The sysctl that names the algorithm of a namespace's new connections.
+/// The sysctl that names the default congestion control algorithm of a namespace's new connections.
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between ticks (Shimada et al., §3.2).
 const TICK: Duration = Duration::from_millis(500);
@@ -49,21 +49,22 @@ const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// expire. Its state is then [`State::Blind`].
 const BLIND_AFTER: Duration = Duration::from_secs(2);
 
-/// The state of the loop.
+/// The state of the event loop.
 pub(crate) struct Station {
     pub(crate) config: Config,
     pub(crate) netns: u64,
     pub(crate) brain: Brain,
-    /// The bounds in the kernel; `None` with the law `none`, which changes nothing in the kernel.
+    /// The bounds in the kernel. It is `None` with the law `none`, which changes nothing in the
+    /// kernel.
     pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
-    /// The answers of nl80211; `None` where it is not asked.
+    /// The answers of nl80211. It is `None` if the agent does not ask nl80211.
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) association: LastAssociation,
     pub(crate) link_rate: LinkRate,
     pub(crate) refusals: Rc<Refusals>,
     pub(crate) report: watch::Sender<Report>,
-    /// The rate that the API's users want reserved.
+    /// The rate that the API's users want to reserve.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
     /// The transfers of the API's clients, and the decision on whether they may send.
     pub(crate) transfers: watch::Receiver<Wanted>,
@@ -77,21 +78,22 @@ pub(crate) struct Station {
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
     pub(crate) moved: u64,
-    /// Idle connections that the last tick did not read.
+    /// The number of idle connections that the last tick did not read.
     pub(crate) left_out: u32,
     pub(crate) ticks: u64,
     pub(crate) distributions: Distributions,
     pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
-    /// SIGHUP, which asks for the group key to be read again.
+    /// SIGHUP. On this signal the agent reads the group key again.
     pub(crate) hangup: Signal,
-    /// The last state of which systemd was notified.
+    /// The last state that systemd was notified of.
     pub(crate) notified: Option<State>,
 }
 
 impl Station {
-    /// Does the first tick and heartbeat. From then on bounds also apply to new connections.
+    /// Does the first tick and the first heartbeat. From then on bounds also apply to new
+    /// connections.
     pub(crate) fn begin(&mut self) {
         let now = clock::now();
         self.tick(now);
@@ -124,7 +126,8 @@ impl Station {
                 .controller()
                 .and_then(Controller::next_timeout)
                 .map_or(next_tick, |timeout| timeout.min(next_tick));
-            // At least a millisecond, so that an overdue timeout does not make the loop spin.
+            // Waits for at least a millisecond, so that an overdue timeout does not make the loop
+            // spin.
             let wait = due.min(next_heartbeat).saturating_since(clock::now());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error the socket is read again at the next tick, so that a lasting error does not make the
@@ -142,7 +145,7 @@ impl Station {
         }
     }
 
-    /// The interface's index; `None` unless the interface exists, is up and has an address.
+    /// The interface's index. It is `None` unless the interface exists, is up and has an address.
     fn index(&self) -> Option<u32> {
         let usable = self.interface.filter(|interface| interface.up && interface.addressed);
         usable.map(|interface| interface.index)
@@ -187,7 +190,7 @@ impl Station {
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
-    /// Looks the interface up again. It may be gone, or have another index or no address.
+    /// Looks the interface up again. It may be gone, or have a new index, or have lost its address.
     fn find_interface(&mut self) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
@@ -209,8 +212,9 @@ impl Station {
     }
 
     /// Keeps the socket of presence messages while the interface keeps its index. The socket also
-    /// stays while the interface is down, because another user could take the port in that time.
-    /// Where the index has changed, the old socket holds the port until the new one is open.
+    /// stays open while the interface is down, because otherwise another user could take the port
+    /// in that time. If the index has changed, the old socket holds the port until the new one is
+    /// open.
     fn find_presence(&mut self) {
         let Some(found) = self.interface else { return };
         match &mut self.presence {
@@ -325,7 +329,7 @@ impl Station {
         }
     }
 
-    /// Reads the group keys again. Where that fails, the previous keys stay in use.
+    /// Reads the group keys again. If this fails, the previous keys stay in use.
     fn reload_keys(&mut self) {
         match GroupKeys::load(&self.config.key_file) {
             Ok(keys) => {
@@ -338,8 +342,8 @@ impl Station {
         }
     }
 
-    /// Warns the user where clocks differ. In that case the other stations refuse this station's
-    /// messages, too.
+    /// Warns the user if the clocks of stations differ. In this case the other stations also refuse
+    /// this station's messages.
     fn check_clock(&mut self) {
         let Some(counters) = self.brain.controller().map(Controller::counters) else { return };
         let before = std::mem::replace(&mut self.stale, counters.stale);
@@ -387,7 +391,7 @@ impl Station {
         }
     }
 
-    /// Notifies systemd and logs, where the state has changed.
+    /// If the state has changed, logs it and notifies systemd.
     fn notify_state(&mut self, state: State) {
         if self.notified != Some(state) {
             tracing::info!(state = state.words(), "state");
@@ -397,7 +401,8 @@ impl Station {
         }
     }
 
-    /// Gives the controller the figures with which it answers a query to the fleet.
+    /// Gives the controller the agent's figures. The controller sends them in its answer to a query
+    /// to the fleet.
     fn describe(&mut self, now: Instant, state: State) {
         let (faults, lasting) = self.faults.figures();
         let figures = AgentFigures {
@@ -497,7 +502,8 @@ impl Station {
     }
 }
 
-/// The connection as `control` sees it. Only a `wakeai_` algorithm applies bounds.
+/// Converts a connection to the type of the crate `control`. Only algorithms whose names begin with
+/// `wakeai_` apply bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,
@@ -511,8 +517,9 @@ pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::R
     Presence::open(&config.interface, interface.index, to, config.presence.port)
 }
 
-/// The destination of presence messages, and the reason for it. Every station on the link accepts
-/// datagrams to 255.255.255.255, whatever addresses it has (RFC 919 section 7).
+/// The destination of presence messages, and the reason for this destination. Every station on the
+/// link accepts datagrams to 255.255.255.255. The station's own addresses do not matter
+/// (RFC 919 section 7).
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);

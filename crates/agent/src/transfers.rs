@@ -1,4 +1,5 @@
-//! The transfers of the local API's clients, which send in turns with those of other stations.
+//! The transfers of the local API's clients. They and the transfers of other stations send in
+//! turns.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,12 +14,13 @@ use wakeai_units::Bytes;
 /// The longest time that a client waits for the event loop's decision.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The bytes that the clients' transfers have left, `None` without transfers, as of a change with this number.
+/// The number of a change, and the bytes that the clients' transfers have left after this change. The bytes
+/// are `None` if there are no transfers.
 pub(crate) type Wanted = (u64, Option<Bytes>);
-/// The decision of the event loop on the change with this number.
+/// The number of a change, and the event loop's decision on it.
 pub(crate) type Decided = (u64, Transfer);
 
-/// The transfers of all clients. The tasks of the clients share it.
+/// The transfers of all clients. The tasks of the clients share this value.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     left: RefCell<BTreeMap<u64, u64>>,
@@ -31,12 +33,12 @@ impl Transfers {
         Self { left: RefCell::default(), wanted, decided }
     }
 
-    /// The transfer of a client that has just connected. It has not begun.
+    /// A transfer for a client that has just connected. The transfer has not begun yet.
     pub(crate) fn client(self: &Rc<Self>, id: u64) -> ClientTransfer {
         ClientTransfer { id, all: Rc::clone(self) }
     }
 
-    /// Hands the sum to the event loop, and returns the number of the change.
+    /// Hands the sum of the bytes left to the event loop. Returns the number of this change.
     fn change(&self) -> u64 {
         let left = self.left.borrow();
         let sum = left.values().fold(0_u64, |sum, left| sum.saturating_add(*left));
@@ -50,7 +52,7 @@ impl Transfers {
     }
 }
 
-/// One client's transfer. It ends when this is dropped.
+/// One client's transfer. The transfer ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientTransfer {
     id: u64,
@@ -58,7 +60,7 @@ pub(crate) struct ClientTransfer {
 }
 
 impl ClientTransfer {
-    /// Takes the bytes that the transfer has left, and returns whether it may send.
+    /// Takes the number of bytes that the transfer has left. Returns whether the transfer may send.
     pub(crate) async fn update(&self, left: Option<u64>) -> Result<Transfer, String> {
         match left {
             Some(left) => self.all.left.borrow_mut().insert(self.id, left),

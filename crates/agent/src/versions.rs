@@ -6,11 +6,11 @@ use wakeai_control::StationId;
 use wakeai_control::presence::{MessageFormat, OtherVersion};
 use wakeai_units::{Duration, Instant};
 
-/// The largest number of members that are named.
+/// The largest number of members that are listed.
 const MOST: usize = 16;
-/// A member is named for this long after its last message.
+/// A member stays listed for this long after its last message.
 const NAMED_FOR: Duration = Duration::from_secs(600);
-/// A member that was silent for this long makes room for another one.
+/// After this long without a message, a member can be replaced by another member.
 const SILENT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -23,13 +23,14 @@ struct Member {
     last: Instant,
 }
 
-/// The members by station, format and version, at most [`MOST`] of them.
+/// The members by station, format and version. There are at most [`MOST`] of them.
 #[derive(Debug, Default)]
 pub(crate) struct OtherVersions(Vec<Member>);
 
 impl OtherVersions {
-    /// Takes a message that came from this address. `bssid` is the own access point. What nobody of
-    /// the group wrote is not named: the counter `wrong_version` counts it.
+    /// Takes a message that came from this address. `bssid` is this station's access point. A message
+    /// is ignored here if no member of the group wrote it, or if it names another access point. The
+    /// counter `wrong_version` counts such a message.
     pub(crate) fn heard(
         &mut self,
         now: Instant,
@@ -62,7 +63,7 @@ impl OtherVersions {
         self.0.push(member);
     }
 
-    /// The members, in the order in which they were heard first.
+    /// The members, in the order of their first messages.
     pub(crate) fn shown(&self, now: Instant) -> Vec<wakeai_api::OtherVersion> {
         let young = |member: &&Member| now.saturating_since(member.last) <= NAMED_FOR;
         self.0.iter().filter(young).map(|member| member.shown(now)).collect()

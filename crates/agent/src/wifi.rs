@@ -1,4 +1,4 @@
-//! The client of nl80211: the agent's periodic questions, and those of `wakeai probe air`.
+//! The nl80211 client. The agent and `wakeai probe air` use it.
 
 mod association;
 mod link;
@@ -18,11 +18,11 @@ pub use self::phy::PhyRate;
 pub use self::reader::{ReadError, WifiReader};
 pub use self::survey::Survey;
 
-/// The longest wait of the agent for an answer. An answer takes microseconds, and a driver that hangs must not delay
-/// the start.
+/// The longest time that the agent waits for an answer. An answer normally takes microseconds. The limit keeps a
+/// driver that hangs from delaying the start.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// nl80211 could not be asked.
+/// nl80211 could not be queried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WifiError {
     /// No driver of a Wi-Fi adapter is loaded, or the driver does not use cfg80211.
@@ -31,7 +31,7 @@ pub(crate) enum WifiError {
     /// The interface is not a Wi-Fi interface.
     #[error("{0}")]
     NotWifi(String),
-    /// The interface is no client of an access point.
+    /// The interface is not a client of an access point.
     #[error(
         "the interface is of type {0}, not a station; to use it all the same, state bssid and link_rate \
          in the configuration"
@@ -43,7 +43,7 @@ pub(crate) enum WifiError {
          state bssid in the configuration"
     )]
     Unlisted,
-    /// No answer in time.
+    /// nl80211 did not answer in time.
     #[error("nl80211 did not answer within {} ms", PATIENCE.as_millis())]
     Slow,
 }
@@ -67,11 +67,12 @@ impl Wifi {
         Ok(Self { handle, connection: tokio::spawn(connection) })
     }
 
-    /// The association of an interface; `None` while it is not associated.
+    /// The association of an interface. It is `None` while the interface is not associated.
     pub(crate) async fn association(&self, index: u32) -> Result<Option<Association>, WifiError> {
         let found = async {
-            // This request comes before the dump, because it shows an error. The kernel reports an error of
-            // a dump in the dump's last message, which this netlink library does not show.
+            // This request comes before the dump, because the netlink library shows an error of this request.
+            // The kernel reports an error of a dump in the dump's last message, and the library does not show
+            // that error.
             let joined = is_joined(&self.interface(index).await?)?;
             match self.access_point(index).await? {
                 Some(station) => Ok(Association::of(&station)),
@@ -87,7 +88,7 @@ impl Wifi {
         ask(&self.handle, Nl80211Command::GetInterface, Vec::new(), true).await
     }
 
-    /// What nl80211 knows of the interface with this index.
+    /// The answer of nl80211 about the interface with this index.
     async fn interface(&self, index: u32) -> Result<Nl80211Message, WifiError> {
         let one = vec![Nl80211Attr::IfIndex(index)];
         let answers = ask(&self.handle, Nl80211Command::GetInterface, one, false).await?;
@@ -95,13 +96,14 @@ impl Wifi {
         answers.into_iter().next().ok_or_else(no_answer)
     }
 
-    /// The access point of a station. In managed mode the first station of the list is the access point (TDLS peers
-    /// come after it).
+    /// The access point of a station. In managed mode the access point is the first station of the list. TDLS peers
+    /// come after it.
     async fn access_point(&self, index: u32) -> Result<Option<Nl80211Message>, WifiError> {
         Ok(self.list(index, Nl80211Command::GetStation).await?.into_iter().next())
     }
 
-    /// The channels of the interface's radio, with the driver's counters; empty where the driver counts nothing.
+    /// The channels of the interface's radio, with the driver's counters. The list is empty if the driver counts
+    /// nothing.
     async fn surveys(&self, index: u32) -> Result<Vec<Nl80211Message>, WifiError> {
         self.list(index, Nl80211Command::GetSurvey).await
     }
@@ -115,7 +117,8 @@ impl Wifi {
     }
 }
 
-/// Whether the interface has joined a network, so that it has an SSID. An interface that is no station is an error.
+/// Whether the interface has joined a network, that is, whether it has an SSID. Returns an error if the interface
+/// is not a station.
 fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
     match kind(interface) {
         Some(kind) if is_station(kind) => {}

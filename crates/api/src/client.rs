@@ -13,7 +13,7 @@ use crate::messages::{
     Answer, Body, BoundsReport, Peer, Request, Status, Targets, Transfer, VERSION,
 };
 
-/// An agent could not be asked, or it refused.
+/// A request to an agent failed, or the agent refused it.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// No agent listens at the path, or this process may not connect to it.
@@ -24,7 +24,7 @@ pub enum AskError {
         /// The error of the kernel.
         source: io::Error,
     },
-    /// The answer is not of this version of the API, or it belongs to another request.
+    /// The answer has another version of the API, or it belongs to another request.
     #[error("the agent at {path} did not answer as version {VERSION} of the API: {source}")]
     Answer {
         /// The agent's socket.
@@ -50,7 +50,7 @@ impl AskError {
     }
 }
 
-/// The answers of one agent, each under the name of its request.
+/// The answers of one agent, one field per request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
     /// The agent's socket.
@@ -68,7 +68,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Asks the agent that listens at `path` for everything. Each single read or write waits at most `patience`.
+    /// Sends the request of each field to the agent that listens at `path`. Each single read or write waits at
+    /// most `patience`.
     ///
     /// # Errors
     /// [`AskError`].
@@ -85,7 +86,8 @@ impl Answers {
     }
 }
 
-/// A connection to an agent for the time of one transfer, which ends for the agent with the connection.
+/// A connection to an agent for one transfer. When the connection closes, the agent considers the
+/// transfer ended.
 #[derive(Debug)]
 pub struct TransferClient {
     path: PathBuf,
@@ -108,8 +110,9 @@ impl TransferClient {
         Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
     }
 
-    /// Says how many bytes the transfer has left, and returns whether it may send now. With `None` it gives up its
-    /// turn, for example because its server is not there; with the next bytes it is at the end of the order.
+    /// Says how many bytes the transfer has left, and returns whether it may send now. With `None` the transfer
+    /// gives up its turn, for example because its server is not reachable. If the client then calls again
+    /// with a number of bytes, the transfer joins the end of the order.
     ///
     /// # Errors
     /// [`AskError`].

@@ -1,4 +1,5 @@
-//! The stations of one access point, in the answer to [`Request::Fleet`](crate::Request::Fleet).
+//! The stations of one access point. They are the answer to
+//! [`Request::Fleet`](crate::Request::Fleet).
 
 use std::collections::BTreeMap;
 
@@ -9,19 +10,22 @@ use serde::{Deserialize, Serialize};
 pub struct Fleet {
     /// The number of the query.
     pub query: u64,
-    /// The longest time until the query ends; null while it waits for its turn to be sent.
+    /// The longest time until the query ends. It is null while the query waits for its turn to be
+    /// sent.
     pub left_s: Option<f64>,
-    /// Whether the query has ended: all peers have answered, or the time for answers is over.
+    /// Whether the query has ended. It ends when all peers have answered, or when the time for
+    /// answers is over.
     pub done: bool,
     /// The access point.
     pub bssid: String,
-    /// This station, its peers, and other stations that have answered; by number.
+    /// This station, its peers, and other stations that have answered. They are sorted by number.
     pub stations: Vec<FleetStation>,
     /// The members of the group whose messages have a version that this agent does not read.
     pub other_versions: Vec<OtherVersion>,
 }
 
-/// A station of a fleet. What it has not answered is null; what it has announced is known anyway.
+/// A station of a fleet. A field that only an answer contains is null until the station answers.
+/// Other fields are known from the station's presence messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FleetStation {
     /// The station's number, 16 hexadecimal digits.
@@ -30,11 +34,11 @@ pub struct FleetStation {
     pub own: bool,
     /// Whether it has answered this query.
     pub answered: bool,
-    /// The age of its answer, which may be to an earlier query; null where there is none of the last
-    /// ten minutes.
+    /// The age of its last answer. That answer may belong to an earlier query. The field is null if
+    /// the station has not answered in the last ten minutes.
     pub answer_age_s: Option<f64>,
-    /// The time since its last presence message; null for the own station, and where the station is
-    /// not a peer.
+    /// The time since its last presence message. It is null for the own station, and if the station
+    /// is not a peer.
     pub heard_s: Option<f64>,
     /// The version of its agent.
     pub software: Option<String>,
@@ -42,39 +46,40 @@ pub struct FleetStation {
     pub state: Option<String>,
     /// The seconds since its agent started.
     pub uptime_s: Option<f64>,
-    /// Its law.
+    /// The name of its law.
     pub law: Option<String>,
     /// Whether it is sending.
     pub sending: bool,
     /// The rate that it delivers.
     pub delivery_rate_mbps: f64,
-    /// The goodput that it reaches alone, where it knows it.
+    /// The goodput that the station reaches alone, if the station knows this value.
     pub max_mbps: Option<f64>,
-    /// Its share of the air as a rate, as it sees it.
+    /// The station's share of the air as a rate, according to the station itself.
     pub share_mbps: Option<f64>,
-    /// Its PHY rate, where it knows it.
+    /// The station's PHY rate, if the station knows this value.
     pub link_rate_mbps: Option<f64>,
-    /// Its minimum RTT, where it has one.
+    /// The station's minimum RTT, if the station has one.
     pub min_rtt_ms: Option<f64>,
     /// Its queueing delay.
     pub growth_ms: f64,
-    /// The smallest sum of its congestion windows, in segments; null without a bound.
+    /// The smallest sum of its congestion windows, in segments. Null means no bound.
     pub floor: Option<u32>,
-    /// The largest sum of its congestion windows, in segments; null without a bound.
+    /// The largest sum of its congestion windows, in segments. Null means no bound.
     pub ceiling: Option<u32>,
-    /// The largest rate of all its connections together; null without a bound.
+    /// The largest rate of all its connections together. Null means no bound.
     pub pacing_mbps: Option<f64>,
-    /// The number of stations that send, as it sees them.
+    /// The number of stations that send, according to the station itself.
     pub senders: Option<u16>,
     /// The number of its peers.
     pub peers: Option<u16>,
-    /// The time by which its clock is ahead of this station's.
+    /// The time by which its clock is ahead of the own station's clock.
     pub clock_ahead_ms: Option<f64>,
     /// The largest error of `clock_ahead_ms`.
     pub clock_error_ms: Option<f64>,
-    /// The number of its faults by kind, without the kinds that did not occur; null without an answer.
+    /// The number of its faults by kind. Kinds without a fault are left out. The field is null without
+    /// an answer.
     pub faults: Option<BTreeMap<String, u32>>,
-    /// The kinds of faults that last.
+    /// The kinds of faults that have not ended.
     pub lasting_faults: Vec<String>,
 }
 
@@ -87,18 +92,18 @@ pub struct OtherVersion {
     pub station: String,
     /// The format of its messages: `presence` or `fleet`.
     pub format: String,
-    /// Their version.
+    /// The version of its messages.
     pub version: u8,
     /// The version that the agent reads.
     pub understood: u8,
-    /// Their number.
+    /// The number of its messages.
     pub messages: u64,
-    /// The time since the last one.
+    /// The time since its last message.
     pub age_s: f64,
 }
 
 impl OtherVersion {
-    /// The member in words, with what to do.
+    /// Describes the member in words, and says what the user can do.
     pub fn words(&self) -> String {
         let plural = if self.messages == 1 { "" } else { "s" };
         let older = if self.version < self.understood { "that" } else { "this" };

@@ -1,4 +1,4 @@
-//! One line of JSON in each direction over a Unix socket.
+//! The exchange of JSON over a Unix socket, with one line in each direction.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest line that is read, in bytes. An agent's answer has some 200 bytes per connection and peer, and the
-/// numbers of both are limited.
+/// The longest line that is read, in bytes. An agent's answer has some 200 bytes per connection and per peer. The
+/// numbers of connections and peers are limited.
 const MAX_LINE: u64 = 16 << 20;
 
 /// Encodes `value` as one line, with the newline.
 ///
 /// # Errors
-/// Where `value` has a map with keys that are not strings.
+/// An error if `value` has a map with keys that are not strings.
 pub fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
@@ -25,7 +25,7 @@ pub fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 /// Writes `value` as one line.
 ///
 /// # Errors
-/// Where the stream refuses it.
+/// An error if the stream cannot be written.
 pub fn write(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> {
     stream.write_all(&encode(value)?)
 }
@@ -33,12 +33,12 @@ pub fn write(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> 
 /// Reads one line.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] where the line is no `T`; [`io::ErrorKind::UnexpectedEof`] where
-/// the stream was closed without a line; other kinds where the stream cannot be read.
+/// [`io::ErrorKind::InvalidData`] if the line is not a `T`. [`io::ErrorKind::UnexpectedEof`] if the
+/// stream was closed without a line. Another kind if the stream cannot be read.
 pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
     // If reading fails after a part of the line, for example with a timeout, this error is
-    // returned: it says more than that the part is no JSON.
+    // returned. It says more than a JSON error about the incomplete line.
     BufReader::new(stream.take(MAX_LINE)).read_line(&mut line)?;
     if line.is_empty() {
         let closed = "the connection was closed without an answer";
@@ -48,10 +48,10 @@ pub fn read<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
 }
 
 /// Sends `question` to the socket at `path` and reads the answer. Each single read or write waits
-/// at most `patience`; connecting has no limit.
+/// at most `patience`. The time to connect is not limited.
 ///
 /// # Errors
-/// Those of [`read`], and an error where nothing listens at `path`.
+/// The errors of [`read`], and an error if nothing listens at `path`.
 pub fn exchange<T: DeserializeOwned>(
     path: &Path,
     question: &impl Serialize,
@@ -60,8 +60,8 @@ pub fn exchange<T: DeserializeOwned>(
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    // A server that refuses a client sends the reason and closes at once. So an answer may have
-    // come even where the question could not be written.
+    // A server that refuses a client sends the reason and closes at once. Therefore an answer may
+    // have arrived even if the question could not be written.
     let written = write(&stream, question);
     read(&stream).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => written.err().unwrap_or(error),
@@ -106,7 +106,7 @@ mod tests {
             let (stream, _) = listener.accept().unwrap();
             write(&stream, &"too many clients").unwrap();
         });
-        // The question is larger than a socket's buffer, so that it is not written completely
+        // The question is larger than a socket's buffer. Therefore it is not written completely
         // before the server closes.
         let question = "x".repeat(1 << 22);
         let answer = exchange::<String>(&path, &question, Duration::from_secs(10));

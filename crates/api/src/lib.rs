@@ -1,8 +1,9 @@
 //! The messages of the agent's local API, a client for it, and the agent's configuration.
 //!
 //! [`Request`] and [`Answer`] are the messages of the API, and [`ask`] is its client. [`json_line`]
-//! carries the messages, as one line of JSON in each direction over a Unix socket.
-//! [`config::Config`] is the agent's configuration file, which the agent reads and the lab writes.
+//! carries the messages, with one line of JSON in each direction over a Unix socket.
+//! [`config::Config`] is the agent's configuration file. The agent reads this file, and the lab
+//! writes it.
 
 mod client;
 pub mod config;

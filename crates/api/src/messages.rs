@@ -1,8 +1,8 @@
-//! The local API: one JSON object per line and direction, over a Unix socket.
+//! The local API. Each message is one line with one JSON object, over a Unix socket.
 //!
 //! A request is `{"version":1,"request":"status"}`. The answer repeats the version and has one more
 //! key: the request's name, or `error`. `docs/reference/agent.md` lists every field. Only the
-//! request `reserve` changes something; it also has the key `rate`, such as `"9.66Mbit/s"` or
+//! request `reserve` changes something. It also has the key `rate`, such as `"9.66Mbit/s"` or
 //! `"none"`.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use wakeai_units::Rate;
 use crate::config::positive_rate;
 use crate::fleet::{Fleet, OtherVersion};
 
-/// The version of requests and answers. Fields may be added under the same number.
+/// The version of requests and answers. A new field does not change the version.
 pub const VERSION: u32 = 1;
 
 /// A request to an agent.
@@ -30,16 +30,17 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
-    /// Asks the peers to leave this rate free; `None` ends the reservation. It takes effect at the
-    /// agent's next decision (its next tick). The agent accepts this request only from root and from
-    /// its own user.
+    /// Asks the peers to leave this rate free. `None` ends the reservation. The request takes effect
+    /// at the agent's next decision (its next tick). The agent accepts this request only from root
+    /// and from its own user.
     Reserve(Option<Rate>),
-    /// Says that a transfer of this client has so many bytes left, and asks whether it may send now; `None`
-    /// where it has ended. The transfer also ends with the connection to the agent. A client repeats this
-    /// request several times per second while its transfer lasts.
+    /// Says that a transfer of this client has this number of bytes left, and asks whether it may send now.
+    /// `None` means that the transfer has ended. The transfer also ends when the connection to the agent
+    /// closes. A client repeats this request several times per second while its transfer lasts.
     Transfer(Option<u64>),
-    /// Asks for the figures of all stations at the access point. Without a number it begins a query,
-    /// unless one is under way; with the number of a query it shows the answers so far.
+    /// Asks for the figures of all stations at the access point. Without a number, the request
+    /// begins a query, unless one is under way. With the number of a query, the request returns the
+    /// answers so far.
     Fleet(Option<u64>),
 }
 
@@ -56,7 +57,7 @@ const TRANSFER: &str = "transfer";
 const FLEET: &str = "fleet";
 
 impl Request {
-    /// The requests without a rate, by name.
+    /// The requests without a parameter, by name.
     const NAMED: [(&'static str, Self); 5] = [
         ("status", Self::Status),
         ("peers", Self::Peers),
@@ -65,7 +66,7 @@ impl Request {
         ("metrics", Self::Metrics),
     ];
 
-    /// The line that makes this request.
+    /// The line that sends this request.
     pub fn question(self) -> Question {
         let named = Self::NAMED.iter().find(|(_, request)| *request == self);
         let request = match self {
@@ -93,10 +94,10 @@ impl Request {
         question
     }
 
-    /// The request in a line to the agent.
+    /// Parses a line to the agent.
     ///
     /// # Errors
-    /// What was found and what is allowed.
+    /// A message that names the problem and the allowed values.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let question: Question = serde_json::from_slice(line).map_err(|error| {
             format!("the request is not {{\"version\":1,\"request\":…}}: {error}")
@@ -111,7 +112,7 @@ impl Request {
 impl TryFrom<&Question> for Request {
     type Error = String;
 
-    /// The error says what was found and what is allowed.
+    /// Reads the request of a line. The error names the problem and the allowed values.
     fn try_from(question: &Question) -> Result<Self, String> {
         let name = question.request.as_str();
         if name == RESERVE {
@@ -136,10 +137,10 @@ impl TryFrom<&Question> for Request {
     }
 }
 
-/// Reads the rate of [`Request::Reserve`]: a rate above zero, or `none`.
+/// Reads the rate of [`Request::Reserve`]. The text is a rate above zero, or `none`.
 ///
 /// # Errors
-/// What was found and what is allowed.
+/// A message that names the problem and the allowed values.
 pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
     match text {
         NO_RATE => Ok(None),
@@ -150,7 +151,7 @@ pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
 /// A line to the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Question {
-    /// [`VERSION`].
+    /// The version of the request, [`VERSION`].
     pub version: u32,
     /// The name of the request.
     pub request: String,
@@ -168,14 +169,14 @@ pub struct Question {
 /// A line from the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
-    /// [`VERSION`].
+    /// The version of the answer, [`VERSION`].
     pub version: u32,
     /// The content.
     #[serde(flatten)]
     pub body: Body,
 }
 
-/// The content of an answer, under the name of its request.
+/// The content of an answer. Its key is the name of the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
@@ -195,14 +196,15 @@ pub enum Body {
     Transfer(Transfer),
     /// The answer to [`Request::Fleet`].
     Fleet(Fleet),
-    /// Why the request was refused: what was found and what is allowed.
+    /// The reason why the request was refused. It says what was found and what is allowed.
     Error(String),
 }
 
 /// Whether a transfer may send now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// `wait`, `try` (in small pieces, because the permission may end within seconds) or `send`.
+    /// `wait`, `try` or `send`. With `try` the client sends small pieces, because the permission
+    /// may end within seconds.
     #[serde(with = "permission")]
     pub permission: Permission,
     /// The number of peers that are sending.
@@ -225,10 +227,10 @@ mod permission {
     }
 }
 
-/// The reservation from the next tick on.
+/// The reservation that applies from the next tick on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// The reserved rate in Mbit/s; null where there is none.
+    /// The reserved rate in Mbit/s. Null means no reservation.
     pub rate_mbps: Option<f64>,
 }
 
@@ -240,12 +242,12 @@ pub enum State {
     WaitingForInterface,
     /// The interface has no IP address that is valid beyond the link.
     WaitingForAddress,
-    /// The interface is associated with no access point.
+    /// The interface is not associated with an access point.
     WaitingForAccessPoint,
-    /// Connections cannot be read, and bounds have expired.
+    /// The agent cannot read connections. The bounds have expired.
     Blind,
-    /// Bounds or heartbeats cannot be written, or nothing obeys them, because the algorithms are no
-    /// longer registered in the kernel.
+    /// The agent cannot write bounds or heartbeats, or the bounds have no effect because the
+    /// algorithms are no longer registered in the kernel.
     WithoutBounds,
     /// The agent reads connections and writes bounds.
     Controlling,
@@ -262,7 +264,7 @@ impl State {
         Self::Controlling,
     ];
 
-    /// The state's name, as it stands in an answer.
+    /// The state's name, as an answer contains it.
     pub fn name(self) -> &'static str {
         match self {
             Self::WaitingForInterface => "waiting-for-interface",
@@ -304,19 +306,19 @@ pub struct Status {
     pub interface: String,
     /// This station's number, 16 hexadecimal digits.
     pub station: String,
-    /// The access point, where there is one.
+    /// The access point, if there is one.
     pub bssid: Option<String>,
-    /// The PHY rate, where it is known.
+    /// The PHY rate, if it is known.
     pub link_rate_mbps: Option<f64>,
     /// The address and port that presence messages are sent to, while the interface is up.
     pub presence_to: Option<String>,
-    /// The counts of presence messages since the association began. Their names are those of the
+    /// The counts of presence messages since the association began. They have the names of the
     /// metrics `presence_*`.
     #[serde(default)]
     pub presence: BTreeMap<String, u64>,
     /// The law in force.
     pub law: String,
-    /// The algorithm of new connections of the namespace.
+    /// The default congestion control algorithm of new connections in the namespace.
     pub default_algorithm: Option<String>,
     /// The number of stations that send now, this one included.
     pub senders: u32,
@@ -324,15 +326,16 @@ pub struct Status {
     pub peers: usize,
     /// The rate that this station delivered over the last tick.
     pub delivery_rate_mbps: f64,
-    /// Smoothed RTT over the sending connections.
+    /// The smoothed RTT over the sending connections.
     pub rtt_ms: Option<f64>,
     /// The minimum of the smoothed RTT.
     pub min_rtt_ms: Option<f64>,
     /// The queueing delay: the smoothed RTT minus its minimum.
     pub growth_ms: Option<f64>,
-    /// The reservation of this station; null where there is none.
+    /// The reservation of this station. Null means no reservation.
     pub reservation: Option<Reservation>,
-    /// The station's turn among the stations with transfers, in words; null without transfers.
+    /// The station's turn among the stations with transfers, in words. It is null if the station
+    /// has no transfers.
     #[serde(default)]
     pub turn: Option<String>,
     /// The connections over the interface.
@@ -340,8 +343,8 @@ pub struct Status {
     /// The number of idle connections that are not listed, because there are too many.
     #[serde(default)]
     pub connections_left_out: u32,
-    /// The members of the group whose messages have a version that this agent does not read; at most
-    /// 16.
+    /// The members of the group whose messages have a version that this agent does not read. At most
+    /// 16 members are listed.
     #[serde(default)]
     pub other_versions: Vec<OtherVersion>,
 }
@@ -360,13 +363,15 @@ pub struct Reservation {
     pub why: String,
     /// The share of the airtime that the reservation takes, while it is announced.
     pub share: Option<f64>,
-    /// The share of the airtime that the admitted reservations take, if this one is refused.
+    /// The share of the airtime that the admitted reservations take. It is stated if this
+    /// reservation is refused.
     pub taken: Option<f64>,
-    /// The largest share of the airtime that may be reserved in total, if this one is refused.
+    /// The largest share of the airtime that may be reserved in total. It is stated if this
+    /// reservation is refused.
     pub limit: Option<f64>,
     /// The share of airtime that the other stations have to leave free now.
     pub claim: Option<f64>,
-    /// Whether the station has data and delivers less than the rate.
+    /// Whether the station has data to send and delivers less than the rate.
     pub short: bool,
 }
 
@@ -374,11 +379,11 @@ pub struct Reservation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReservationStatus {
-    /// The station sends nothing, or it has not listened long enough.
+    /// The station sends nothing, or it has not yet listened for long enough.
     Waiting,
     /// The peers leave the rate free.
     Admitted,
-    /// The reservation does not fit beside earlier ones. It is admitted when there is room.
+    /// The reservation does not fit beside earlier ones. It will be admitted when there is room.
     Refused,
     /// The share of airtime that the reservation needs is not known.
     Unmeasured,
@@ -422,13 +427,13 @@ impl Reservation {
     }
 }
 
-/// A share of the airtime as a number from 0 to 1.
+/// Converts a share of the airtime to a number from 0 to 1.
 pub fn part_of_one(share: Share) -> f64 {
     f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm())
 }
 
-/// The share nearest to a number from 0 to 1. The number may be above 1, because a reservation that
-/// is refused may ask for more than the whole airtime.
+/// The share nearest to this number, where 1 is the whole airtime. The number may be above 1,
+/// because a reservation that is refused may ask for more than the whole airtime.
 fn share(part: Option<f64>) -> Share {
     Share::from_ppm((part.unwrap_or(0.0) * f64::from(Share::WHOLE.ppm())).round() as u32)
 }
@@ -478,7 +483,7 @@ pub struct Peer {
     pub age_ms: f64,
 }
 
-/// The bounds of the station as a whole; null means no bound.
+/// The bounds of the station as a whole. Null means no bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundsReport {
     /// The law's name.
@@ -498,14 +503,14 @@ pub struct BoundsReport {
     pub history: Vec<String>,
 }
 
-/// The rates that the law aims at, from what the stations announce.
+/// The rates that the law aims at. They follow from the announcements of the stations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
     /// The number of stations that send now, this one included.
     pub senders: u32,
     /// The aggregate goodput of all stations.
     pub total_mbps: f64,
-    /// The goodput that this station reaches alone, where it is known.
+    /// The goodput that this station reaches alone, if it is known.
     pub max_mbps: Option<f64>,
     /// This station's share of the air as a rate: `max_mbps` / `senders`.
     pub share_mbps: Option<f64>,

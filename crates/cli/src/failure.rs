@@ -11,7 +11,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Exit status 1: it failed, or was not faithful.
+    /// Exit status 1: the command failed, or its run was not faithful.
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
         Self { code: 1, error: error.into() }
     }
@@ -21,12 +21,12 @@ impl Failure {
         Self { code: 2, error: error.into() }
     }
 
-    /// Exit status 77 where a privilege or a kernel feature is missing, else 1.
+    /// Exit status 77 if a privilege or a kernel feature is missing, otherwise 1.
     pub(crate) fn missing_if(missing: bool, error: impl Into<anyhow::Error>) -> Self {
         Self { code: if missing { 77 } else { 1 }, error: error.into() }
     }
 
-    /// The same with exit status 77: a privilege or a kernel feature is missing.
+    /// The same failure with exit status 77: a privilege or a kernel feature is missing.
     pub(crate) fn missing(self) -> Self {
         Self { code: 77, ..self }
     }

@@ -1,5 +1,5 @@
-//! SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) during an experiment: the first signal ends it
-//! in good order, the second at once.
+//! SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) during an experiment. The first signal ends the experiment
+//! in good order, the second ends it at once.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// A shell shows the exit status of a process that signal n has ended as this plus n.
+/// If signal n has ended a process, a shell shows its exit status as this number plus n.
 const BY_SIGNAL: i32 = 128;
 
 /// The number of the signal that asked the command to end, or 0.
@@ -19,10 +19,11 @@ impl Interrupt {
     /// Handles the signals from here on, until the process ends.
     pub(crate) fn install() -> io::Result<Self> {
         let (asked, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        // nohup(1) ignores SIGHUP: the run then outlives its terminal.
+        // nohup(1) ignores SIGHUP. The run then continues after its terminal was closed.
         let hangup = (!ignores(SIGHUP)?).then_some(SIGHUP);
         for number in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-            // The order matters: at the first signal the flag `asked` is not set yet.
+            // The order matters: when the first signal arrives, this handler must see that the flag `asked` is not set
+            // yet.
             flag::register_conditional_shutdown(number, BY_SIGNAL + number, Arc::clone(&asked))?;
             flag::register(number, Arc::clone(&asked))?;
             flag::register_usize(number, Arc::clone(&signal), number.unsigned_abs() as usize)?;
@@ -30,7 +31,7 @@ impl Interrupt {
         Ok(Self(signal))
     }
 
-    /// Whether such a signal has arrived.
+    /// Whether one of the signals has arrived.
     pub(crate) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }

@@ -18,7 +18,7 @@ use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
     names::keep_to_built_in_sources();
-    let arguments = Arguments::parse(); // ends the process with 2 on bad usage
+    let arguments = Arguments::parse(); // bad usage ends the process with status 2
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -42,7 +42,7 @@ fn run(command: Command) -> Result<(), Failure> {
             | Command::Report(_)
             | Command::Man(_)
     ) {
-        sweep(); // these do not touch the host
+        sweep(); // the commands above do not touch the host
     }
     match command {
         Command::Sim(arguments) => commands::sim::run(&arguments),
@@ -67,7 +67,7 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a directory of the state that would be another one for each working directory.
+/// Refuses a relative path of the state directory, because it would name another directory in each working directory.
 fn check_state() -> Result<(), Failure> {
     let variable = wakeai_host::STATE_VARIABLE;
     match std::env::var_os(variable) {

@@ -3,8 +3,9 @@
 /// Makes the C library look names up by itself: hosts in `/etc/hosts` and with the name servers of
 /// `/etc/resolv.conf`, users and groups in `/etc/passwd` and `/etc/group`.
 ///
-/// Without this a static glibc loads the modules that `/etc/nsswitch.conf` names. They are shared libraries of the
-/// machine's own glibc, which has another version than the one in this program (nss(5); docs/decisions/018).
+/// Without this call a static glibc loads the modules that `/etc/nsswitch.conf` names. These modules are shared
+/// libraries of the machine's own glibc, which has another version than the glibc in this program (nss(5);
+/// docs/decisions/018).
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
 #[allow(unsafe_code, reason = "no crate at hand wraps this function of glibc")]
 pub(crate) fn keep_to_built_in_sources() {
@@ -23,6 +24,6 @@ pub(crate) fn keep_to_built_in_sources() {
     }
 }
 
-/// The shared C library reads `/etc/nsswitch.conf`.
+/// Does nothing: a shared C library reads `/etc/nsswitch.conf`.
 #[cfg(not(all(target_env = "gnu", target_feature = "crt-static")))]
 pub(crate) fn keep_to_built_in_sources() {}

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Whether the reader is still there.
+/// The state of the reader of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The reader is there.
+    /// The reader still runs.
     There,
     /// The reader has exited.
     Gone,
@@ -30,7 +30,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
     write(&line)
 }
 
-/// A table as text with `indent` before each line; the columns from `first_number` on are numbers.
+/// Formats a table as text, with `indent` before each line. The columns from `first_number` on are numbers.
 pub(crate) fn table<const N: usize>(
     indent: &str,
     head: [&str; N],

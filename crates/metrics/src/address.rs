@@ -1,24 +1,24 @@
-//! The addresses on which figures may be served.
+//! The addresses at which metrics may be served.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// An address of this machine's loopback interface, with a port. Figures have neither encryption nor access
-/// control, so no other address is allowed (docs/decisions/016).
+/// An address of this machine's loopback interface, with a port. No other address is allowed, because
+/// metrics are served without encryption and without access control (docs/decisions/016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Local(SocketAddr);
 
-/// A text names no address on which figures may be served.
+/// The reason why a text is not an address at which metrics may be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The text is no address with a port.
+    /// The text is not an IP address with a port.
     #[error("found {found:?}, expected an IP address and a port such as \"127.0.0.1:9719\"")]
     Form {
         /// The text.
         found: String,
     },
-    /// Other machines could ask at this address.
+    /// Other machines could connect to this address.
     #[error(
         "found {found}, expected an address of the loopback interface such as \"127.0.0.1:9719\", because figures are \
          served without encryption and to anyone who asks; docs/guides/metrics.md shows how another machine reads them"
@@ -27,7 +27,7 @@ pub enum AddressError {
         /// The address.
         found: SocketAddr,
     },
-    /// The port is zero, so nobody would know where to ask.
+    /// The port is zero, so clients would not know the port.
     #[error("found port 0, expected a port from 1 to 65535")]
     NoPort,
 }
@@ -65,8 +65,9 @@ impl fmt::Display for Local {
     }
 }
 
-/// Whether the `Host` of a request is an IP address or `localhost`. A web page that has its own name resolve to this
-/// machine's address makes the browser a program on this machine, but the browser then sends that name.
+/// Whether the `Host` of a request is an IP address or `localhost`. This check refuses requests of a web page whose
+/// name resolves to this machine's address. A browser on this machine can send such requests, but it sends the
+/// page's name as the `Host`.
 pub fn is_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

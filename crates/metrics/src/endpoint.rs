@@ -1,5 +1,5 @@
-//! The HTTP endpoint. It shares a thread with the program that it serves, so whatever a client does is bounded: the
-//! size of its request, the time for all of it, and the number of clients.
+//! The HTTP endpoint. It shares a thread with the program that it belongs to. Therefore the size of a request, the
+//! time for a request with its answer, and the number of clients are limited.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,25 +25,26 @@ use crate::address::{Local, is_this_machine};
 use crate::format::Format;
 use crate::page::Page;
 
-/// The path of the page.
+/// The path of the page with the metrics.
 pub const PATH: &str = "/metrics";
-/// The largest number of clients at once; further ones wait in the kernel's queue.
+/// The largest number of clients at once. Further clients wait in the kernel's queue.
 const MOST_CLIENTS: usize = 4;
-/// The length of the kernel's queue.
+/// The length of the kernel's queue of connections.
 const BACKLOG: i32 = 16;
-/// The longest time of a connection, from its acceptance to the end of the answer. Prometheus waits for 10 s.
+/// The longest time of a connection, from its acceptance to the end of the answer. Prometheus itself waits
+/// for 10 s.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest head of a request, bytes; hyper takes no less.
+/// The largest head of a request, in bytes. hyper does not allow a smaller limit.
 const LARGEST_HEAD: usize = 8192;
-/// The most header fields of a request.
+/// The largest number of header fields in a request.
 const HEADERS: usize = 32;
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// The address for the figures cannot be had.
+/// The endpoint cannot listen at its address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another program listens there.
+    /// Another program listens at this address.
     #[error(
         "cannot serve figures on {address}: another program listens there; end it, or state another port"
     )]
@@ -68,22 +69,23 @@ impl BindError {
     }
 }
 
-/// A listening socket for requests for figures.
+/// A listening socket for requests for metrics.
 #[derive(Debug)]
 pub struct Endpoint(TcpListener);
 
 impl Endpoint {
-    /// Listens at the address. No event loop is needed yet.
+    /// Listens at the address. This call needs no event loop.
     ///
     /// # Errors
-    /// [`BindError`], such as where another program listens there.
+    /// [`BindError`], for example if another program listens at the address.
     pub fn bind(address: Local) -> Result<Self, BindError> {
         let address = address.get();
         let open = || {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
             socket.set_nonblocking(true)?;
-            // Connections of an earlier process that the kernel still remembers do not keep the port.
+            // The kernel may still remember connections of an earlier process. With this option they
+            // do not block the port.
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
@@ -95,8 +97,8 @@ impl Endpoint {
         })
     }
 
-    /// Serves for ever, on the local set of the calling task. `page` is called for each request for figures, and must
-    /// not wait.
+    /// Serves forever, on the `LocalSet` of the calling task. The endpoint calls `page` for each request for metrics.
+    /// `page` must not block.
     pub async fn serve(self, page: impl Fn() -> Page + 'static) {
         let listener = match tokio::net::TcpListener::from_std(self.0) {
             Ok(listener) => listener,
@@ -114,7 +116,7 @@ impl Endpoint {
                 Ok((stream, _)) => {
                     let page = Rc::clone(&page);
                     tokio::task::spawn_local(async move {
-                        // A client that is too slow is left alone.
+                        // A client that is too slow gets no answer. Its connection is closed.
                         let _ = timeout(PATIENCE, connection(stream, &*page)).await;
                         drop(place);
                     });

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use crate::page::{Family, Page};
 
-/// A text format of figures.
+/// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format, version 0.0.4.
@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a request's `Accept` prefers: OpenMetrics where it is named with at least the weight of plain
+    /// The format that a request's `Accept` prefers. This is OpenMetrics if its weight is at least that of plain
     /// text (RFC 9110 section 12.5.1), and plain text otherwise.
     pub fn accepted<'a>(accept: impl IntoIterator<Item = &'a HeaderValue>) -> Self {
         let (mut open, mut plain) = (0.0_f32, None);
@@ -56,7 +56,7 @@ impl Format {
 }
 
 impl Page {
-    /// The page in a format.
+    /// Writes the page in this format.
     pub fn text(&self, format: Format) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.clone()));
@@ -68,8 +68,8 @@ impl Page {
         }
     }
 
-    /// The older format has the same samples. Its metadata names the samples instead of the family, and has no units
-    /// and no infos.
+    /// Converts OpenMetrics to Prometheus' text format. That format has the same samples. Its metadata names the
+    /// samples instead of the family. It has no units and no info metrics.
     fn classic(&self, openmetrics: &str) -> String {
         let families: HashMap<String, &Family> =
             self.families().iter().map(|family| (family.name(), family)).collect();
@@ -85,7 +85,7 @@ impl Page {
                     let kind = families[name].kind();
                     writeln!(text, "# TYPE {name}{} {}", kind.ending(), kind.classic_name())
                 }
-                Some(_) => Ok(()), // UNIT and EOF
+                Some(_) => Ok(()), // UNIT and EOF are left out
             }
             .expect("a String takes every text");
         }

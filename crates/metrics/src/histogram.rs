@@ -1,21 +1,22 @@
-//! Counts of observations by their size.
+//! A histogram: it counts observations by their value.
 
 /// A histogram with fixed bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// The observations up to each bound and above the one before; the last are those above all bounds.
+    /// The number of observations per bucket. A bucket has the observations up to its bound and above
+    /// the previous bound. The last bucket has the observations above all bounds.
     counts: Vec<u64>,
     sum: f64,
 }
 
 impl Histogram {
-    /// A histogram whose buckets end at these ascending bounds.
+    /// A histogram whose buckets end at these bounds. The bounds must be in ascending order.
     pub fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
-    /// Counts a value. A value that is not a number is left out.
+    /// Counts a value. A value that is not finite is ignored.
     pub fn observe(&mut self, value: f64) {
         if value.is_finite() {
             let place = self.bounds.partition_point(|&bound| bound < value);
@@ -24,7 +25,7 @@ impl Histogram {
         }
     }
 
-    /// The sum, the count, and each bucket's upper bound with its observations.
+    /// The sum, the count, and each bucket's upper bound with its number of observations.
     pub(crate) fn parts(&self) -> (f64, u64, Vec<(f64, u64)>) {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let buckets: Vec<_> = bounds.zip(self.counts.iter().copied()).collect();

@@ -1,9 +1,10 @@
-//! Figures of a running program for Prometheus.
+//! Metrics of a running program for Prometheus.
 //!
-//! A program builds a [`Page`] of its figures whenever it is asked: families of counters, gauges and
-//! histograms, from the counters that it keeps anyway. [`Page::text`] writes the page in one of the two
-//! formats that Prometheus reads. [`Endpoint`] serves it over HTTP: [`Endpoint::bind`] comes before
-//! privileges are given up, and [`Endpoint::serve`] then runs on the program's own thread.
+//! For each request, a program builds a [`Page`] of its metrics: families of counters, gauges and
+//! histograms. The values come from counters that the program keeps anyway. [`Page::text`] writes the
+//! page in one of the two formats that Prometheus reads. [`Endpoint`] serves the page over HTTP. Call
+//! [`Endpoint::bind`] before the program gives up its privileges. Then [`Endpoint::serve`] runs on the
+//! program's own thread.
 
 mod address;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! A page of figures: families with their samples, as data.
+//! A page of metrics: metric families with their samples, as data.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
@@ -8,23 +8,25 @@ use prometheus_client::registry;
 
 use crate::Histogram;
 
-/// What the samples of a family are.
+/// The kind of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A count since the start of the program. Its samples' names end in `_total`.
+    /// A count since the start of the program. The names of its samples end in `_total`.
     Counter,
-    /// A value of this moment.
+    /// A value at this moment.
     Gauge,
-    /// Counts of observations by their size, since the start of the program.
+    /// Counts of observations by their value, since the start of the program.
     Histogram,
-    /// Texts as labels of a sample that is always 1. Its sample's name ends in `_info`.
+    /// Texts, as labels of a sample whose value is always 1. The name of the sample ends in
+    /// `_info`.
     Info,
 }
 
-/// The unit of a family, which its name ends with (OpenMetrics, "Units and Base Units").
+/// The unit of a family. The family's name ends with its unit (OpenMetrics, "Units and Base
+/// Units").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things, which the name says.
+    /// A plain number. The family's name says which things it counts.
     None,
     /// Seconds.
     Seconds,
@@ -32,12 +34,12 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// Segments of TCP.
+    /// TCP segments.
     Segments,
 }
 
 impl Unit {
-    /// The unit at the end of a name.
+    /// The unit as a part of a family's name. It is `None` for a plain number.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -57,7 +59,8 @@ impl Unit {
     }
 }
 
-/// Labels of a sample. Their values come from small fixed sets, except in a [`Kind::Info`].
+/// The labels of a sample. The values of a label come from a small fixed set, except in a
+/// [`Kind::Info`].
 type Labels = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug)]
@@ -68,10 +71,10 @@ enum Value {
     Info,
 }
 
-/// A family: a name, what it means, and its samples now.
+/// A metric family: a name, its meaning, and its current samples.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// The name without its unit and without the ending of its kind.
+    /// The name without the unit and without the suffix of the kind.
     base: &'static str,
     unit: Unit,
     kind: Kind,
@@ -80,7 +83,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// The name as OpenMetrics has it: with the unit, without the ending of the kind.
+    /// The family's name in OpenMetrics. It has the unit, but not the suffix of the kind.
     pub(crate) fn name(&self) -> String {
         match self.unit.name() {
             Some(unit) => format!("{}_{unit}", self.base),
@@ -88,7 +91,8 @@ impl Family {
         }
     }
 
-    /// The name of the family's samples. Those of a histogram end in `_bucket`, `_sum` or `_count` besides.
+    /// The name of the family's samples. In a histogram, the names of the samples also have the suffix
+    /// `_bucket`, `_sum` or `_count`.
     pub fn sample_name(&self) -> String {
         self.name() + self.kind.ending()
     }
@@ -98,23 +102,23 @@ impl Family {
         self.kind
     }
 
-    /// The meaning of the family.
+    /// The help text of the family: its meaning.
     pub fn help(&self) -> &'static str {
         self.help
     }
 
-    /// The names of the labels of its samples.
+    /// The names of the labels of the family's samples.
     pub fn labels(&self) -> Vec<&'static str> {
         let first = self.samples.first();
         first.map_or_else(Vec::new, |(labels, _)| labels.iter().map(|(name, _)| *name).collect())
     }
 
-    /// The one sample of a family without labels.
+    /// Sets the only sample of a family without labels.
     pub fn is(&mut self, value: u64) {
         self.samples.push((Vec::new(), Value::Whole(value)));
     }
 
-    /// The one sample of a family without labels, where there is a value; otherwise the family has no sample.
+    /// Sets the only sample of a family without labels. With `None` the family has no sample.
     pub fn is_real(&mut self, value: Option<f64>) {
         self.samples.extend(value.map(|value| (Vec::new(), Value::Real(value))));
     }
@@ -145,7 +149,7 @@ impl Family {
     }
 }
 
-/// No exemplars: a type that the encoder asks for.
+/// The type of an absent exemplar. The encoder needs this type.
 type Nothing = Option<&'static Exemplar<[(&'static str, &'static str); 0], f64>>;
 
 impl Value {
@@ -159,13 +163,13 @@ impl Value {
                 let (sum, count, buckets) = of.parts();
                 to.encode_histogram::<[(&str, &str); 0]>(sum, count, &buckets, None)
             }
-            (_, Self::Info) => Ok(()), // its labels are all of it
+            (_, Self::Info) => Ok(()), // an info metric consists of its labels
         }
     }
 }
 
 impl Kind {
-    /// The ending of the samples' names.
+    /// The suffix of the samples' names.
     pub(crate) fn ending(self) -> &'static str {
         match self {
             Self::Counter => "_total",
@@ -174,7 +178,7 @@ impl Kind {
         }
     }
 
-    /// The name of the kind in the older text format, which has no infos.
+    /// The name of the kind in Prometheus' text format, which has no info metrics.
     pub fn classic_name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -184,8 +188,8 @@ impl Kind {
     }
 }
 
-/// Every figure of a program at one moment. Each family is always there, and so is its name; it has no sample where
-/// the value is unknown.
+/// All metrics of a program at one moment. A page always has the same families with the same names. A family has no
+/// sample if its value is unknown.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     families: Vec<Family>,
@@ -209,7 +213,7 @@ impl Page {
         self.families.last_mut().expect("it was just added")
     }
 
-    /// Adds a family of counters. `base` has neither the unit nor `_total`.
+    /// Adds a family of counters. `base` is the name without the unit and without `_total`.
     pub fn counter(&mut self, base: &'static str, unit: Unit, help: &'static str) -> &mut Family {
         self.family(Kind::Counter, base, unit, help)
     }
@@ -231,7 +235,7 @@ impl Page {
         family.samples.push((Vec::new(), Value::Histogram(of.clone())));
     }
 
-    /// Adds texts, where they are known. `base` is without `_info`.
+    /// Adds texts, if they are known. `base` is the name without `_info`.
     pub fn info(&mut self, base: &'static str, help: &'static str, texts: Option<Labels>) {
         let family = self.family(Kind::Info, base, Unit::None, help);
         family.samples.extend(texts.map(|texts| (texts, Value::Info)));

@@ -1,4 +1,5 @@
-//! Access lists: the sources that are served, and the destinations that they may ask for.
+//! Access lists: the sources whose clients are served, and the destinations that these clients may
+//! reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,8 +13,8 @@ use wakeai_host::Network;
 )]
 pub struct OpenRelay(Network);
 
-/// The network itself, if it may be a source of requests. Private and link-local networks
-/// always may.
+/// Returns the network if it may be a source of requests. Private and link-local networks always
+/// may.
 ///
 /// # Errors
 ///
@@ -25,8 +26,9 @@ pub fn as_source(network: Network) -> Result<Network, OpenRelay> {
     if known || network.length() >= shortest { Ok(network) } else { Err(OpenRelay(network)) }
 }
 
-/// The special networks of IPv4 or of IPv6: those of [`Network::SPECIAL`], and for IPv6 also the
-/// networks of [`EMBEDDINGS`] that contain such an IPv4 network.
+/// The special networks of IPv4 or of IPv6. Both have the networks of [`Network::SPECIAL`] of their
+/// address family. IPv6 also has the networks of [`EMBEDDINGS`] that contain a special IPv4
+/// network.
 pub(crate) fn special(v4: bool) -> impl Iterator<Item = Network> {
     let embedded = EMBEDDINGS.iter().flat_map(move |embedding| {
         let of_v4 = Network::SPECIAL.iter().filter(move |special| special.is_v4() && !v4);
@@ -35,11 +37,12 @@ pub(crate) fn special(v4: bool) -> impl Iterator<Item = Network> {
     Network::SPECIAL.into_iter().filter(move |special| special.is_v4() == v4).chain(embedded)
 }
 
-/// A form of IPv6 address that contains an IPv4 address, to which packets are finally delivered.
+/// A form of IPv6 address that contains an IPv4 address. Packets to it are finally delivered to
+/// that IPv4 address.
 struct Embedding {
     prefix: Ipv6Addr,
     length: u8,
-    /// How many bits follow the IPv4 address.
+    /// The number of bits after the IPv4 address.
     after: u8,
 }
 
@@ -48,7 +51,7 @@ const fn embedding(first: [u16; 6], length: u8, after: u8) -> Embedding {
     Embedding { prefix, length, after }
 }
 
-/// All forms but the mapped one (`::ffff:0:0/96`), which counts as IPv4 everywhere.
+/// All forms except the IPv4-mapped one (`::ffff:0:0/96`), which counts as IPv4 everywhere.
 const EMBEDDINGS: [Embedding; 5] = [
     embedding([0, 0, 0, 0, 0, 0], 96, 0), // IPv4-compatible: RFC 4291 section 2.5.5.1
     embedding([0, 0, 0, 0, 0xffff, 0], 96, 0), // IPv4-translated: RFC 2765 section 2.1
@@ -88,11 +91,11 @@ fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
 /// The two access lists.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// The sources that are served; empty: this machine itself, [`Network::PRIVATE`] and
-    /// [`Network::LINK_LOCAL`].
+    /// The sources that are served. An empty list stands for this machine itself,
+    /// [`Network::PRIVATE`] and [`Network::LINK_LOCAL`].
     pub from: Vec<Network>,
-    /// The destinations that they may reach; empty: [`Network::PRIVATE`], and this machine for its own
-    /// clients.
+    /// The destinations that clients may reach. An empty list stands for [`Network::PRIVATE`], and
+    /// for this machine if the client is on this machine.
     pub to: Vec<Network>,
 }
 
@@ -103,7 +106,7 @@ impl Access {
         if self.from.is_empty() { default() } else { self.from.clone() }
     }
 
-    /// The networks that may be reached, except special addresses in them.
+    /// The networks that clients may reach, except the special addresses in these networks.
     pub(crate) fn destinations(&self) -> &[Network] {
         if self.to.is_empty() { &Network::PRIVATE } else { &self.to }
     }
@@ -113,12 +116,13 @@ impl Access {
         (self.from.is_empty() && is_loopback(source)) || within(&self.sources(), source)
     }
 
-    /// Whether a client at `source` may connect to `destination`. `is_own` says whether an address
-    /// is this machine's.
+    /// Whether a client at `source` may connect to `destination`. `is_own` returns whether an
+    /// address is this machine's.
     ///
-    /// Services that listen only on this machine or on its link often trust every client there. So
-    /// [`Network::SPECIAL`] and the machine's own addresses, in every form of IPv6, are reached only if they
-    /// are listed by themselves. By default this machine reaches itself.
+    /// Services that listen only on this machine or on its link often trust every client there.
+    /// Clients therefore reach [`Network::SPECIAL`] and the machine's own addresses, in every form
+    /// of IPv6, only if the list has them as entries of their own. By default a client on this
+    /// machine reaches this machine.
     pub fn allows(
         &self,
         source: IpAddr,

@@ -64,8 +64,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// The connections to intercept in addition.
     pub transparent: Transparent,
-    /// The interfaces over which forwarded connections come in that are intercepted. If the list is
-    /// empty, they may come in over any interface.
+    /// The interfaces over which a forwarded connection must come in to be intercepted. If the list
+    /// is empty, it may come in over any interface.
     pub in_interfaces: Vec<Interface>,
     /// The congestion control of the wireless hop; `None` stands for the host's default.
     pub algorithm: Option<String>,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde::Serialize;
 
-/// A counter. [`Count::less_one`] is for the number of things that exist now.
+/// A counter. [`Count::less_one`] lowers a counter that gives the number of things that exist now.
 #[derive(Debug, Default)]
 pub(crate) struct Count(Cell<u64>);
 

@@ -14,7 +14,7 @@ pub(crate) struct Slots {
     pub(crate) shares: Shares,
 }
 
-/// Every figure now.
+/// The present value of every figure.
 pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     let mut page = Page::new();
     let algorithm = shared.config.algorithm.clone().unwrap_or_default();
@@ -24,7 +24,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
         "The proxy's version, and the congestion control of the wireless hop; empty for the host's default.",
         Some(texts),
     );
-    // Taken apart by name, so that a counter that has no figure does not compile.
+    // All fields are named here, so that a counter without a figure is a compile error.
     let Report {
         accepted,
         active,

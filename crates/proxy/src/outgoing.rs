@@ -67,8 +67,8 @@ pub(crate) async fn connect(
     Err(outcome)
 }
 
-/// The addresses of the destination. The caller checks each of them against the access lists.
-/// Otherwise a name could lead to an address that the lists forbid.
+/// The addresses of the destination. The caller must check each of them against the access lists,
+/// because a name could lead to an address that the lists forbid.
 async fn addresses(
     slot: &Rc<Slot>,
     client: SocketAddr,

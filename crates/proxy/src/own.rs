@@ -20,7 +20,8 @@ const ROUTE_BYTES: usize = 12;
 const TYPE_AT: usize = HEADER_BYTES + 7;
 
 /// Asks the kernel's routing tables whether packets to an address are delivered on this machine.
-/// The addresses of the interfaces do not tell this: a whole network may be routed to the machine.
+/// The addresses of the interfaces are not enough for this, because a whole network may be routed
+/// to the machine.
 #[derive(Debug)]
 pub(crate) struct OwnAddresses {
     routes: OwnedFd,

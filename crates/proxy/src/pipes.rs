@@ -1,4 +1,4 @@
-//! Pipes for splice(2). Each is lent to one direction of a connection while it holds data.
+//! Pipes for splice(2). A direction of a connection borrows a pipe while the pipe holds data.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -8,8 +8,8 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 use wakeai_units::Bytes;
 
-/// The size of a pipe in bytes. It is four times the default (pipe(7)). With the default a transfer
-/// needs four times as many system calls, which cost a quarter of the goodput if many connections
+/// The size of a pipe in bytes, four times the default (pipe(7)). With the default, a transfer
+/// needs four times as many system calls. They cost a quarter of the goodput if many connections
 /// take turns.
 pub(crate) const PIPE_BYTES: usize = 1 << 18;
 /// The number of empty pipes that are kept for later use.
@@ -20,7 +20,7 @@ pub(crate) fn most(memory: Bytes) -> usize {
     usize::try_from(memory.get()).unwrap_or(usize::MAX) / PIPE_BYTES
 }
 
-/// A pipe. It is empty except while a connection has it on [`Loan`].
+/// A pipe. It is empty unless a connection has it on [`Loan`].
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) read: OwnedFd,
@@ -57,7 +57,8 @@ impl Pipes {
 
 fn open() -> io::Result<Pipe> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    // The kernel refuses to enlarge a pipe of a user who has many. The pipe then keeps its size.
+    // The kernel does not enlarge a pipe of a user who has many pipes. The pipe then keeps its
+    // size.
     let size = i32::try_from(PIPE_BYTES).unwrap_or(i32::MAX);
     let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(size));
     Ok(Pipe { read, write })

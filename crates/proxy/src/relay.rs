@@ -39,7 +39,7 @@ pub(crate) enum End {
 /// [`End::Finished`], and resets them after any other end.
 ///
 /// A half-close is passed on after all bytes before it, and the other direction goes on. A reset of
-/// one connection resets the other at once, and discards the bytes in between, as on a connection
+/// one connection resets the other at once. The bytes in between are discarded, as on a connection
 /// without a proxy.
 pub(crate) async fn relay(
     slot: &Slot,
@@ -188,8 +188,8 @@ async fn pump(
     }
 }
 
-/// Closes this direction towards the receiver. That the connection is already gone is no error
-/// here, because the other direction reports it.
+/// Closes this direction towards the receiver. If the connection is already gone, this is not an
+/// error here, because the other direction reports it.
 fn shut(to: &TcpStream) -> io::Result<()> {
     match SockRef::from(to).shutdown(Shutdown::Write) {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),

@@ -312,8 +312,8 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
     }
 }
 
-/// Whether the error means that this machine lacks a resource. All other errors of accept(2) concern one
-/// connection, and a pause would delay other clients.
+/// Whether the error means that this machine lacks a resource. All other errors of accept(2)
+/// concern only one connection. A pause after them would delay other clients.
 fn is_want(error: &std::io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))

@@ -119,8 +119,9 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
     }
 }
 
-/// Closes a connection after its answer, and reads what the client still sends. Closing with unread
-/// bytes would send a reset, which can overtake the answer (RFC 9112 section 9.6).
+/// Closes a connection after its answer, once the bytes that the client still sends have been read.
+/// Closing with unread bytes would send a reset, which can overtake the answer (RFC 9112 section
+/// 9.6).
 async fn part(shared: &Shared, client: &TcpStream) {
     let drained = async {
         SockRef::from(client).shutdown(Shutdown::Write)?;
@@ -141,8 +142,8 @@ async fn part(shared: &Shared, client: &TcpStream) {
     }
 }
 
-/// Reads until the client has named its destination, and sends the answers that the protocol needs
-/// before.
+/// Reads until the client has named its destination. Sends the answers that the protocol needs
+/// before that.
 async fn ask(
     shared: &Shared,
     client: &TcpStream,

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, oneshot};
 
 /// The number of shares (slots or lookups) that a client may hold for each free share.
 const PER_FREE: usize = 3;
-/// Idle connections end earlier if at most one in this many slots is free.
+/// Idle connections end earlier if no more than one in this many slots is free.
 const PRESSED: usize = 4;
 /// The idle timeout is divided by at most this number.
 pub(crate) const SHORTEST: u32 = 60;
@@ -100,12 +100,12 @@ impl Shares {
         Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
     }
 
-    /// How many shares there are.
+    /// The number of shares.
     pub(crate) fn total(&self) -> usize {
         self.0.total
     }
 
-    /// How many of them nobody holds.
+    /// The number of free shares.
     pub(crate) fn free(&self) -> usize {
         self.0.state.borrow().free
     }
@@ -149,8 +149,8 @@ impl Shares {
             };
             state.take(client);
             drop(state);
-            // Sending succeeds, because the receiver was there at the check, and no other thread
-            // could drop it since.
+            // Sending succeeds: the receiver existed at the check, and no other thread could have
+            // dropped it since then.
             let _ = waiting.send(Share { of: self.clone(), client });
         }
         self.0.given_back.notify_waiters();

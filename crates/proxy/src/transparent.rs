@@ -51,9 +51,9 @@ pub(crate) fn take_hold(
             }
         }
     }
-    // The route is made first, because without it packets that match the rules would be lost. Only
-    // one process can hold the route. So a second proxy in this namespace fails here, before it has
-    // changed anything.
+    // The route is made first, because packets that match the rules would be lost without it. Only
+    // one process can hold the route. A second proxy in this namespace therefore fails here, before
+    // it has changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
     add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
     Ok(listeners)

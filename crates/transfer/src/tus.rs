@@ -1,4 +1,4 @@
-//! The words of tus 1.0.0, the protocol of resumable uploads: header fields, extensions, metadata and checksums.
+//! Header fields, extensions, metadata and checksums of tus 1.0.0, the protocol of resumable uploads.
 //!
 //! Source: <https://tus.io/protocols/resumable-upload>, version 1.0.0.
 
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
 use sha1::Digest;
 
-/// The one version of the protocol that exists.
+/// The version of the protocol. No other version exists.
 pub const VERSION: &str = "1.0.0";
 
 /// The media type of the body of a PATCH request, and of a POST request that carries data.
@@ -33,7 +33,7 @@ pub const TUS_CHECKSUM_ALGORITHM: HeaderName = HeaderName::from_static("tus-chec
 pub const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 /// The length of the whole upload, in bytes.
 pub const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
-/// Whether the length will be known later; its one value is 1.
+/// Says that the length will be known later. The only value is 1.
 pub const UPLOAD_DEFER_LENGTH: HeaderName = HeaderName::from_static("upload-defer-length");
 /// Pairs of a key and a value in Base64, separated by commas.
 pub const UPLOAD_METADATA: HeaderName = HeaderName::from_static("upload-metadata");
@@ -42,16 +42,16 @@ pub const UPLOAD_CHECKSUM: HeaderName = HeaderName::from_static("upload-checksum
 /// The time after which an unfinished upload is removed.
 pub const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 
-/// An extension of the protocol that client or server of this crate uses.
+/// An extension of the protocol that the client or the server of this crate uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extension {
     /// A POST request creates an upload.
     Creation,
     /// The POST request that creates an upload may carry its first bytes.
     CreationWithUpload,
-    /// The length of an upload may be told after its creation.
+    /// The length of an upload may be stated after its creation.
     CreationDeferLength,
-    /// Unfinished uploads are removed after a time that the server tells.
+    /// Unfinished uploads are removed after a time that the server states.
     Expiration,
     /// A DELETE request ends an upload.
     Termination,
@@ -72,7 +72,7 @@ impl Extension {
         }
     }
 
-    /// The extensions that the value of [`TUS_EXTENSION`] names. Unknown ones are left out.
+    /// The extensions that the value of [`TUS_EXTENSION`] names. Unknown names are skipped.
     pub fn read_list(list: &str) -> Vec<Self> {
         const ALL: [Extension; 6] = [
             Extension::Creation,
@@ -90,7 +90,7 @@ impl Extension {
 /// The algorithm of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// SHA-1, which each server with the extension has to know.
+    /// SHA-1, which each server with the extension has to support.
     Sha1,
     /// SHA-256.
     Sha256,
@@ -105,7 +105,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithms that the value of [`TUS_CHECKSUM_ALGORITHM`] names. Unknown ones are left out.
+    /// The algorithms that the value of [`TUS_CHECKSUM_ALGORITHM`] names. Unknown names are skipped.
     pub fn read_list(list: &str) -> Vec<Self> {
         let known = |name: &str| {
             [Self::Sha1, Self::Sha256].into_iter().find(|known| known.name() == name.trim())
@@ -124,7 +124,7 @@ pub enum Hasher {
 }
 
 impl Hasher {
-    /// A digest of no bytes yet.
+    /// A digest to which no bytes were added yet.
     pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Sha1 => Self::Sha1(sha1::Sha1::new()),
@@ -208,11 +208,11 @@ impl Metadata {
         pair.map(|(_, value)| value.as_slice())
     }
 
-    /// Adds a pair. `key` is ASCII without spaces and commas, and no pair has it yet.
+    /// Adds a pair. `key` is ASCII without spaces and commas, and must differ from the keys of all other pairs.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Metadata`] where `key` is not such a key.
+    /// [`Invalid::Metadata`] if `key` breaks these rules.
     pub fn insert(&mut self, key: &str, value: &[u8]) -> Result<(), Invalid> {
         let valid =
             !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');

@@ -6,7 +6,7 @@ use wl_nl80211::Nl80211Message;
 use super::Link;
 
 /// The time for which an association is kept while nl80211 gives errors. A driver that scans or is reset may not
-/// answer for a second or two, and with a new association the agent would forget all peers.
+/// answer for a second or two. With a new association the agent would forget all peers.
 const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
 
 /// The association of a station (802.11-2020, 11.3).
@@ -14,14 +14,15 @@ const KEPT_OVER_ERRORS: Span = Span::from_secs(5);
 pub(crate) struct Association {
     /// The access point's address.
     pub(crate) bssid: [u8; 6],
-    /// The PHY rate of the last frame that was sent, data or not.
+    /// The PHY rate of the last frame that the station sent. The frame may be a data frame or
+    /// another frame.
     pub(crate) rate: Option<Rate>,
-    /// Packets sent since the association began, where the driver counts them.
+    /// The number of packets sent since the association began, if the driver counts them.
     pub(crate) sent_packets: Option<u32>,
 }
 
 impl Association {
-    /// The association from nl80211's message about the access point.
+    /// Reads the association in nl80211's message about the access point.
     pub(super) fn of(station: &Nl80211Message) -> Option<Self> {
         let mut link = Link::default();
         link.read_station(station);
@@ -36,12 +37,12 @@ impl Association {
 pub(crate) struct LastAssociation(Option<(Instant, Association)>);
 
 impl LastAssociation {
-    /// Takes an answer of nl80211. Do not call it where nl80211 gave an error.
+    /// Takes an answer of nl80211. Do not call this function with an error of nl80211.
     pub(crate) fn set(&mut self, now: Instant, answer: Option<Association>) {
         self.0 = answer.map(|found| (now, found));
     }
 
-    /// The association, unless nl80211 has given errors for too long.
+    /// The last association. It is `None` if nl80211 has given errors for too long.
     pub(crate) fn get(&self, now: Instant) -> Option<Association> {
         let recent = self.0.filter(|(at, _)| now.saturating_since(*at) <= KEPT_OVER_ERRORS);
         recent.map(|(_, found)| found)

@@ -26,9 +26,9 @@ pub struct Link {
     pub frequency_mhz: Option<u32>,
     /// The width of the whole channel.
     pub width_mhz: Option<u32>,
-    /// The signal of the last frame.
+    /// The signal strength of the last frame.
     pub signal_dbm: Option<i8>,
-    /// The average signal.
+    /// The average signal strength.
     pub signal_average_dbm: Option<i8>,
     /// Frames to the access point.
     pub tx: Traffic,
@@ -41,7 +41,8 @@ pub struct Link {
     /// The throughput that the rate control expects.
     #[serde(rename = "expected_mbps", serialize_with = "optional_megabits")]
     pub expected: Option<Rate>,
-    /// The number of times that too many consecutive beacons were missed.
+    /// The number of beacon losses. A beacon loss means that too many consecutive beacons were
+    /// missed.
     pub beacon_losses: Option<u32>,
     /// The time since the association.
     pub connected_s: Option<u32>,
@@ -54,13 +55,13 @@ pub struct Link {
 /// The frames of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Traffic {
-    /// The PHY rate of the last frame, data or not.
+    /// The PHY rate of the last frame. The frame may be a data frame or another frame.
     pub rate: Option<PhyRate>,
-    /// Packets.
+    /// The number of packets.
     pub packets: Option<u32>,
-    /// Bytes, including the headers of 802.11.
+    /// The number of bytes, including the 802.11 headers.
     pub bytes: Option<u64>,
-    /// The time on the air.
+    /// The airtime of the frames.
     pub airtime_us: Option<u64>,
 }
 
@@ -79,8 +80,8 @@ fn optional_megabits<S: Serializer>(rate: &Option<Rate>, to: S) -> Result<S::Ok,
 }
 
 impl Link {
-    /// Reads nl80211's answers about the interface, its access point (none where the driver does not list it) and
-    /// the channels of its radio.
+    /// Reads nl80211's answers about the interface, its access point and the channels of its radio. `station` is
+    /// `None` if the driver does not list the access point.
     pub(super) fn read(
         interface: &Nl80211Message,
         station: Option<&Nl80211Message>,
@@ -122,7 +123,7 @@ impl Link {
             }
         }
         for traffic in [&mut self.tx, &mut self.rx] {
-            // mac80211 gives a zero where the driver does not count airtime.
+            // mac80211 reports zero if the driver does not count airtime.
             let is_told = |us: &u64| *us > 0 || traffic.packets == Some(0);
             traffic.airtime_us = traffic.airtime_us.filter(is_told);
         }
@@ -131,7 +132,8 @@ impl Link {
     fn read_field(&mut self, field: &Nl80211StationInfo) {
         use Nl80211StationInfo as Info;
         let Self { tx, rx, .. } = self;
-        // The kernel gives each byte counter twice: with 32 bits and with 64 bits.
+        // The kernel reports each byte counter twice, with 32 bits and with 64 bits. The 64-bit
+        // value is used.
         let wider = |known: Option<u64>, bytes: u32| known.or(Some(u64::from(bytes)));
         match field {
             Info::Signal(dbm) => self.signal_dbm = Some(*dbm),

@@ -1,8 +1,8 @@
-//! Messages of nl80211. Only the attributes that are needed are parsed.
+//! Messages of nl80211. Only the attributes that this crate needs are parsed.
 //!
-//! Where one attribute has an unexpected length, the parser of wl-nl80211 refuses the whole message, or panics. So
-//! it gets one attribute or field at a time, and only those that are read here. An attribute that it refuses counts
-//! as absent.
+//! If one attribute has an unexpected length, the parser of wl-nl80211 refuses the whole message or panics.
+//! Therefore the parser gets one attribute or field at a time, and gets only the attributes that this crate needs.
+//! An attribute that the parser refuses counts as absent.
 
 use futures_util::StreamExt as _;
 use wl_nl80211::packet_core::{
@@ -28,7 +28,7 @@ pub(super) const SSID: u16 = 52;
 pub(super) const SURVEY_INFO: u16 = 84;
 pub(super) const CHANNEL_WIDTH: u16 = 159;
 
-/// A request, or an answer with the attributes that are read.
+/// A request, or an answer with the attributes that this crate needs.
 #[derive(Debug)]
 pub(super) struct Message(Nl80211Message);
 
@@ -62,7 +62,7 @@ impl ParseableParametrized<[u8], GenlHeader> for Message {
     }
 }
 
-/// The attributes that are read.
+/// Parses the attributes that this crate needs.
 pub(super) fn attributes(bytes: &[u8]) -> Vec<Nl80211Attr> {
     let all = NlasIterator::new(bytes).map_while(Result::ok);
     all.filter_map(|attribute| match attribute.kind() {
@@ -86,8 +86,8 @@ where
     all.filter_map(|field| T::parse(&field).ok()).collect()
 }
 
-/// Sends a request and returns all messages of the answer. netlink-proto does not show the error of a dump, which the
-/// kernel reports in the dump's last message.
+/// Sends a request and returns all messages of the answer. An error of a dump is not returned: the kernel reports it
+/// in the dump's last message, and netlink-proto does not show it.
 pub(super) async fn ask(
     handle: &Nl80211Handle,
     cmd: Nl80211Command,
@@ -98,7 +98,8 @@ pub(super) async fn ask(
     let mut question = NetlinkMessage::from(GenlMessage::from_payload(question));
     question.header.flags = NLM_F_REQUEST | if is_dump { NLM_F_DUMP } else { 0 };
     let mut handle = handle.handle.clone();
-    // The handle first asks for the number of the family nl80211. This fails where the kernel has no nl80211.
+    // The handle first asks for the number of the generic netlink family nl80211. This request fails if the
+    // kernel has no nl80211.
     let asked = handle.request(question).await;
     let mut answers = std::pin::pin!(asked.map_err(|_| WifiError::NoNl80211)?);
     let mut messages = Vec::new();

@@ -1,24 +1,25 @@
-//! The PHY rate of the last frame, as nl80211's rate information gives it.
+//! The PHY rate of the last frame, from nl80211's rate information.
 
 use serde::{Serialize, Serializer};
 use wakeai_units::Rate;
 use wl_nl80211::{Nl80211EhtGi, Nl80211HeGi, Nl80211RateInfo};
 
-/// How the last frame was modulated. A value is `None` where the driver does not report it, or where the modulation
-/// does not have it.
+/// The modulation of the last frame. A value is `None` if the driver does not report it, or if the modulation does
+/// not have this value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhyRate {
     /// The PHY rate.
     #[serde(rename = "mbps", serialize_with = "megabits")]
     pub rate: Rate,
-    /// The amendment of 802.11 that has this modulation. Without an MCS it is `802.11a/b/g`.
+    /// The amendment of 802.11 that defines this modulation. Without an MCS the value is
+    /// `802.11a/b/g`.
     pub standard: &'static str,
-    /// The index of the modulation and coding scheme (MCS). In 802.11n it goes from 0 to 76 and includes the number of
-    /// streams. In later amendments it does not include this number.
+    /// The index of the modulation and coding scheme (MCS). In 802.11n the index goes from 0 to 76 and includes the
+    /// number of streams. In later amendments the index does not include this number.
     pub mcs: Option<u8>,
     /// The number of spatial streams.
     pub streams: Option<u8>,
-    /// The width; `None` also where the frame used a resource unit (OFDMA).
+    /// The channel width of the frame. It is also `None` if the frame used a resource unit (OFDMA).
     pub width_mhz: Option<u32>,
     /// The guard interval.
     pub guard_interval_ns: Option<u32>,
@@ -30,14 +31,14 @@ pub(super) fn megabits<S: Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Er
 }
 
 impl PhyRate {
-    /// The rate in nl80211's fields; `None` where they have no rate.
+    /// Reads the rate in nl80211's fields. Returns `None` if the fields have no rate.
     pub(super) fn of(fields: &[Nl80211RateInfo]) -> Option<Self> {
         let mut found = Self {
             rate: bit_rate(fields)?,
             standard: "802.11a/b/g",
             mcs: None,
             streams: None,
-            width_mhz: Some(20), // 20 MHz has no field
+            width_mhz: Some(20), // nl80211 has no field for 20 MHz
             guard_interval_ns: None,
         };
         let mut has_short_interval = false;
@@ -64,8 +65,8 @@ impl PhyRate {
             }
         }
         match (found.standard, found.mcs) {
-            // The number of streams is part of the MCS (802.11-2020, 19.5). From MCS 33 on the streams of a frame have
-            // different modulations.
+            // The number of streams is part of the MCS (802.11-2020, 19.5). With MCS 33 and above, the streams of a
+            // frame have different modulations.
             ("802.11n", Some(32)) => found.streams = Some(1),
             ("802.11n", Some(mcs)) if mcs < 32 => found.streams = Some(mcs / 8 + 1),
             _ => {}
@@ -100,7 +101,8 @@ fn eht(interval: Nl80211EhtGi) -> Option<u32> {
     }
 }
 
-/// The rate in nl80211's fields, which count 100 kbit/s. The 16-bit field is absent where the rate does not fit.
+/// Reads the rate in nl80211's fields, which have a unit of 100 kbit/s. The 16-bit field is absent if the rate
+/// does not fit into it.
 fn bit_rate(fields: &[Nl80211RateInfo]) -> Option<Rate> {
     let units = fields.iter().filter_map(|info| match info {
         Nl80211RateInfo::Bitrate32(units) => Some(u64::from(*units)),

@@ -1,4 +1,4 @@
-//! nl80211 for a program that has no event loop.
+//! An nl80211 client for a program that has no event loop.
 
 use std::future::Future;
 use std::io;
@@ -22,7 +22,7 @@ pub enum ReadError {
          loaded, and run the command in the network namespace that has the interface"
     )]
     NoWifi(&'static str),
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The interface is not a Wi-Fi interface.
@@ -33,7 +33,7 @@ pub enum ReadError {
         /// The Wi-Fi interfaces.
         others: String,
     },
-    /// No interface is the client of an access point.
+    /// No interface is a client of an access point.
     #[error("{0}, not a station: run the command on a client of an access point")]
     NotStation(String),
     /// The station has no access point.
@@ -44,7 +44,7 @@ pub enum ReadError {
     /// The system refuses the socket.
     #[error("cannot open nl80211: {0}")]
     Open(#[source] io::Error),
-    /// No answer in time.
+    /// nl80211 did not answer in time.
     #[error("nl80211 did not answer within {} s", PATIENCE.as_secs())]
     Slow,
     /// Another error.
@@ -53,8 +53,8 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether a privilege is missing, so that the command exits with 77. The kernel asks for none, but a sandbox may
-    /// refuse the socket.
+    /// Whether a privilege is missing, so that the command exits with 77. The kernel needs no privilege for this, but
+    /// a sandbox may refuse the socket.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Open(error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -93,10 +93,11 @@ impl WifiReader {
         Ok(Self { wifi, runtime })
     }
 
-    /// The indices of the stations of this network namespace. With a `name`, only the interface of that name counts.
+    /// The indices of the stations of this network namespace. With a `name`, only the interface of that name is
+    /// considered.
     ///
     /// # Errors
-    /// Where there is no station, [`ReadError`] gives the reason.
+    /// [`ReadError`] if there is no station. The error gives the reason.
     pub fn stations(&self, name: Option<&str>) -> Result<Vec<u32>, ReadError> {
         if let Some(name) = name {
             Interface::find(name)?;
@@ -105,11 +106,11 @@ impl WifiReader {
         stations(&answers, name)
     }
 
-    /// The link of the station with this index. Where the station has joined a network and the driver does not list
+    /// The link of the station with this index. If the station has joined a network but the driver does not list
     /// the access point, all values of the access point are `None`.
     ///
     /// # Errors
-    /// [`ReadError::NotAssociated`], or another [`ReadError`] where nl80211 does not give the link.
+    /// [`ReadError::NotAssociated`], or another [`ReadError`] if nl80211 does not report the link.
     pub fn link(&self, index: u32) -> Result<Link, ReadError> {
         let asked = async {
             let interface = self.wifi.interface(index).await?;
@@ -139,7 +140,8 @@ fn name_of(interface: &Nl80211Message) -> &str {
     name.unwrap_or_default()
 }
 
-/// The stations among nl80211's interfaces. An entry without an index is a P2P device and no network interface.
+/// The stations among nl80211's interfaces. An entry without an index is a P2P device, which is not a network
+/// interface.
 fn stations(interfaces: &[Nl80211Message], name: Option<&str>) -> Result<Vec<u32>, ReadError> {
     let index = |interface: &Nl80211Message| {
         interface.attributes.iter().find_map(|attribute| match attribute {

@@ -1,5 +1,5 @@
-//! Changes single keys in a configuration file, and keeps everything else as it is: comments,
-//! order, blanks.
+//! Changes single keys in a configuration file. Everything else stays as it is: comments, order and
+//! blanks.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,25 +15,25 @@ use super::{Config, ConfigError};
 pub enum Measured {
     /// `access_point.buffer`, in packets.
     Buffer(u32),
-    /// `max`, the goodput of the station alone.
+    /// `max`: the goodput that the station reaches alone.
     Max(wakeai_units::Rate),
 }
 
-/// What was changed.
+/// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Changed {
     /// The dotted key.
     pub key: &'static str,
-    /// The value before the change, as TOML; `None` where the key was not in the file.
+    /// The value before the change, as TOML. It is `None` if the key was not in the file.
     pub before: Option<String>,
     /// The value after the change, as TOML.
     pub after: String,
 }
 
-/// The file was not changed.
+/// The reason why the file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The configuration cannot be used, either before or after the change.
+    /// The configuration is not valid, either before or after the change.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The file is not TOML.
@@ -71,10 +71,11 @@ impl Measured {
 }
 
 /// Writes measured values into the configuration at `path`, and keeps its comments. The new file
-/// has the old file's mode and owner, and takes its place in one step.
+/// has the mode and owner of the old file. It replaces the old file in one step.
 ///
 /// # Errors
-/// The file is no configuration, or cannot be replaced. It then stays as it was.
+/// [`EditError`] if the file is not a valid configuration, or cannot be replaced. The file then
+/// stays as it was.
 pub fn write_measured(path: &Path, measured: &[Measured]) -> Result<Vec<Changed>, EditError> {
     let read = |source| ConfigError::Read { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(read)?;
@@ -109,7 +110,7 @@ fn edit(text: &str, measured: &[Measured]) -> Result<(String, Vec<Changed>), tom
                     changed.push(Changed::new(key, before.as_ref(), &one.value()));
                     continue;
                 }
-                let Some(table) = item.as_table_mut() else { continue }; // `Config::parse` has refused it
+                let Some(table) = item.as_table_mut() else { continue }; // `Config::parse` has refused it already
                 table
             }
         };
@@ -142,7 +143,7 @@ impl Changed {
 }
 
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = fs::canonicalize(path)?; // so a symbolic link stays one
+    let path = fs::canonicalize(path)?; // a symbolic link stays a link
     let metadata = fs::metadata(&path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));

@@ -1,9 +1,9 @@
-//! The problems of a configuration, with their places.
+//! The problems of a configuration, with their positions in the file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -25,16 +25,16 @@ pub enum ConfigError {
     /// A value cannot be written as TOML.
     #[error("the configuration cannot be written as TOML: {0}")]
     Write(#[from] toml::ser::Error),
-    /// A value cannot be used.
+    /// A value is invalid.
     #[error("{}:{line}: {}{problem}", .file.as_deref().unwrap_or(Path::new("configuration")).display(), in_key(.key))]
     Invalid {
         /// The file, if the configuration comes from one.
         file: Option<PathBuf>,
         /// The line, counted from 1.
         line: usize,
-        /// The key with its table, such as `law.ceiling`; empty where the text is not TOML.
+        /// The dotted key, such as `law.ceiling`. It is empty if the text is not TOML.
         key: String,
-        /// What was found and what is allowed.
+        /// The value that was found, and the values that are allowed.
         problem: String,
     },
 }
@@ -51,7 +51,7 @@ impl ConfigError {
         self
     }
 
-    /// The line by which problems are sorted. Missing keys come after the last line.
+    /// The line number that problems are sorted by. Missing keys come after the last line.
     pub(super) fn line(&self) -> usize {
         match self {
             Self::Read { .. } | Self::Write(_) => 0,
@@ -79,8 +79,8 @@ impl ConfigError {
     }
 }
 
-/// The dotted key that `line` sets. Its table is the last one that opens in the text `before` the
-/// line.
+/// The dotted key that `line` sets. The key belongs to the last table that opens in the text
+/// `before` the line.
 fn key_at(before: &str, line: &str) -> String {
     let Some((name, _)) = line.split_once('=') else { return String::new() };
     let table = before

@@ -1,5 +1,5 @@
-//! Finds all problems of a configuration. It does so in rounds: it leaves out a value that cannot
-//! be used, and reads the rest again.
+//! Finds all problems of a configuration. The search works in rounds. Each round removes a value
+//! that cannot be used, and then the next round reads the rest.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,15 +14,17 @@ use super::{Config, ConfigError};
 
 /// The required keys.
 const REQUIRED: [&str; 2] = ["interface", "key_file"];
-/// The value of a required key that is missing or cannot be used. It only lets the rest be read.
+/// The value for a required key that is missing or invalid. With this value the other keys can
+/// still be read.
 const PLACEHOLDER: &str = "none";
 
-/// The usable part of a configuration, and the problems of the rest.
+/// The valid part of a configuration, and the problems of the rest.
 #[derive(Debug)]
 pub struct Examined {
-    /// The usable part, with defaults for the rest. `None` where the text is not TOML.
+    /// The valid part of the configuration, with defaults for the rest. It is `None` if the text is
+    /// not TOML.
     pub config: Option<Config>,
-    /// The problems, in the order of the lines; missing keys come last.
+    /// The problems, sorted by line. Missing keys come last.
     pub problems: Vec<ConfigError>,
     /// The dotted keys that were left out because of the problems.
     left_out: Vec<String>,
@@ -51,7 +53,8 @@ impl Examined {
         }
     }
 
-    /// Whether this dotted key was not left out: its value can be used, or is the default.
+    /// Whether this dotted key was kept. A kept key has a valid value from the file, or its
+    /// default.
     pub fn is_good(&self, key: &str) -> bool {
         !self.left_out.iter().any(|left_out| {
             let rest = key.strip_prefix(left_out.as_str());
@@ -78,8 +81,8 @@ struct Reading<'a> {
     left_out: Vec<String>,
 }
 
-/// Reads only the table of the law, so that its keys are checked while their places in the text are
-/// known.
+/// Reads only the table of the law. At this stage the positions of the keys in the text are known,
+/// so an error about a key can name its line.
 #[derive(Deserialize)]
 struct LawOnly {
     law: Option<LawSection>,
@@ -91,11 +94,11 @@ impl Reading<'_> {
             self.fill_in();
             let law = LawOnly::deserialize(toml::de::Deserializer::from(self.table.clone()));
             let law = law.map(|of| of.law.map(LawSection::check).transpose());
-            // Each round but the last removes a key, so the loop ends.
+            // Each round except the last removes a key, so the loop ends.
             let error = match law {
                 Err(error) => error,
                 Ok(Err(wrong)) => {
-                    // If a key of the law was left out, the law is often incomplete. That is not
+                    // If a key of the law was removed, the law is often incomplete. This is not
                     // reported as another problem.
                     if !self.left_out.iter().any(|key| key.starts_with("law.")) {
                         let problem = ConfigError::at(self.text, Some(wrong.span), wrong.problem);

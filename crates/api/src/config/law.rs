@@ -1,5 +1,5 @@
-//! Reads and writes the table `[law]`: the name and the parameters of the law, the rule by which an
-//! agent bounds connections.
+//! Reads and writes the table `[law]`. A law is the rule by which an agent bounds connections. The
+//! table has the law's name and parameters.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use wakeai_units::{Duration, Segments};
 
 use super::value;
 
-/// The largest floor or ceiling that a file can have, in segments. It is about TCP's largest
+/// The largest floor or ceiling that a file can have, in segments. This is about TCP's largest
 /// window, 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
 pub const MAX_SEGMENTS: u32 = 1_000_000;
 
-/// The keys of the table, with their places in the text.
+/// The keys of the table, with their positions in the text.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawSection {
@@ -37,7 +37,7 @@ enum Name {
     Airtime,
 }
 
-/// The target of a queueing delay.
+/// A target queueing delay.
 #[derive(Clone, Copy)]
 struct QueueTime(Duration);
 
@@ -53,7 +53,7 @@ impl Serialize for QueueTime {
     }
 }
 
-/// The problem of an invalid table, with its place in the text.
+/// The problem of an invalid table, with its position in the text.
 pub(super) struct LawProblem {
     pub(super) span: Range<usize>,
     pub(super) problem: String,
@@ -103,7 +103,8 @@ where
 }
 
 impl LawSection {
-    /// The law that the keys describe, if each key fits the name and the other keys.
+    /// Returns the law that the keys describe. Returns an error if the keys do not fit the law's
+    /// name or each other.
     pub(super) fn check(self) -> Result<Option<LawConfig>, LawProblem> {
         let name = *self.name.get_ref();
         let of_fixed = span(&self.floor).or(span(&self.ceiling));

@@ -1,7 +1,7 @@
-//! The agent's configuration: a TOML file, which the agent reads once when it starts.
+//! The agent's configuration. It is a TOML file, which the agent reads once when it starts.
 //!
-//! [`Config::load`] reads a file and [`Config::to_toml`] writes one; [`Examined::load`] lists all
-//! problems of a file. The agent itself finds out values that the host decides, such as the
+//! [`Config::load`] reads a file and [`Config::to_toml`] writes one. [`Examined::load`] lists all
+//! problems of a file. The agent itself finds the values that depend on the host, such as the
 //! interface's index. `docs/reference/agent.md` lists every key.
 
 mod edit;
@@ -25,13 +25,13 @@ pub use law::MAX_SEGMENTS;
 pub(crate) use value::positive_rate;
 pub use value::{Automatic, Bssid, Group};
 
-/// The file that the agent reads unless another one is named.
+/// The file that the agent reads by default.
 pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
-/// The UDP port of presence messages, with which agents announce themselves to each other. IANA has
-/// not assigned it.
+/// The UDP port of presence messages. Agents announce themselves to each other with these messages.
+/// IANA has not assigned this port.
 pub const DEFAULT_PORT: u16 = 19719;
 
-/// The settings of a station that its operator decides.
+/// The settings of a station that its operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -41,8 +41,8 @@ pub struct Config {
     pub interface: String,
     /// The file with the group key.
     pub key_file: PathBuf,
-    /// This station's number among its peers. By default it is derived from the machine id and the
-    /// interface's hardware address.
+    /// This station's number among its peers. By default the number is derived from the machine id
+    /// and the interface's hardware address.
     #[serde(default)]
     pub station: Option<u64>,
     /// The access point's address. Stations at another access point are not peers.
@@ -51,23 +51,24 @@ pub struct Config {
     /// The PHY rate.
     #[serde(default, deserialize_with = "value::automatic_rate")]
     pub link_rate: Automatic<Rate>,
-    /// The goodput that this station reaches alone, where it was measured.
+    /// The goodput that this station reaches alone, if it was measured.
     #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
     #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
-    /// The address at which Prometheus may ask for the agent's figures; by default they are not served.
+    /// The address at which Prometheus may read the agent's metrics. By default the agent does not
+    /// serve metrics.
     #[serde(default, deserialize_with = "value::metrics", serialize_with = "value::optional_text")]
     pub metrics: Option<Local>,
-    /// How presence messages are sent.
+    /// The settings of presence messages.
     #[serde(default)]
     pub presence: Presence,
     /// The properties of the access point that the operator states.
     #[serde(default)]
     pub access_point: AccessPoint,
     /// The law that turns observations into bounds. With `None` the agent sends presence messages and counts peers,
-    /// and sets no bounds.
+    /// but sets no bounds.
     #[serde(default = "default_law", with = "law")]
     pub law: Option<LawConfig>,
     /// The local API.
@@ -78,7 +79,7 @@ pub struct Config {
     pub log: Log,
 }
 
-/// How presence messages are sent.
+/// The settings of presence messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Presence {
@@ -104,7 +105,7 @@ pub struct AccessPoint {
     #[serde(deserialize_with = "value::basic_rate", serialize_with = "value::text")]
     pub basic_rate: Rate,
     /// The largest share of the airtime that all stations together may reserve, in percent. The rest is for stations
-    /// without a reservation, and for the overhead of reservations.
+    /// without a reservation, and for the overhead of the reservations.
     #[serde(deserialize_with = "value::percent")]
     pub reservable_percent: u32,
 }
@@ -113,7 +114,7 @@ pub struct AccessPoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Api {
-    /// The socket of the API; by default `/run/wakeai/agent-<namespace inode>.sock`.
+    /// The socket of the API. The default is `/run/wakeai/agent-<namespace inode>.sock`.
     #[serde(deserialize_with = "value::socket")]
     pub socket: Option<PathBuf>,
     /// A group whose members may use the API, besides root and the agent's own user.
@@ -126,7 +127,7 @@ pub struct Api {
 pub struct Log {
     /// The format of a line.
     pub format: LogFormat,
-    /// The lines that are written: a level, or directives as `tracing` reads them.
+    /// The filter for log lines. It is a level, or directives in the syntax of `tracing`.
     pub level: String,
 }
 
@@ -187,8 +188,8 @@ impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// The first [`ConfigError`], with the file, the line, the key, what was found and what is
-    /// allowed. [`Examined::load`] returns all errors.
+    /// The first [`ConfigError`]. The error names the file, the line and the key, the value that
+    /// was found and the values that are allowed. [`Examined::load`] returns all errors.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Examined::load(path).into_config()
     }
@@ -201,10 +202,10 @@ impl Config {
         Examined::parse(text).into_config()
     }
 
-    /// The content of a file from which [`Config::parse`] reads the same configuration.
+    /// The content of a file. [`Config::parse`] reads the same configuration from it.
     ///
     /// # Errors
-    /// [`ConfigError`] where a value is out of the range that its key allows.
+    /// [`ConfigError`] if a value is out of the range that its key allows.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
         let text = toml::to_string(self)?;
         Self::parse(&text).map(|_| text)

@@ -1,4 +1,5 @@
-//! Reads and writes the values of keys. Each error says what was found and what is allowed.
+//! Reads and writes the values of keys. Each error says which value was found and which values are
+//! allowed.
 
 use std::fmt::{self, Display};
 use std::net::Ipv4Addr;
@@ -10,17 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wakeai_metrics::{AddressError, Local};
 use wakeai_units::{Duration, Rate};
 
-/// A value that the agent finds out itself unless the configuration states it.
+/// A value that the configuration may state. Otherwise the agent finds the value itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Automatic<T> {
-    /// The agent finds the value out: it asks the kernel periodically.
+    /// The agent finds the value itself: it asks the kernel periodically.
     #[default]
     Auto,
     /// The value that the operator states.
     Given(T),
 }
 
-/// The text of `Auto`.
+/// The text of [`Automatic::Auto`] in a file.
 const AUTO: &str = "auto";
 
 impl<T> Automatic<T> {
@@ -63,8 +64,8 @@ impl FromStr for Bssid {
             let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
             *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
         }
-        // Group addresses (802-2014, 8.2.2) and the address zero are refused, because no access
-        // point has them.
+        // Group addresses (802-2014, 8.2.2) and the zero address are refused, because no access
+        // point has such an address.
         let usable = parts.next().is_none() && octets[0] & 1 == 0 && octets != [0; 6];
         usable.then_some(Self(octets)).ok_or_else(wrong)
     }
@@ -93,7 +94,7 @@ pub(super) fn text<S: Serializer>(value: &impl Display, to: S) -> Result<S::Ok, 
     to.collect_str(value)
 }
 
-/// Writes a value as a string; writes nothing for `None`.
+/// Writes a value as a string. Writes nothing for `None`.
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 pub(super) fn optional_text<S, T>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
 where
@@ -111,7 +112,7 @@ where
     parse(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads the string `auto`, or any other string and parses it.
+/// Reads a string. The string `auto` gives [`Automatic::Auto`]. Any other string is parsed.
 fn automatic<'de, D, T>(
     from: D,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -199,12 +200,12 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Ip
     automatic(from, |text| text.parse().map_err(|_| expected(text)))
 }
 
-/// Reads the address at which figures are served.
+/// Reads the address for serving metrics.
 pub(super) fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Local>, D::Error> {
     parsed(from, |text| text.parse().map(Some).map_err(|error: AddressError| error.to_string()))
 }
 
-/// Reads a UDP port, which is not 0.
+/// Reads a UDP port. Port 0 is refused.
 pub(super) fn port<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
     integer(from, 1, 65_535)
 }
@@ -219,7 +220,7 @@ pub(super) fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Erro
     integer(from, 0, 95)
 }
 
-/// Reads the name of an interface. It follows the rules of the kernel's `dev_valid_name`.
+/// Reads the name of an interface. The name must follow the rules of the kernel's `dev_valid_name`.
 pub(super) fn interface<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     let fits = (1..=15).contains(&name.len()) && name != "." && name != "..";
@@ -231,8 +232,8 @@ pub(super) fn interface<'de, D: Deserializer<'de>>(from: D) -> Result<String, D:
     )))
 }
 
-/// Reads the path of a Unix socket. The kernel's `sun_path` has 108 bytes with the zero at its end
-/// (unix(7)).
+/// Reads the path of a Unix socket. The kernel's `sun_path` has 108 bytes, and the last one is a
+/// zero byte (unix(7)).
 pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     let path = PathBuf::deserialize(from)?;
     let length = path.as_os_str().len();

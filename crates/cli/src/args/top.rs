@@ -84,9 +84,9 @@ impl FromStr for Speed {
     }
 }
 
-/// The shortest interval: below it the readings themselves would load the machine.
+/// The shortest interval. With a shorter one the readings themselves would load the machine.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The longest interval: the screen shows the last minute.
+/// The longest interval. It is limited because the screen shows the last minute.
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -86,7 +86,7 @@ pub(crate) struct UseArguments {
     pub(crate) json: bool,
 }
 
-/// The assignment to end; `None`: all.
+/// The assignment to end. `None` stands for all assignments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Which(pub(crate) Option<u32>);
 

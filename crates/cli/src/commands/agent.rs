@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
         .map_err(|error| Failure::missing_if(error.is_missing(), error))
 }
 
-/// Adds the problems of the host that would prevent a start to those of the file.
+/// Adds the host's problems that would prevent a start to the problems of the file.
 fn check(path: &Path, examined: &Examined, mut problems: Vec<String>) -> Result<(), Failure> {
     let findings = wakeai_agent::check(examined);
     let only_missing = problems.is_empty() && findings.problems.iter().all(AgentError::is_missing);

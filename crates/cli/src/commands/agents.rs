@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// The limit of each read and write on an agent's socket. A healthy agent answers in a millisecond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The failure of a command where no agent runs.
+/// The failure of a command if no agent runs.
 pub(super) fn none() -> Failure {
     Failure::failed(anyhow::anyhow!(
         "no agent runs on this machine (no socket in {}); start one with \
@@ -17,7 +17,8 @@ pub(super) fn none() -> Failure {
     ))
 }
 
-/// The sockets of all agents: those that the leases name, if these can be read, and those in the directory of the state.
+/// The sockets of all agents. These are the sockets that the leases name, if the leases can be read, and the sockets in
+/// the state directory.
 pub(super) fn sockets() -> Vec<PathBuf> {
     let mut sockets: Vec<_> = std::fs::read_dir(wakeai_host::state())
         .into_iter()

@@ -10,7 +10,7 @@ use crate::args::CompareArguments;
 use crate::failure::Failure;
 use crate::output;
 
-/// The file in a directory of `--out`.
+/// The name of the result's file in a directory of `--out`.
 const RESULT: &str = "result.json";
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<(), Failure> {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     output::write(&text).map(|_| ())
 }
 
-/// The result in a file, in a directory of `--out`, or (`-`) on standard input.
+/// Reads the result from a file, from a directory of `--out`, or from standard input (`-`).
 fn read(path: &Path) -> Result<Report, Failure> {
     let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
     let text = if path == Path::new("-") {

@@ -1,4 +1,4 @@
-//! `wakeai grid`, which the Python package has.
+//! `wakeai grid`, which the Python package provides.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -15,8 +15,7 @@ pub(crate) fn run(arguments: &GridArguments) -> Result<(), Failure> {
     let name = python.to_string_lossy();
     let remedy = "`pip install` the package of the directory python/, or set WAKEAI_PYTHON to the \
                   interpreter of an environment that has it (docs/guides/python.md)";
-    // The answer is text of this command's own, so that a module that only has the name is not taken
-    // for the package.
+    // The probe prints a text of its own. Another module with the same name is therefore not taken for the package.
     let probe = Command::new(&python)
         .args(["-c", "import wakeai; print('wakeai', wakeai.__version__)"])
         .stdin(Stdio::null())

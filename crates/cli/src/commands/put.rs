@@ -15,7 +15,7 @@ use crate::output;
 
 /// The environment variable with a token.
 const TOKEN: &str = "WAKEAI_TOKEN";
-/// The time between two looks at whether a signal has come.
+/// The interval at which the command checks whether a signal has come.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
@@ -124,7 +124,7 @@ fn states() -> Option<PathBuf> {
     Some(given.or_else(home)?.join("wakeai/put"))
 }
 
-/// The socket of the agent of this network namespace, where one is there.
+/// The socket of the agent of this network namespace, if the socket exists.
 fn agent() -> Option<PathBuf> {
     let netns = NetnsId::current().ok()?;
     let path = wakeai_host::state().join(format!("agent-{}.sock", netns.0));

@@ -10,9 +10,9 @@ use crate::args::ReportArguments;
 use crate::failure::{Failure, note};
 use crate::output;
 
-/// What every report has in its first bytes.
+/// The text that every report has near its start.
 const MARK: &str = "<meta name=\"generator\" content=\"wakeai ";
-/// The mark is within so many bytes.
+/// The number of bytes at the start of a file that are searched for the mark.
 const HEAD: u64 = 4096;
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether nothing is lost: no file is there, or an earlier report.
+/// Whether writing to `path` loses nothing: no file is there, or the file is an earlier report.
 fn may_replace(path: &Path) -> bool {
     let Ok(metadata) = path.symlink_metadata() else { return true };
     let mut head = Vec::new();
@@ -47,7 +47,7 @@ fn may_replace(path: &Path) -> bool {
     metadata.is_file() && read(&mut head).is_ok() && String::from_utf8_lossy(&head).contains(MARK)
 }
 
-/// Writes the whole file, or none: a full disk leaves the earlier one.
+/// Writes the whole file or nothing. If the disk is full, the earlier file stays.
 fn write(path: &Path, page: &str) -> io::Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");

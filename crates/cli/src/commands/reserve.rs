@@ -11,7 +11,7 @@ use crate::args::{ReserveArguments, Wanted};
 use crate::failure::Failure;
 use crate::output;
 
-/// The longest wait for the agent to apply a request, which it does at its next tick, within half a second.
+/// The longest wait for the agent to apply a request. The agent applies it at its next tick, within half a second.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The time between two requests for the status.
 const BETWEEN: Duration = Duration::from_millis(100);

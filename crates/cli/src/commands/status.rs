@@ -61,7 +61,7 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
     write(text, arguments)
 }
 
-/// Writes the text, in place of the previous one where it is repeated on a terminal.
+/// Writes the text. If the text is repeated on a terminal, it replaces the previous text.
 fn write(mut text: String, arguments: &StatusArguments) -> Result<Reader, Failure> {
     if arguments.watch && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
         text.insert_str(0, "\x1b[H\x1b[2J"); // home, clear (ECMA-48)

@@ -74,8 +74,8 @@ fn assign(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A stream that becomes readable when SIGINT, SIGTERM or SIGHUP arrives; from here on these signals do
-/// not kill the process. SIGHUP stays ignored if it was ignored before (nohup(1)).
+/// A stream that becomes readable when SIGINT, SIGTERM or SIGHUP arrives. From here on these signals do not kill the
+/// process. SIGHUP stays ignored if it was ignored before (nohup(1)).
 fn signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -102,7 +102,7 @@ fn list(json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The columns of the table; those from [`FIRST_NUMBER`] on are numbers.
+/// The columns of the table. The columns from [`FIRST_NUMBER`] on are numbers.
 const HEADER: [&str; 8] =
     ["ID", "algorithm", "applies to", "to", "rate Mbit/s", "connections", "since s", "left s"];
 const FIRST_NUMBER: usize = 4;

@@ -5,9 +5,9 @@ use crate::target::{Host, Target};
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// Reads the head of a request, which ends with an empty line. Its end comes after the first
-/// `searched` bytes, which an earlier call has searched. Header fields have no effect; they are
-/// only checked for characters that no field may contain.
+/// Reads the head of a request, which ends with an empty line. An earlier call has searched the
+/// first `searched` bytes and has not found the end. Header fields have no effect; they are only
+/// checked for characters that no field may contain.
 pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let from = searched.saturating_sub(END.len() - 1);
     let found = input[from..].windows(END.len()).position(|window| window == END);

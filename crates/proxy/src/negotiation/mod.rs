@@ -1,5 +1,5 @@
-//! Reads the request of a client that names its destination. The request is SOCKS5 or HTTP CONNECT;
-//! its first byte tells which.
+//! Reads the request of a client that names its destination. The first byte of the request tells
+//! whether it is SOCKS5 or HTTP CONNECT.
 
 mod connect;
 mod socks;

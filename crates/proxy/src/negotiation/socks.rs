@@ -37,7 +37,7 @@ pub(super) fn methods(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Reject
 }
 
 /// Reads the request (RFC 1928 §4): version, command, reserved, address type, address, port. A
-/// wrong byte is answered at once, without waiting for the bytes after it.
+/// wrong byte is answered at once, before the following bytes have arrived.
 pub(super) fn request(input: &[u8], output: &mut Vec<u8>) -> Result<Step, Rejection> {
     let mut reject = |reply, rejection| {
         put_reply(reply, None, output);

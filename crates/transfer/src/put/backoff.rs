@@ -1,12 +1,12 @@
-//! The waits between attempts, and the time after which they end.
+//! The waits between attempts, and the time after which the attempts end.
 
 use wakeai_units::{Duration, Instant};
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The failures since the last progress. [`Backoff::failed`] after each failure gives the wait before the next
-/// attempt, [`Backoff::progressed`] after progress forgets them.
+/// The failures since the last progress. After each failure, [`Backoff::failed`] returns the wait before the next
+/// attempt. After progress, [`Backoff::progressed`] resets the count of failures.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     limit: Duration,
@@ -17,12 +17,12 @@ pub(super) struct Backoff {
 /// No attempt made progress for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong {
-    /// The time without progress, and the wait that would follow.
+    /// The time without progress, plus the wait that would follow.
     pub(super) without_progress: Duration,
 }
 
 impl Backoff {
-    /// No failure yet; attempts end `limit` after the first one.
+    /// Starts without a failure. The attempts end `limit` after the first failure since the last progress.
     pub(super) fn new(limit: Duration) -> Self {
         Self { limit, failures: 0, since: None }
     }
@@ -32,8 +32,9 @@ impl Backoff {
         (self.failures, self.since) = (0, None);
     }
 
-    /// The wait after another failure: it doubles up to 30 s, and half of it is random, so that clients that failed
-    /// together do not return together. It is never shorter than `at_least`, which the server asked for.
+    /// Counts a failure and returns the wait before the next attempt. The wait doubles up to 30 s. Half of it is
+    /// random, so that clients that failed together do not return together. The wait is at least `at_least`, which the
+    /// server asked for.
     ///
     /// # Errors
     ///

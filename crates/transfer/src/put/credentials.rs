@@ -13,10 +13,10 @@ use nix::fcntl::OFlag;
 
 use super::error::PutError;
 
-/// The most bytes of a file with credentials.
+/// The largest size of a file with credentials, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// The value of the header field `Authorization`, which no output shows.
+/// The value of the header field `Authorization`. No output shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials(HeaderValue);
 
@@ -27,22 +27,22 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// A token.
+    /// Credentials from a token.
     ///
     /// # Errors
     ///
-    /// `None` where it has characters that no header field can have.
+    /// `None` if the token has characters that a header field cannot contain.
     pub fn bearer(token: &str) -> Option<Self> {
         let token = token.trim();
         let is_plain = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         is_plain.then(|| Self::secret(&format!("Bearer {token}"))).flatten()
     }
 
-    /// A user's name and password, with a colon in between.
+    /// Credentials from a user's name and password, with a colon in between.
     ///
     /// # Errors
     ///
-    /// `None` where there is no colon.
+    /// `None` if there is no colon.
     pub fn basic(user: &str) -> Option<Self> {
         let user = user.trim_end_matches(['\r', '\n']);
         let is_pair = user.contains(':') && !user.chars().any(char::is_control);
@@ -62,7 +62,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, others can read it, or it holds no such pair.
+    /// The file cannot be read, others can read it, or it does not hold `user:password`.
     pub fn read_user(path: &Path) -> Result<Self, PutError> {
         Self::basic(&read(path)?).ok_or_else(|| wrong(path, "it has to hold user:password"))
     }
@@ -84,7 +84,7 @@ fn wrong(path: &Path, reason: &'static str) -> PutError {
 
 fn read(path: &Path) -> Result<String, PutError> {
     let failed = |source: io::Error| PutError::Read { path: path.to_owned(), source };
-    // The mode is that of the file that is read. A FIFO without a writer must not block.
+    // The mode is checked on the open file, which is then read. `O_NONBLOCK` prevents a wait for the writer of a FIFO.
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     let file = file.map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;

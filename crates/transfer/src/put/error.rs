@@ -16,7 +16,7 @@ pub enum PutError {
     Secret {
         /// The file.
         path: PathBuf,
-        /// What to do.
+        /// The reason for the refusal.
         reason: &'static str,
     },
     /// A file cannot be read or written.
@@ -27,7 +27,7 @@ pub enum PutError {
         /// The system's error.
         source: io::Error,
     },
-    /// The input has more bytes than may be kept.
+    /// The input has more bytes than the temporary file may have.
     #[error("the input has more than {0} bytes: raise --spool-limit, or upload a regular file")]
     Spool(u64),
     /// The file changed while it was sent.
@@ -36,7 +36,7 @@ pub enum PutError {
     /// The certificates cannot be used.
     #[error("cannot use the certificates of {from}: {reason}")]
     Certificates {
-        /// Where they come from.
+        /// The origin of the certificates.
         from: String,
         /// The problem.
         reason: String,
@@ -44,10 +44,10 @@ pub enum PutError {
     /// A connection failed. The upload is tried again.
     #[error("{0}")]
     Connection(String),
-    /// The server refused.
+    /// The server refused a request.
     #[error("the server refused to {asked}: {status}{said}{}", advice(*status))]
     Refused {
-        /// What was asked.
+        /// The action that the server refused.
         asked: &'static str,
         /// The status code.
         status: u16,
@@ -91,7 +91,7 @@ fn advice(status: u16) -> &'static str {
 }
 
 impl PutError {
-    /// Whether the options, or files that they name, are wrong. The command then exits with status 2.
+    /// Whether the options are wrong, or the files that they name. The command then exits with status 2.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Url(_) | Self::Secret { .. } | Self::Certificates { .. })
     }

@@ -32,11 +32,11 @@ const CONNECT: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_mins(1);
 /// The longest time for which sent data may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
-/// The longest wait that a server may ask for, s.
+/// The longest wait that a server may ask for, in seconds.
 const LONGEST_ASKED: u64 = 86_400;
 /// The time between two probes of a silent server.
 const PROBES: Duration = Duration::from_secs(5);
-/// The largest part of an answer's body that is read, for its text.
+/// The most bytes of an answer's body that are read as text.
 const ANSWER_LIMIT: usize = 4096;
 
 /// The client of one upload.
@@ -55,7 +55,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The value of a header field, where it is text.
+    /// The value of a header field, if the value is text.
     pub(super) fn get(&self, name: &http::HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -65,7 +65,7 @@ impl Answer {
         self.get(name)?.trim().parse().ok()
     }
 
-    /// The error of an answer that refuses.
+    /// The error for an answer that refuses the request.
     pub(super) fn refused(&self, asked: &'static str) -> PutError {
         // A page of HTML is of no use in a terminal.
         let line = self.said.lines().next().filter(|line| !line.starts_with('<'));
@@ -110,7 +110,7 @@ impl Client {
         Ok(read(answer).await)
     }
 
-    /// Sends a request, and returns the answer with its body, for reading back.
+    /// Sends a request, and returns the answer with its body. This is used for reading a file back.
     pub(super) async fn send<B>(
         &self,
         method: Method,
@@ -129,7 +129,7 @@ impl Client {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        // Credentials go to the host that was named, and to no other.
+        // Credentials go only to the server of the configured URL.
         if let Some(credentials) = &self.config.credentials
             && is_same_origin(url, &self.config.url)
         {
@@ -175,10 +175,10 @@ impl Client {
         let stream = socket.connect(to).await?;
         let options = socket2::SockRef::from(&stream);
         options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
-        // A server that vanished after it had acknowledged everything is found by probes.
+        // Probes detect a server that vanished after it had acknowledged everything.
         let probes = TcpKeepalive::new().with_time(UNACKNOWLEDGED).with_interval(PROBES);
         options.set_tcp_keepalive(&probes)?;
-        // Little is buffered beyond the window, so that progress is what the network has taken.
+        // The socket buffers little unsent data, so that the progress counts the data that the network has taken.
         options.set_tcp_notsent_lowat(128 * 1024)?;
         Ok(stream)
     }
@@ -199,7 +199,8 @@ fn lost(reason: impl Into<String>) -> PutError {
     PutError::Connection(reason.into())
 }
 
-/// A certificate that is refused is an error of the setup. Other failures of TLS may pass.
+/// The error of a failed TLS handshake. A refused certificate is an error of the setup. After other failures another
+/// attempt may succeed.
 fn certificate(url: &Url, error: &io::Error) -> PutError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
@@ -250,7 +251,7 @@ fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
         }
     } else {
         for certificate in rustls_native_certs::load_native_certs().certs {
-            let _ = roots.add(certificate); // one that cannot be read is no authority
+            let _ = roots.add(certificate); // a certificate that cannot be read is skipped
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

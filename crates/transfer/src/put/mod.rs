@@ -1,9 +1,9 @@
 //! The client: sends a file in pieces, each over a connection of its own.
 //!
-//! [`run`] finds out which protocol the server has. [`tus`] or [`webdav`] then sends what the server lacks, by means of
-//! [`transfer`], which decides on the pieces, the waits and the pauses. [`verify`] compares the result with the source.
-//! [`http`] opens the connections, [`source`] reads the file, [`state`] keeps what a later process needs, and [`turn`]
-//! asks the station's agent when to send.
+//! [`run`] finds out which protocol the server supports. [`tus`] or [`webdav`] then sends the bytes that the server
+//! lacks. Both use [`transfer`], which decides on the pieces, the waits and the pauses. [`verify`] compares the result
+//! with the source. [`http`] opens the connections, [`source`] reads the file, [`state`] keeps the data that a later
+//! process needs, and [`turn`] asks the station's agent when to send.
 
 mod backoff;
 mod credentials;
@@ -33,7 +33,7 @@ pub use self::transfer::{Progress, Report};
 /// How an upload is split into pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Chunks {
-    /// As `wakeai_control::Pieces` decides while it sends.
+    /// `wakeai_control::Pieces` decides on the sizes during the upload.
     #[default]
     Auto,
     /// Into this number of equal pieces.
@@ -42,11 +42,11 @@ pub enum Chunks {
     Size(Bytes),
 }
 
-/// The protocol.
+/// The protocol of an upload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// The one that the server's answer to OPTIONS shows.
+    /// The protocol that the server's answer to OPTIONS shows.
     #[default]
     Auto,
     /// tus 1.0.0.
@@ -77,9 +77,10 @@ impl Protocol {
 /// The configuration of an upload.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file; `None` is standard input.
+    /// The file. `None` stands for standard input.
     pub file: Option<PathBuf>,
-    /// With tus the URL that creates uploads, else the URL of the file, or of its directory with a final `/`.
+    /// With tus, the URL that creates uploads. Otherwise the URL of the file, or the URL of its directory with a final
+    /// `/`.
     pub url: Url,
     /// The name at the server, instead of the file's own.
     pub name: Option<String>,
@@ -89,13 +90,13 @@ pub struct Config {
     pub protocol: Protocol,
     /// Whether the result is compared with the source.
     pub verify: bool,
-    /// The directory that keeps the states of unfinished uploads; `None` keeps none.
+    /// The directory that keeps the states of unfinished uploads. With `None` no state is kept.
     pub states: Option<PathBuf>,
-    /// What is sent as `Authorization`.
+    /// The value of the header field `Authorization`.
     pub credentials: Option<Credentials>,
-    /// The certificates of the authorities that may sign the server's, as PEM, instead of the system's.
+    /// A PEM file with the authorities that may sign the server's certificate. It replaces the system's authorities.
     pub ca: Option<PathBuf>,
-    /// The congestion control algorithm of the connections, instead of the system's.
+    /// The congestion control algorithm of the connections. It replaces the system's default.
     pub algorithm: Option<String>,
     /// The socket of the station's agent, which says when the transfer may send.
     pub agent: Option<PathBuf>,
@@ -103,6 +104,6 @@ pub struct Config {
     pub timeout: Option<Duration>,
     /// The longest time without progress.
     pub retry_for: Duration,
-    /// The largest input that is kept in a temporary file, where the input is no regular file.
+    /// The size limit of an input that is not a regular file. Such an input is kept in a temporary file.
     pub spool: Bytes,
 }

@@ -1,4 +1,4 @@
-//! The order of an upload: the protocol is found, the file is sent, the result is compared.
+//! The steps of an upload: find the protocol, send the file, compare the result.
 
 use http::Method;
 use http::header::SERVER;
@@ -7,7 +7,7 @@ use super::transfer::{Progress, Report, Transfer};
 use super::{Config, Protocol, PutError, target, tus, webdav};
 use crate::tus::TUS_VERSION;
 
-/// Uploads a file. `tell` is called several times per second.
+/// Uploads a file. `tell` receives the progress several times per second.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
 async fn find_protocol(transfer: &mut Transfer<'_>) -> Result<Protocol, PutError> {
     loop {
         match transfer.client.ask(Method::OPTIONS, &transfer.config.url, &[]).await {
-            // Other refusals may concern this method alone.
+            // Other status codes may refuse only the method OPTIONS.
             Ok(answer) if matches!(answer.status, 401 | 407 | 408 | 429 | 500..600) => {
                 transfer.failed(answer.refused("tell its protocol")).await?;
             }

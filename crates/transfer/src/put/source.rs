@@ -1,4 +1,4 @@
-//! The source of an upload: a regular file, or an input that is kept in one.
+//! The source of an upload: a regular file, or a temporary file that holds another kind of input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use nix::fcntl::OFlag;
 use super::{Config, PutError};
 use crate::tus::{Algorithm, Checksum, Hasher};
 
-/// The bytes that are read at once.
+/// The number of bytes in one read.
 const BLOCK: usize = 256 * 1024;
 
 /// A file that can be read at any offset.
@@ -24,7 +24,7 @@ const BLOCK: usize = 256 * 1024;
 pub(super) struct Source {
     file: Arc<File>,
     pub(super) len: u64,
-    /// The time of the last change, seconds and nanoseconds.
+    /// The time of the last change, as seconds and nanoseconds.
     pub(super) changed: (i64, i64),
     pub(super) path: Option<PathBuf>,
     pub(super) name: Option<String>,
@@ -61,7 +61,7 @@ impl Source {
         Self { file: Arc::new(file), len: metadata.len(), changed, path, name: None }
     }
 
-    /// Fails where the file has changed since it was opened.
+    /// Fails if the file has changed since it was opened.
     pub(super) fn check(&self) -> Result<(), PutError> {
         let now = self.file.metadata().map_err(|_| PutError::Changed)?;
         let same = now.len() == self.len && (now.mtime(), now.mtime_nsec()) == self.changed;
@@ -90,7 +90,8 @@ impl Source {
         Ok(hasher.finish())
     }
 
-    /// The body of a request with the bytes from `from` up to `to`. `sent` counts what was handed over.
+    /// The body of a request with the bytes from `from` up to `to`. `sent` counts the bytes that were handed to the
+    /// connection.
     pub(super) fn body(&self, from: u64, to: u64, sent: Arc<AtomicU64>) -> Piece {
         Piece { file: Arc::clone(&self.file), at: from, to, sent }
     }

@@ -1,4 +1,4 @@
-//! The state of an unfinished upload, so that a later process continues it.
+//! The state of an unfinished upload. A later process continues the upload from this state.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,30 +11,30 @@ use super::PutError;
 use super::source::Source;
 use crate::tus::{Algorithm, Hasher};
 
-/// The file that keeps the state of one upload. It is locked, so that no second process continues the same upload.
+/// The file that keeps the state of one upload. The file is locked, so that only one process works on the upload.
 #[derive(Debug)]
 pub(super) struct State {
-    /// `None` where no later process can continue.
+    /// `None` if no later process can continue the upload.
     file: Option<(PathBuf, File)>,
     kept: Kept,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
-    /// The URL of the upload at the server.
+    /// The URL of the upload at the server, once the upload was created.
     location: Option<String>,
-    /// The source's size and time of change.
+    /// The size of the source. The next field is the time of its last change.
     len: u64,
     changed: (i64, i64),
 }
 
 impl State {
-    /// The state of an upload of `source` to `url`. Another version of the source begins anew. An input that is no
-    /// regular file has no state.
+    /// Opens the state of an upload of `source` to `url`. If the source has changed, the upload begins anew. An input
+    /// that is not a regular file has no state.
     ///
     /// # Errors
     ///
-    /// [`PutError::Busy`].
+    /// [`PutError::Busy`] if another process holds the state.
     pub(super) fn open(
         directory: Option<&Path>,
         url: &Url,
@@ -59,19 +59,19 @@ impl State {
             Err(TryLockError::Error(error)) => warn(&path, &error),
         }
         let mut text = String::new();
-        // A text that was cut by a full disk or a crash is as good as none.
+        // A full disk or a crash may have cut off the text. Such a text is ignored.
         let kept: Option<Kept> =
             file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
         let kept = kept.filter(|kept| (kept.len, kept.changed) == (fresh.len, fresh.changed));
         Ok(Self { file: Some((path, file)), kept: kept.unwrap_or(fresh) })
     }
 
-    /// The URL of the upload at the server, where an earlier process has created it.
+    /// The URL of the upload at the server, if this process or an earlier one has created the upload.
     pub(super) fn location(&self) -> Option<Url> {
         self.kept.location.as_ref().and_then(|location| location.parse().ok())
     }
 
-    /// Keeps the URL of the upload. Where that fails, a later process begins anew.
+    /// Writes the URL of the upload to the file. If this fails, a later process begins anew.
     pub(super) fn keep(&mut self, location: Option<&Url>) {
         self.kept.location = location.map(ToString::to_string);
         let Some((path, file)) = &mut self.file else { return };
@@ -89,21 +89,21 @@ impl State {
     /// Removes the state of an upload that is complete, or that has to begin anew.
     pub(super) fn remove(&mut self) {
         if let Some((path, _)) = self.file.take() {
-            let _ = fs::remove_file(path); // somebody else has removed it
+            let _ = fs::remove_file(path); // the file may already be gone
         }
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        // Nothing was created at the server, so nothing has to be kept.
+        // Without an upload at the server there is no state to keep.
         if self.kept.location.is_none() {
             self.remove();
         }
     }
 }
 
-/// The file's name: one for each source, URL and name at the server.
+/// The file's name. It depends on the source, the URL and the name at the server.
 fn name(url: &Url, source: &Path, name: Option<&str>) -> String {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let parts = [url.as_str().as_bytes(), source.as_os_str().as_encoded_bytes()];
@@ -147,7 +147,7 @@ mod tests {
         first.keep(Some(&location));
         drop(first);
         assert_eq!(open().unwrap().location(), Some(location.clone()));
-        // A file that was cut is as good as none.
+        // A file that was cut off is ignored.
         let kept = fs::read_dir(&states).unwrap().next().unwrap().unwrap().path();
         fs::write(&kept, br#"{"location":"htt"#).unwrap();
         assert_eq!(open().unwrap().location(), None);

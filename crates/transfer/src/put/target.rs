@@ -1,4 +1,4 @@
-//! URLs: which are taken, where a `Location` leads, and who may see the credentials.
+//! URLs: which URLs are accepted, where a `Location` leads, and which servers receive the credentials.
 
 use url::Url;
 
@@ -8,7 +8,7 @@ use super::error::PutError;
 ///
 /// # Errors
 ///
-/// What is wrong with it, and what to do.
+/// The error says what is wrong with the URL and what to do.
 pub(super) fn check(url: &Url) -> Result<(), PutError> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(PutError::Url("it has to begin with http:// or https://, and to name a host"));
@@ -33,16 +33,17 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// Whether both have the same scheme, host and port. Credentials go to such URLs alone.
+/// Whether both URLs have the same scheme, host and port. Credentials go only to URLs with the origin of the configured
+/// URL.
 pub(super) fn is_same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
 
-/// Where `location` leads from `base`.
+/// Resolves `location`, the value of the header field, against `base`.
 ///
 /// # Errors
 ///
-/// It is no usable URL, or leads from https to http.
+/// The result is not a usable URL, or it leads from https to http.
 pub(super) fn follow(base: &Url, location: &str) -> Result<Url, PutError> {
     let url =
         base.join(location).map_err(|_| PutError::Answer("names a Location that is no URL"))?;
@@ -55,12 +56,12 @@ pub(super) fn follow(base: &Url, location: &str) -> Result<Url, PutError> {
     Ok(url)
 }
 
-/// The URL of a file: `url` itself, or the file `name` in it where it ends with `/`.
+/// The URL of a file. This is `url` itself, or the file `name` in `url` if `url` ends with `/`.
 pub(super) fn of_file(url: &Url, name: &str) -> Url {
     if url.path().ends_with('/') { beside(url, name) } else { url.clone() }
 }
 
-/// The URL in the same directory with another last segment.
+/// The URL in the same directory whose last segment is `name`.
 fn beside(url: &Url, name: &str) -> Url {
     let mut other = url.clone();
     if let Ok(mut segments) = other.path_segments_mut() {

@@ -15,12 +15,14 @@ use super::state::State;
 use super::turn::Turn;
 use super::{Chunks, Config, Protocol, PutError, target};
 
-/// The time between two looks at the permission and at the progress.
+/// The interval at which the permission and the progress are checked.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
-/// The longest time for which a piece goes on without permission. It is longer than a turn is lost and found again
-/// because of a few lost messages, since the rest of the piece may have to be sent again.
+/// The longest time for which a piece goes on without permission. A few lost messages can take the turn away for a
+/// short time, and this limit is longer than that. The reason is that the rest of a cut piece may have to be sent
+/// again.
 const OUT_OF_TURN: std::time::Duration = std::time::Duration::from_secs(5);
-/// The longest time for which nothing is sent and no answer comes. A server may have to write a large file to its disk.
+/// The longest time in which nothing is sent and no answer comes. A server may need time to write a large file to its
+/// disk.
 const SILENCE: std::time::Duration = std::time::Duration::from_mins(5);
 /// A transfer that waits at least this long after a failure gives its turn to others.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -28,7 +30,7 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 /// The progress of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The bytes that were handed to the network or are at the server.
+    /// The number of bytes that were handed to the network or are at the server.
     pub done: u64,
     /// The size of the upload.
     pub total: u64,
@@ -49,20 +51,20 @@ pub struct Report {
     pub bytes: u64,
     /// The duration.
     pub seconds: f64,
-    /// The pieces that the server took.
+    /// The number of pieces that the server took.
     pub pieces: u64,
     /// The number of times that the upload continued after an interruption.
     pub resumes: u64,
     /// The number of times that a piece was cut because the station's turn had ended.
     pub pauses: u64,
-    /// The bytes that were sent more than once.
+    /// The number of bytes that were sent more than once.
     pub bytes_again: u64,
-    /// How the result was compared with the source: `checksums`, `digest` or `read back`; null where it
-    /// was not.
+    /// The way in which the result was compared with the source: `checksums`, `digest` or `read back`; null if it was
+    /// not compared.
     pub verified: Option<&'static str>,
 }
 
-/// What all protocols need.
+/// The parts of an upload that all protocols need.
 pub(super) struct Transfer<'a> {
     pub(super) config: &'a Config,
     pub(super) client: Arc<Client>,
@@ -73,7 +75,7 @@ pub(super) struct Transfer<'a> {
     pieces: Pieces,
     backoff: Backoff,
     began: Instant,
-    /// The end of what was handed to the network.
+    /// The highest offset up to which bytes were handed to the network.
     highest: u64,
     tell: &'a mut dyn FnMut(Progress),
 }
@@ -128,11 +130,11 @@ impl<'a> Transfer<'a> {
         self.report
     }
 
-    /// Waits after a failure that may pass, and counts that the upload continues.
+    /// Waits after a failure that may pass, and counts one more continuation of the upload.
     ///
     /// # Errors
     ///
-    /// The failure itself where it does not pass, or where nothing advanced for too long.
+    /// The failure itself if it does not pass, or [`PutError::GaveUp`] after too long a time without progress.
     pub(super) async fn failed(&mut self, error: PutError) -> Result<(), PutError> {
         if !error.is_passing() {
             return Err(error);
@@ -157,7 +159,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Says that the server has the bytes up to `offset`.
+    /// Records that the server has the bytes up to `offset`.
     pub(super) fn advanced(&mut self, offset: u64) {
         self.backoff.progressed();
         self.turn.tell(Some(self.source.len.saturating_sub(offset)));
@@ -185,12 +187,13 @@ impl<'a> Transfer<'a> {
         Ok(from + size.get().min(left.get()))
     }
 
-    /// Waits for `request`, which sends the bytes from `from` up to `to`, and counts and shows them. Where the upload can
-    /// continue in the middle of the file, it ends the request after the station's turn has ended, and returns `None`.
+    /// Waits for `request`, which sends the bytes from `from` up to `to`. Meanwhile counts the bytes and shows the
+    /// progress. If the upload can continue in the middle of the file, this function ends the request after the
+    /// station's turn has ended, and returns `None`.
     ///
     /// # Errors
     ///
-    /// Those of the request, and that nothing happened for [`SILENCE`].
+    /// The errors of the request, and an error if nothing happened for [`SILENCE`].
     pub(super) async fn sending<T>(
         &mut self,
         (from, to): (u64, u64),
@@ -227,7 +230,7 @@ impl<'a> Transfer<'a> {
         let end = from + sent.load(Ordering::Relaxed);
         self.report.bytes_again += end.min(self.highest).saturating_sub(from);
         if end > self.highest {
-            // Where a file is sent whole, the server acknowledges nothing before its end, but this is progress too.
+            // This is progress, too: if a file is sent whole, the server acknowledges nothing before its end.
             self.backoff.progressed();
             self.highest = end;
         }

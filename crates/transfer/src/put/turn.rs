@@ -1,4 +1,4 @@
-//! The turn of a transfer: the station's agent says when it may send.
+//! The turn of a transfer. The station's agent decides when the transfer may send.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,8 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the agent several times per second, in a thread of its own. Without an agent the transfer may send.
+/// Knows whether the transfer may send. A thread asks the agent several times per second. Without an agent the transfer
+/// may always send.
 #[derive(Debug)]
 pub(super) struct Turn {
     shared: Arc<Shared>,
@@ -23,15 +24,15 @@ pub(super) struct Turn {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The bytes that are left; `None` where the transfer gives up its turn.
+    /// The number of bytes that are left to send. It is `None` while the transfer gives up its turn.
     left: Mutex<Option<u64>>,
     ended: AtomicBool,
-    /// `None` without an agent.
+    /// The agent's last answer. It is `None` without an agent.
     answer: Mutex<Option<Transfer>>,
 }
 
 impl Turn {
-    /// Asks the agent at `socket` for `left` bytes, and waits for its first answer.
+    /// Asks the agent at `socket` for permission to send `left` bytes, and waits for its first answer.
     pub(super) fn new(socket: Option<PathBuf>, left: u64) -> Self {
         let shared = Arc::new(Shared { left: Mutex::new(Some(left)), ..Shared::default() });
         let Some(socket) = socket else { return Self { shared, thread: None } };
@@ -54,17 +55,17 @@ impl Turn {
         Self { shared, thread }
     }
 
-    /// Says how many bytes are left; `None` gives up the turn until there are some again.
+    /// Sets the number of bytes that are left to send. `None` gives up the turn until a later call sets a number.
     pub(super) fn tell(&self, left: Option<u64>) {
         *self.shared.left.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
-    /// What the transfer may do.
+    /// The agent's permission, or [`Permission::Send`] without an agent.
     pub(super) fn permission(&self) -> Permission {
         self.answer().map_or(Permission::Send, |answer| answer.permission)
     }
 
-    /// The number of peers that send; `None` without an agent.
+    /// The number of peers that send. It is `None` without an agent.
     pub(super) fn peers(&self) -> Option<u32> {
         self.answer().map(|answer| answer.sending_peers)
     }
@@ -99,7 +100,7 @@ impl Drop for Turn {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            let _ = thread.join(); // a panic was reported where it happened
+            let _ = thread.join(); // the thread has already reported its panic
         }
     }
 }

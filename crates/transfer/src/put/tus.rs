@@ -19,12 +19,12 @@ fn version() -> (HeaderName, String) {
     (TUS_RESUMABLE, VERSION.to_owned())
 }
 
-/// Creates the upload, or finds that of an earlier process, and sends what the server does not have.
+/// Creates the upload, or finds the upload of an earlier process. Sends the bytes that the server does not have.
 pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
     let algorithm = checksum_algorithm(transfer).await?;
     let mut location = transfer.state.location();
     let mut restarted = false;
-    // `None` where the server has to be asked.
+    // `None` if the server has to be asked for its offset.
     let mut offset = None;
     transfer.report.resumes = u64::from(location.is_some());
     loop {
@@ -71,7 +71,7 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
     verify(transfer, &location, algorithm).await
 }
 
-/// The checksum algorithm that the server announces, SHA-256 before SHA-1.
+/// The best checksum algorithm that the server announces. SHA-256 comes before SHA-1.
 async fn checksum_algorithm(transfer: &mut Transfer<'_>) -> Result<Option<Algorithm>, PutError> {
     let answer = loop {
         match transfer.client.ask(Method::OPTIONS, &transfer.config.url, &[version()]).await {
@@ -115,7 +115,7 @@ async fn ask(transfer: &Transfer<'_>, location: &Url) -> Result<u64, PutError> {
     offset_of(&answer)
 }
 
-/// Sends a piece. Returns the offset after it, or `None` where the piece was cut because the turn had ended.
+/// Sends a piece. Returns the offset after it, or `None` if the piece was cut because the turn had ended.
 async fn send(
     transfer: &mut Transfer<'_>,
     location: &Url,
@@ -144,8 +144,8 @@ async fn send(
     offset_of(&answer).map(Some)
 }
 
-/// Compares the upload with the source: by a digest that the server tells, by the checksums of all pieces, or by
-/// reading it back. tus knows no reading, but servers have it.
+/// Compares the upload with the source: by a digest that the server sends, by the checksums of all pieces, or by
+/// reading the file back. tus does not define how to read an upload, but servers allow it.
 async fn verify(
     transfer: &mut Transfer<'_>,
     location: &Url,

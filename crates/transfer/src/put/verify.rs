@@ -1,4 +1,4 @@
-//! The comparison of the file at the server with the source.
+//! Compares the file at the server with the source.
 
 use std::time::Duration;
 
@@ -14,16 +14,17 @@ use crate::tus::{Algorithm, Checksum, Hasher};
 
 /// The digest of a representation (RFC 9530, section 3).
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
-/// The wish for it (RFC 9530, section 4).
+/// The request for such a digest (RFC 9530, section 4).
 const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 /// The longest wait for the next part of the file.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// Asks for the digest of the file at `url`. Returns whether the server told it.
+/// Asks for the digest of the file at `url` and compares it with the source's. Returns whether the server sent a
+/// digest.
 ///
 /// # Errors
 ///
-/// [`PutError::Differs`], and failures that do not pass.
+/// [`PutError::Differs`], and errors that do not pass with further attempts.
 pub(super) async fn by_digest(
     transfer: &mut Transfer<'_>,
     url: &Url,
@@ -45,11 +46,12 @@ pub(super) async fn by_digest(
     Ok(true)
 }
 
-/// Reads the file at `url` back. Where the server does not give it, the upload is not verified.
+/// Reads the file at `url` back and compares it with the source. If the server does not return the file, there is no
+/// comparison.
 ///
 /// # Errors
 ///
-/// [`PutError::Differs`], and failures that do not pass.
+/// [`PutError::Differs`], and errors that do not pass with further attempts.
 pub(super) async fn by_reading_back(
     transfer: &mut Transfer<'_>,
     url: &Url,
@@ -75,7 +77,7 @@ fn own(transfer: &Transfer<'_>) -> Result<Checksum, PutError> {
     transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len)
 }
 
-/// The checksum of the file at `url`; `None` where the server does not give the file.
+/// The checksum of the file at `url`. It is `None` if the server does not return the file.
 async fn read(transfer: &Transfer<'_>, url: &Url) -> Result<Option<Checksum>, PutError> {
     let silent = |_| PutError::Connection("the server was silent for 1 minute".to_owned());
     let asked = transfer.client.send(Method::GET, url, &[], Empty::<Bytes>::new());

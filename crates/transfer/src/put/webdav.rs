@@ -10,7 +10,7 @@ use url::Url;
 use super::transfer::Transfer;
 use super::{Protocol, PutError, target, verify};
 
-/// The name at the server where neither file nor URL has one.
+/// The name at the server if neither the file nor the URL has one.
 const NO_NAME: &str = "upload";
 
 fn url(transfer: &Transfer<'_>) -> Url {
@@ -18,7 +18,7 @@ fn url(transfer: &Transfer<'_>) -> Url {
     target::of_file(&transfer.config.url, name)
 }
 
-/// Sends the file by one request, again from its begin after each interruption.
+/// Sends the file in one request. After each interruption it starts again from the beginning.
 pub(super) async fn whole(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
     let url = url(transfer);
     transfer.report.location = target::shown(&url);
@@ -34,7 +34,8 @@ pub(super) async fn whole(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
     verify::by_reading_back(transfer, &url).await
 }
 
-/// Sends the file in pieces with `Content-Range`, and continues after what the server has.
+/// Sends the file in pieces with `Content-Range`. After an interruption it continues behind the bytes that the server
+/// has.
 pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
     let url = url(transfer);
     transfer.report.location = target::shown(&url);
@@ -42,10 +43,10 @@ pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutErro
     if len == 0 {
         return whole(transfer).await;
     }
-    // An older file of this name may be there until the server has the first piece, which replaces it.
+    // The server may still have an older file of this name. The first piece replaces it.
     let mut replaced = transfer.state.location().as_ref() == Some(&url);
     transfer.report.resumes = u64::from(replaced);
-    // `None` where the server has to be asked.
+    // `None` if the server has to be asked for its offset.
     let mut offset = if replaced { None } else { Some(0) };
     loop {
         let step = match offset {
@@ -54,7 +55,7 @@ pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutErro
             Some(from) => {
                 let to = transfer.next_piece(from).await?;
                 let mut headers = Vec::new();
-                // The first piece is a file of its own, so that the rest of an older one does not stay.
+                // The first piece is sent as a whole file, so that no bytes of an older file remain.
                 if from > 0 {
                     headers.push((CONTENT_RANGE, format!("bytes {from}-{}/{len}", to - 1)));
                 }
@@ -89,7 +90,7 @@ pub(super) async fn in_ranges(transfer: &mut Transfer<'_>) -> Result<(), PutErro
     verify::by_reading_back(transfer, &url).await
 }
 
-/// Sends the bytes from `from` up to `to`. Returns `to`, or `None` where they were cut because the turn had ended.
+/// Sends the bytes from `from` up to `to`. Returns `to`, or `None` if the request was cut because the turn had ended.
 async fn put(
     transfer: &mut Transfer<'_>,
     url: &Url,
@@ -108,7 +109,7 @@ async fn put(
     Ok(Some(to))
 }
 
-/// The length of the file at the server; zero where there is none.
+/// The length of the file at the server. It is zero if the server has no such file.
 async fn length(transfer: &Transfer<'_>, url: &Url) -> Result<u64, PutError> {
     let answer = transfer.client.ask(Method::HEAD, url, &[]).await?;
     match answer.status {

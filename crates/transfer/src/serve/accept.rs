@@ -17,14 +17,15 @@ use super::service::handle;
 
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// The most bytes that are read of a body at a time, and that a request's head can have before it is looked at.
+/// The largest buffer of a connection, in bytes. It limits each read of a body, and a request's head before it is
+/// parsed.
 const LARGE_BUFFER: usize = 1 << 18;
-/// The same where more than [`FEW`] connections are open.
+/// The largest buffer of a connection if more than [`FEW`] connections are open.
 const SMALL_BUFFER: usize = 1 << 15;
 const FEW: usize = 16;
-/// The time for an answer that was given just before the server stops.
+/// The time to send an answer that was made just before the server stops.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
-/// The most header fields of a request.
+/// The largest number of header fields in a request.
 const HEADERS: usize = 64;
 
 /// Accepts connections and serves each, without end.
@@ -55,7 +56,7 @@ pub(crate) async fn accept(
                     server.counters.over_share.one();
                     break;
                 }
-                // Further clients wait in the kernel's queue meanwhile.
+                // Meanwhile further clients wait in the kernel's queue.
                 Err(Busy::All) => connections.freed().await,
             }
         }
@@ -132,7 +133,7 @@ async fn requests(
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
                 if open.has_no_request() {
-                    // Its last answer may still be on the way; a request that has only begun is not waited for.
+                    // The last answer may still be on its way. A request whose head is incomplete is dropped.
                     let _ = tokio::time::timeout(LAST_ANSWER, connection.as_mut()).await;
                     return;
                 }

@@ -1,4 +1,4 @@
-//! What the directory and each client use, against their quotas.
+//! The bytes that the directory and each client use, and their quotas.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ struct Account {
     unfinished: usize,
 }
 
-/// The bytes in use. An upload of known length counts with its length from its creation on.
+/// The bytes in use. An upload of known length counts with its full length from its creation on.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     quota: u64,
@@ -43,37 +43,37 @@ impl Accounts {
         self.quota != u64::MAX
     }
 
-    /// The limit of all files, where there is one.
+    /// The quota of all files, if there is one.
     pub(crate) fn quota(&self) -> Option<u64> {
         Some(self.quota).filter(|_| self.has_quota())
     }
 
-    /// What counts against that limit.
+    /// The number of bytes that count against the quota of all files.
     pub(crate) fn used(&self) -> u64 {
         self.finished.get().saturating_add(self.unfinished.get())
     }
 
-    /// The limit of each client, where there is one.
+    /// The quota of each client, if there is one.
     pub(crate) fn client_quota(&self) -> Option<u64> {
         Some(self.client_quota).filter(|&quota| quota != u64::MAX)
     }
 
-    /// What the client with the most bytes has of that limit.
+    /// The number of bytes of the client that uses the most.
     pub(crate) fn largest_client(&self) -> u64 {
         self.clients.borrow().values().map(|account| account.bytes).max().unwrap_or(0)
     }
 
-    /// The uploads that are not complete.
+    /// The number of uploads that are not complete.
     pub(crate) fn unfinished_uploads(&self) -> usize {
         self.clients.borrow().values().map(|account| account.unfinished).sum()
     }
 
-    /// Sets what the directory's finished files use, after it was counted again.
+    /// Sets the number of bytes of the directory's finished files, after a new count.
     pub(crate) fn set_finished(&self, bytes: u64) {
         self.finished.set(bytes);
     }
 
-    /// Books an upload that was found at the start, whatever the quotas are now.
+    /// Books an upload that was found at the start. The quotas are not checked.
     pub(crate) fn book(&self, client: &Rc<str>, bytes: u64, is_finished: bool) {
         let mut clients = self.clients.borrow_mut();
         let account = clients.entry(Rc::clone(client)).or_default();
@@ -84,7 +84,7 @@ impl Accounts {
         }
     }
 
-    /// Opens the account of one more upload.
+    /// Books one more upload, if the limits allow it.
     pub(crate) fn open(&self, client: &Rc<str>, bytes: u64) -> Result<(), Refusal> {
         let count = self.clients.borrow().get(client).map_or(0, |account| account.unfinished);
         if count >= self.client_uploads {
@@ -95,7 +95,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// An unfinished upload grows by `more` bytes.
+    /// Books `more` bytes for an unfinished upload, if the quotas allow it.
     pub(crate) fn grow(&self, client: &Rc<str>, more: u64) -> Result<(), Refusal> {
         self.check(client, more)?;
         self.unfinished.set(self.unfinished.get().saturating_add(more));
@@ -114,7 +114,7 @@ impl Accounts {
         if fits { Ok(()) } else { Err(Refusal::Quota) }
     }
 
-    /// An upload is complete: its bytes are now those of a file in the directory.
+    /// Moves the bytes of a complete upload from the unfinished to the finished bytes.
     pub(crate) fn finish(&self, client: &str, bytes: u64) {
         self.unfinished.set(self.unfinished.get().saturating_sub(bytes));
         self.finished.set(self.finished.get().saturating_add(bytes));
@@ -123,7 +123,7 @@ impl Accounts {
         }
     }
 
-    /// An upload is forgotten.
+    /// Removes an upload from the accounts.
     pub(crate) fn close(&self, client: &str, bytes: u64, is_finished: bool) {
         let mut clients = self.clients.borrow_mut();
         if !is_finished {

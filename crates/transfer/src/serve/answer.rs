@@ -30,7 +30,7 @@ const EXTENSIONS: [Extension; 6] = [
 
 pub(crate) type Answer = Response<Full<Bytes>>;
 
-/// What a HEAD request tells of an upload.
+/// The information about an upload in the answer to a HEAD request.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) offset: u64,
@@ -53,9 +53,9 @@ pub(crate) fn options(max_size: u64) -> Answer {
     answer
 }
 
-/// The answer to a request that created an upload, and maybe brought bytes.
+/// The answer to a request that created an upload and may have brought its first bytes.
 pub(crate) fn created(id: Id, appended: &Appended, has_body: bool) -> Answer {
-    // The upload exists whatever became of the bytes, and the client needs its address to go on.
+    // The upload exists even if the bytes were refused, and the client needs its address to continue.
     let mut answer = plain(StatusCode::CREATED);
     put(answer.headers_mut(), LOCATION, &format!("{BASE}/{id}"));
     if let Some(offset) = appended.offset.filter(|_| has_body) {
@@ -110,7 +110,7 @@ pub(crate) fn deleted() -> Answer {
     plain(StatusCode::NO_CONTENT)
 }
 
-/// The answer to a request that is refused. The body tells the reason.
+/// The answer to a request that is refused. The body states the reason.
 pub(crate) fn refused(refusal: Refusal) -> Answer {
     let mut answer = plain(refusal.status());
     answer.extensions_mut().insert(refusal); // for the counters
@@ -139,7 +139,7 @@ fn plain(status: StatusCode) -> Answer {
     answer
 }
 
-/// Adds a field, unless its value cannot stand in a header.
+/// Adds a header field, unless a header cannot contain the value.
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -147,7 +147,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 fn date(seconds: u64) -> String {
-    // The format ends with the year 9999.
+    // The date format ends with the year 9999.
     let seconds = seconds.min(253_402_300_799);
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }

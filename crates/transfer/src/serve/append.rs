@@ -22,10 +22,10 @@ use super::transfer::Transfer;
 use super::upload::End;
 use super::writer::Writer;
 
-/// What became of an upload by one request.
+/// The state of an upload after one request.
 #[derive(Debug)]
 pub(crate) struct Appended {
-    /// The offset now, if the request came as far as that.
+    /// The offset after the request. It is `None` if the request did not get hold of the upload.
     pub(crate) offset: Option<u64>,
     /// The time at which the upload expires, in seconds since 1970.
     pub(crate) expires: u64,
@@ -41,7 +41,7 @@ impl From<Refusal> for Appended {
     }
 }
 
-/// Appends a body to an upload. What counts of it is on disk at the return.
+/// Appends a body to an upload. When this returns, the bytes of the body that count are on disk.
 pub(crate) async fn append<B>(
     server: &Rc<Server>,
     entry: &Entry,
@@ -120,7 +120,7 @@ where
     settle(state, writer, end).await.and(outcome)
 }
 
-/// Books the bytes, keeps the length if this request tells it, and opens the files.
+/// Books the bytes in the accounts, writes the length if this request is the first to state it, and opens the files.
 async fn prepare(
     server: &Server,
     entry: &Entry,
@@ -147,7 +147,7 @@ async fn prepare(
     Ok(Writer::new(data, offsets, offset, hasher))
 }
 
-/// How the body ended, for the state of the upload. A checksum that does not match is a refusal.
+/// Determines how the body ended. A checksum that does not match becomes a refusal.
 fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option<Hasher>) -> End {
     match outcome {
         Ok(()) => {
@@ -164,7 +164,7 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
     }
 }
 
-/// Keeps the offset of an upload that is complete and could not be finished.
+/// Records the offset of an upload that is complete but could not be finished.
 async fn keep(server: &Server, entry: &Entry, state: &State) -> Result<(), Refusal> {
     let (id, directory) = (entry.id, Arc::clone(&server.store.files));
     let record = Record { sequence: state.sequence, offset: state.upload.offset(), at: state.at };
@@ -172,7 +172,7 @@ async fn keep(server: &Server, entry: &Entry, state: &State) -> Result<(), Refus
     server.store.blocking(keep).await
 }
 
-/// Brings the file to what counts, and what counts to the disk.
+/// Truncates the file to the bytes that count, and syncs them to the disk.
 async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
@@ -183,7 +183,7 @@ async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refus
             return writer.discard(offset);
         }
         writer.settle(offset)?;
-        // A complete upload gets its name instead, which says that all bytes are there.
+        // A complete upload needs no record, because its file gets its name, which shows that all bytes are there.
         if is_complete { Ok(()) } else { writer.offsets.keep(record) }
     };
     let settled = spawn_blocking(settle).await;
@@ -197,7 +197,7 @@ async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refus
             Ok(())
         }
         Err(error) => {
-            // The bytes may be on disk or not. They do not count, and the next request cuts them off.
+            // It is unknown whether the bytes are on disk. They do not count, and the next request truncates them.
             state.sequence = record.sequence;
             state.upload.handle_end(End::Refused);
             Err(refusal(&error))

@@ -1,4 +1,4 @@
-//! What a server is told at its start.
+//! The configuration of a server: addresses, files and limits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Config {
     pub tokens: Option<PathBuf>,
     /// The address at which Prometheus may ask for the server's figures.
     pub metrics: Option<Local>,
-    /// What clients may use.
+    /// The limits of clients.
     pub limits: Limits,
 }
 
@@ -37,15 +37,16 @@ pub struct Tls {
 pub struct Limits {
     /// The largest upload.
     pub max_size: Bytes,
-    /// The most bytes of all files in the directory, and of those that unfinished uploads will have.
+    /// The largest size of all files in the directory together. Unfinished uploads count with the size that they will
+    /// have.
     pub quota: Option<Bytes>,
-    /// The most bytes of one client's uploads, until they expire.
+    /// The largest size of one client's uploads together. An upload counts until it expires.
     pub client_quota: Option<Bytes>,
-    /// The most unfinished uploads of one client.
+    /// The largest number of unfinished uploads of one client.
     pub client_uploads: usize,
-    /// The most connections at a time.
+    /// The largest number of connections at a time.
     pub connections: usize,
-    /// The most connections of one address at a time.
+    /// The largest number of connections of one address at a time.
     pub client_connections: usize,
     /// The rate at which one client's bytes are read.
     pub rate: Option<Rate>,

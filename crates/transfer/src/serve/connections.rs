@@ -1,4 +1,4 @@
-//! The connections, within their limits.
+//! The open connections and their limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// A connection that has no request for this long may be closed for another one.
+/// A connection without a request for this long may be closed to make room for another one.
 const SPARED: Duration = Duration::from_secs(1);
 
 /// One open connection.
@@ -23,7 +23,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// A request begins.
+    /// Marks the connection as busy: a request has begun.
     pub(crate) fn is_busy(&self) {
         self.idle_since.set(None);
     }
@@ -33,13 +33,13 @@ impl Open {
         self.idle_since.get().is_some()
     }
 
-    /// A request has been answered.
+    /// Marks the connection as idle: a request has been answered.
     pub(crate) fn is_idle(&self) {
         self.idle_since.set(Some(Instant::now()));
     }
 }
 
-/// Why a connection has no place.
+/// The reason why a connection gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// Its client has all of its connections in use.
@@ -70,7 +70,7 @@ impl Connections {
         })
     }
 
-    /// Gives a connection a place. Where none is free, the connection that has been idle for longest is closed for it.
+    /// Gives a connection a place. If no place is free, this closes the connection that has been idle for longest.
     pub(crate) fn admit(self: &Rc<Self>, from: IpAddr) -> Result<Rc<Open>, Busy> {
         let from = network(from);
         let own = self.open.borrow().values().filter(|open| open.from == from).count();
@@ -115,13 +115,13 @@ impl Connections {
         self.open.borrow().len()
     }
 
-    /// Returns when a place may be free.
+    /// Returns when a place may have become free.
     pub(crate) async fn freed(&self) {
         let _ = tokio::time::timeout(SPARED, self.freed.notified()).await;
     }
 }
 
-/// A connection's place; it is free again when this is dropped.
+/// The place of a connection. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Place(pub(crate) Rc<Open>);
 
@@ -133,7 +133,7 @@ impl Drop for Place {
     }
 }
 
-/// The address, or the network of 64 bits that one IPv6 client has to itself.
+/// The IPv4 address, or the /64 network of an IPv6 client. One IPv6 client has all addresses of such a network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),

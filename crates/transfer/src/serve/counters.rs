@@ -58,7 +58,8 @@ counters! {
     active,
     /// The most connections that were open at a time.
     most_active,
-    /// Connections that were closed at once, because their client had its share and none of these was idle.
+    /// Connections that were closed at once, because their client had its share of connections and none of these was
+    /// idle.
     over_share,
     /// Idle connections that were closed, because another one needed their place.
     evicted,

@@ -9,7 +9,7 @@ use wakeai_metrics::BindError;
 /// Why a server could not start. Once it runs, a failure ends only one request and is counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address outside of this machine was asked for without TLS.
+    /// The address is not a loopback address, and TLS is not configured.
     #[error(
         "{address} can be reached by other machines, and without TLS anyone on the way reads the tokens and changes \
          the files: add --cert FILE and --key FILE, or listen on 127.0.0.1"
@@ -18,7 +18,7 @@ pub enum ServeError {
         /// The address.
         address: SocketAddr,
     },
-    /// An address outside of this machine was asked for without tokens.
+    /// The address is not a loopback address, and tokens are not configured.
     #[error(
         "{address} can be reached by other machines, and without tokens anyone there may upload: add --token-file \
          FILE, with a line NAME TOKEN for each client, or listen on 127.0.0.1"
@@ -60,7 +60,7 @@ pub enum ServeError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// Others than the owner may read the token file or the private key.
+    /// Users other than the owner may read the token file or the private key.
     #[error("others than its owner may read or change {path}: run `chmod 600 {path}`", path = path.display())]
     Exposed {
         /// The file.
@@ -96,7 +96,7 @@ pub enum ServeError {
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -104,7 +104,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Whether other options or another configuration are needed.
+    /// Whether the options or the configuration have to be changed.
     pub fn is_usage(&self) -> bool {
         !matches!(
             self,

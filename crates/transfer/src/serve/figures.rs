@@ -6,7 +6,7 @@ use super::counters::Report;
 use super::refusal::Refusal;
 use super::server::Server;
 
-/// Every figure now. `report` has the counts.
+/// The present value of every figure. `report` has the counts.
 pub(crate) fn page(server: &Server, report: &Report) -> Page {
     let mut page = Page::new();
     let texts = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];

@@ -24,29 +24,29 @@ use super::record::{FILE_BYTES, Record};
 use super::request::Id;
 
 const UPLOADS: &str = ".wakeai-uploads";
-/// The ending of a file that is written to replace another one.
+/// The suffix of a new `ID.json`, before it replaces the old one.
 const NEW: &str = ".json.new";
-/// The most names that are tried before an upload fails.
+/// The number of names that are tried before an upload fails.
 const MOST_NAMES: u32 = 10_000;
 
-/// What `ID.json` holds.
+/// The content of `ID.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Info {
     pub(crate) length: Option<u64>,
-    /// As `Upload-Metadata` had it.
+    /// The value of `Upload-Metadata`.
     pub(crate) metadata: String,
     pub(crate) client: String,
-    /// The name of the file. It is written before the file is renamed.
+    /// The name of the file. It is recorded before the file is renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
 }
 
-/// What is on disk of an upload.
+/// The state of an upload on disk.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) info: Info,
     pub(crate) record: Record,
-    /// The bytes have not been moved to their name yet.
+    /// Whether the bytes have not been moved to their final name yet.
     pub(crate) has_data: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens the directory and takes it for this process alone.
+    /// Opens the directory and locks it for this process.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let top = open(path, flags, Mode::empty())?;
@@ -67,7 +67,7 @@ impl Directory {
             Err(errno) => return Err(errno.into()),
         }
         let uploads = openat(&top, UPLOADS, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
-        // This fails where another user has made the directory in advance.
+        // This fails if another user has made the directory in advance.
         fchmod(&uploads, Mode::S_IRWXU)?;
         let uploads = Flock::lock(File::from(uploads), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, errno)| io::Error::from(errno))?;
@@ -77,12 +77,12 @@ impl Directory {
 
     fn file(&self, name: &str, flags: OFlag) -> io::Result<File> {
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        // The umask narrows this; the directory is closed to others until the upload is complete.
+        // The umask narrows this mode. Other users cannot open the directory of unfinished uploads.
         let mode = Mode::from_bits_truncate(0o666);
         Ok(File::from(openat(self.uploads.as_fd(), name, flags, mode)?))
     }
 
-    /// The names of all uploads. Files that belong to none, which a crash leaves, are removed.
+    /// The IDs of all uploads. A crash may leave files without an upload; these are removed.
     pub(crate) fn list(&self) -> io::Result<Vec<Id>> {
         let own = openat(self.uploads.as_fd(), ".", OFlag::O_DIRECTORY, Mode::empty())?;
         let mut names = Vec::new();
@@ -103,7 +103,7 @@ impl Directory {
         Ok(found)
     }
 
-    /// The bytes of all files in the directory itself.
+    /// The size of all regular files in the directory itself.
     pub(crate) fn used(&self) -> io::Result<u64> {
         let own = openat(&self.top, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         let mut used: u64 = 0;
@@ -120,14 +120,14 @@ impl Directory {
         Ok(used)
     }
 
-    /// The bytes that the file system has left for this process's user.
+    /// The number of bytes that the file system has left for this process's user.
     pub(crate) fn free(&self) -> io::Result<u64> {
         let of = fstatvfs(&self.top)?;
         Ok(of.blocks_available().saturating_mul(of.fragment_size()))
     }
 
-    /// Makes the files of a new upload. They are on disk with the first bytes that are acknowledged; without any there is
-    /// nothing to lose.
+    /// Makes the files of a new upload. They reach the disk together with the first acknowledged bytes. Before that, a
+    /// crash can lose no acknowledged byte.
     pub(crate) fn create(&self, id: Id, info: &Info, record: Record) -> io::Result<()> {
         let made = self.make(id, info, record);
         if made.is_err() {
@@ -140,7 +140,7 @@ impl Directory {
         let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY;
         self.file(&id.to_string(), new)?;
         let offsets = self.file(&format!("{id}.offset"), new)?;
-        // Both slots exist from the start, so that a full disk does not keep a record from being written.
+        // Both slots are written at the start, so that a record can be written even if the disk is full.
         offsets.write_all_at(&[0; FILE_BYTES], 0)?;
         let (at, bytes) = record.encode();
         offsets.write_all_at(&bytes, at)?;
@@ -148,13 +148,13 @@ impl Directory {
         file.write_all(&serde_json::to_vec(info)?)
     }
 
-    /// Brings `ID.json` and the names of all files to the disk.
+    /// Syncs `ID.json` and the names of all files to the disk.
     pub(crate) fn sync(&self, id: Id) -> io::Result<()> {
         self.file(&format!("{id}.json"), OFlag::O_RDONLY)?.sync_all()?;
         self.uploads.sync_all()
     }
 
-    /// Replaces `ID.json`, on disk at the return.
+    /// Replaces `ID.json`. When this returns, the new content is on disk.
     pub(crate) fn write_info(&self, id: Id, info: &Info) -> io::Result<()> {
         let new = format!("{id}{NEW}");
         let mut file = self.file(&new, OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_WRONLY)?;
@@ -178,7 +178,7 @@ impl Directory {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// What is on disk of an upload.
+    /// Reads the state of an upload from the disk.
     pub(crate) fn load(&self, id: Id) -> io::Result<Stored> {
         let info = self.read_info(id)?;
         let bytes = match self.file(&id.to_string(), OFlag::O_RDONLY) {
@@ -201,7 +201,7 @@ impl Directory {
         Ok(Stored { info, record, has_data: bytes.is_some() })
     }
 
-    /// The file of an upload's bytes, to write. What is beyond the acknowledged offset is cut off.
+    /// Opens the file of an upload's bytes for writing. Bytes beyond the acknowledged offset are truncated.
     pub(crate) fn open_data(&self, id: Id, offset: u64) -> io::Result<File> {
         let data = self.file(&id.to_string(), OFlag::O_RDWR)?;
         if data.metadata()?.len() > offset {
@@ -210,12 +210,13 @@ impl Directory {
         Ok(data)
     }
 
-    /// The file of an upload's offset, to write.
+    /// Opens the file of an upload's offset for writing.
     pub(crate) fn open_offsets(&self, id: Id) -> io::Result<File> {
         self.file(&format!("{id}.offset"), OFlag::O_RDWR)
     }
 
-    /// Gives a complete upload's file its name. A name that is taken gets a number; the name that was given is returned.
+    /// Moves a complete upload's file to its final name. If the name is taken, the file gets a name with a number.
+    /// Returns the name that the file got.
     pub(crate) fn finish(&self, id: Id, mut info: Info, wanted: &str) -> io::Result<Info> {
         let mut last = None;
         for number in 1..=MOST_NAMES {
@@ -228,7 +229,7 @@ impl Directory {
             let (from, flags) = (id.to_string(), RenameFlags::RENAME_NOREPLACE);
             match renameat2(self.uploads.as_fd(), from.as_str(), &self.top, name.as_str(), flags) {
                 Ok(()) => {
-                    // If a crash brings the old name back, the upload is complete and is finished again.
+                    // If a crash undoes the rename, the upload is still complete and is finished again.
                     sync(&self.top)?;
                     let _ = self.unlink(&format!("{id}.offset"));
                     return Ok(info);
@@ -240,7 +241,8 @@ impl Directory {
         Err(last.unwrap_or(Errno::EEXIST).into())
     }
 
-    /// The SHA-256 of a finished upload's file, in Base64; `None` if the file is no longer there or has another length.
+    /// The SHA-256 of a finished upload's file, in Base64. It is `None` if the file no longer exists or has another
+    /// length.
     pub(crate) fn digest(&self, info: &Info) -> Option<String> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = openat(&self.top, info.name.as_deref()?, flags, Mode::empty()).ok()?;

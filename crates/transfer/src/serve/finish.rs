@@ -1,4 +1,4 @@
-//! Completes an upload: its file gets its name.
+//! Completes an upload: gives its file the final name.
 
 use crate::tus::Metadata;
 
@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::server::Server;
 use super::store::{Entry, State};
 
-/// Moves a complete upload's file into the directory. Returns its name, or `None` where it was moved before.
+/// Moves a complete upload's file into the directory. Returns its name, or `None` if it was moved earlier.
 pub(crate) async fn finish(
     server: &Server,
     entry: &Entry,

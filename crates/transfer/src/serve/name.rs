@@ -1,13 +1,13 @@
 //! The name of a finished upload's file.
 
-/// The most bytes of a name, which is what file systems take.
+/// The largest size of a name, in bytes. File systems have this limit.
 const LIMIT: usize = 255;
-/// The most bytes of what is kept as an extension where a name is cut.
+/// The largest size of an extension that is kept when a name is shortened, in bytes.
 const EXTENSION_LIMIT: usize = 32;
 
-/// A name that stays in its directory: not empty, no `/`, no control character, no dot at its start, at most 255 bytes.
-/// A path is reduced to its last part; other characters that are not allowed are replaced by `_`. Without a usable
-/// `told`, the name is `otherwise`.
+/// Makes a name that stays in its directory: not empty, no `/`, no control character, no dot at its start, at most 255
+/// bytes. A path is reduced to its last component. Other characters that are not allowed are replaced by `_`. If `told`
+/// gives no usable name, the name is `otherwise`.
 pub fn safe(told: Option<&[u8]>, otherwise: &str) -> String {
     let told = String::from_utf8_lossy(told.unwrap_or_default());
     let last = told.rsplit(['/', '\\']).next().unwrap_or_default();

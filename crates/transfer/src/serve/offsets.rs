@@ -16,18 +16,18 @@ pub(crate) struct Offsets {
     id: Id,
     directory: Arc<Directory>,
     file: File,
-    /// Whether the upload's other files are on disk too, which its creation does not wait for.
+    /// Whether the upload's other files are on disk, too. The creation of an upload does not wait for this.
     exists: AtomicBool,
 }
 
 impl Offsets {
-    /// Opens the file. `exists` says that an offset was kept before.
+    /// Opens the file. `exists` says whether the upload's other files are on disk already.
     pub(crate) fn open(directory: Arc<Directory>, id: Id, exists: bool) -> io::Result<Self> {
         let file = directory.open_offsets(id)?;
         Ok(Self { id, directory, file, exists: AtomicBool::new(exists) })
     }
 
-    /// Writes a record. It is on disk at the return, and so are the files that a restart needs to find it.
+    /// Writes a record. When this returns, the record is on disk, and so are the files that a restart needs to find it.
     pub(crate) fn keep(&self, record: Record) -> io::Result<()> {
         let (at, bytes) = record.encode();
         self.file.write_all_at(&bytes, at)?;

@@ -1,4 +1,4 @@
-//! Receives the next bytes of a body while those before are being written.
+//! Receives the next bytes of a body while the previous bytes are being written.
 
 use std::io;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use super::record::Record;
 use super::store::now;
 use super::writer::Writer;
 
-/// The bytes after which a sync starts beside the writing, so that the disk is busy early and little is lost by a crash.
+/// The number of written bytes after which a sync starts in parallel with the writing. The disk is then busy early, and
+/// a crash loses little.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
-/// The writing of one batch, with the buffer to use again.
+/// The task that writes one batch. It returns the buffer for later use.
 type Job = JoinHandle<(Writer, Vec<u8>, io::Result<()>)>;
 
 /// A writer that works while the next bytes arrive.
@@ -27,7 +28,7 @@ pub(crate) struct Pipeline {
     checkpointed: u64,
     /// The sequence number of the last record.
     pub(crate) sequence: u64,
-    /// A sync has failed. Bytes that were written may be lost, and a second sync would not tell.
+    /// Whether a sync has failed. Written bytes may then be lost, and a second sync would not report that.
     pub(crate) is_lost: bool,
 }
 
@@ -59,7 +60,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Waits for the batch that is being written, and starts with the next one.
+    /// Waits for the batch that is being written, and starts writing the next one.
     async fn flush(&mut self) -> io::Result<()> {
         self.settle().await?;
         self.start_checkpoint();
@@ -83,7 +84,7 @@ impl Pipeline {
         written
     }
 
-    /// Writes all that was taken. `keep` is false where an earlier error makes further writes useless.
+    /// Writes all bytes that were taken. `keep` is false if an earlier error makes further writes useless.
     pub(crate) async fn finish(&mut self, keep: bool) -> io::Result<()> {
         self.settle().await?;
         if keep && !self.batch.is_empty() {
@@ -93,7 +94,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The writer, after [`Self::finish`]. It is gone where a thread panicked.
+    /// The writer, after [`Self::finish`]. It is `None` if the writing thread panicked.
     pub(crate) fn into_writer(self) -> Option<Writer> {
         self.writer
     }
@@ -103,8 +104,8 @@ impl Pipeline {
         self.writer.as_ref().map(|writer| writer.position)
     }
 
-    /// Starts a sync of what is written, if it is time and none runs. The offset is recorded after it, unless the bytes
-    /// still have to be verified.
+    /// Starts a sync of the written bytes, if [`CHECKPOINT_BYTES`] were written since the last sync began and no sync
+    /// is running. The offset is recorded after the sync, unless the bytes still have to be verified.
     fn start_checkpoint(&mut self) {
         let Some(writer) = &self.writer else { return };
         let upto = writer.position;
@@ -123,7 +124,8 @@ impl Pipeline {
         self.checkpoint = Some((upto, spawn_blocking(sync)));
     }
 
-    /// The offset up to which a checkpoint has synced the bytes, if it has ended; waits for it if `wait` is set.
+    /// Returns the offset up to which a checkpoint has synced the bytes, if the checkpoint has ended. If `wait` is set,
+    /// waits for its end.
     pub(crate) async fn end_checkpoint(&mut self, wait: bool) -> io::Result<Option<u64>> {
         match self.checkpoint.take() {
             Some((upto, sync)) if wait || sync.is_finished() => {

@@ -1,7 +1,7 @@
 //! The record of an upload's offset on disk.
 //!
-//! The file has two slots in sectors of their own, which are written in turns. A crash in the middle of a write damages
-//! one slot at most, and the other one still has the offset that was acknowledged before.
+//! The file has two slots, each in a sector of its own. Records go to the two slots in turns. A crash in the middle of
+//! a write damages one slot at most. The other slot still has the offset that was acknowledged before.
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,14 +9,14 @@ use sha2::{Digest as _, Sha256};
 const SLOT_BYTES: usize = 512;
 /// The length of the file of both slots.
 pub(crate) const FILE_BYTES: usize = 2 * SLOT_BYTES;
-/// The length of what is written in a slot.
+/// The length of a record in its slot.
 pub(crate) const RECORD_BYTES: usize = 32;
 const CHECKED_BYTES: usize = 24;
 
 /// The offset up to which bytes are acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Higher than in the record before.
+    /// The sequence number. It is higher than that of the previous record.
     pub(crate) sequence: u64,
     pub(crate) offset: u64,
     /// The time of the last activity, in seconds since 1970.
@@ -24,7 +24,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The bytes of the record, and where in the file they belong.
+    /// The position of the record in the file, and the bytes of the record.
     pub(crate) fn encode(self) -> (u64, [u8; RECORD_BYTES]) {
         let mut bytes = [0; RECORD_BYTES];
         for (into, number) in bytes.chunks_exact_mut(8).zip([self.sequence, self.offset, self.at]) {
@@ -35,7 +35,7 @@ impl Record {
         (self.sequence % 2 * SLOT_BYTES as u64, bytes)
     }
 
-    /// The newest record in the file's bytes that is whole.
+    /// The newest intact record in the file's bytes.
     pub(crate) fn newest(file: &[u8]) -> Option<Self> {
         let slots = file.chunks(SLOT_BYTES).take(2);
         slots.filter_map(Self::decode).max_by_key(|record| record.sequence)

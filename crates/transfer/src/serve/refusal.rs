@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::tus;
 
-/// Why a request is refused. Nothing that was acknowledged before is lost by it.
+/// Why a request is refused. Bytes that were acknowledged before are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// `Tus-Resumable` is missing or names another version.
@@ -13,7 +13,7 @@ pub enum Refusal {
     /// No upload has this path.
     #[error("no such upload: it never existed, was removed, or has expired")]
     NotFound,
-    /// The path takes no request of this method.
+    /// The path does not take this method.
     #[error("this path does not take this method")]
     Method,
     /// A PATCH has a body of another media type.
@@ -31,13 +31,13 @@ pub enum Refusal {
     /// The upload ends before the end of the request's body.
     #[error("the body goes beyond the length of the upload")]
     BeyondLength,
-    /// The upload is larger than any that the server takes.
+    /// The upload is larger than the server allows.
     #[error("the upload is larger than this server allows; Tus-Max-Size has the limit")]
     TooLarge,
     /// The offset of the request is not that of the upload.
     #[error("Upload-Offset is not the offset of the upload; HEAD tells it")]
     Offset,
-    /// The upload's length is known already and another one was told.
+    /// The upload's length is already known, and the request states another one.
     #[error("the upload has another length")]
     Length,
     /// The body's checksum does not match: none of its bytes counts.
@@ -64,7 +64,7 @@ pub enum Refusal {
     /// The server could not read or write its files.
     #[error("the server could not store the upload; what was acknowledged is kept")]
     Storage,
-    /// No valid token was shown.
+    /// The request has no valid token.
     #[error("a valid token is needed: Authorization: Bearer TOKEN")]
     Token,
     /// The request names another host than this one.
@@ -76,7 +76,7 @@ pub enum Refusal {
     /// The connection of the request was lost.
     #[error("the connection was lost")]
     Cut,
-    /// The server stops.
+    /// The server is stopping.
     #[error("the server stops; what arrived is kept")]
     Stopping,
 }
@@ -140,7 +140,7 @@ impl Refusal {
         }
     }
 
-    /// The status code that tells the client.
+    /// The status code of the answer.
     pub fn status(self) -> StatusCode {
         match self {
             Self::Version => StatusCode::PRECONDITION_FAILED,

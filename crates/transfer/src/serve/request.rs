@@ -1,4 +1,4 @@
-//! Reads the head of a request into what it asks for. It does no input or output.
+//! Parses the head of a request into an [`Operation`]. It does no input or output.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,10 +12,10 @@ use super::refusal::Refusal;
 
 /// The path that creates uploads; each upload has its ID below it.
 pub(crate) const BASE: &str = "/files";
-/// The most bytes that `Upload-Metadata` may have.
+/// The largest size of `Upload-Metadata`, in bytes.
 pub const METADATA_LIMIT: usize = 4096;
 
-/// The most bytes of a path and of all header fields together.
+/// The largest size of the path and of all header fields together, in bytes.
 const HEAD_LIMIT: usize = 16 << 10;
 
 const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
@@ -57,26 +57,26 @@ impl FromStr for Id {
 pub struct Append {
     /// The offset of the first byte.
     pub offset: u64,
-    /// The number of bytes, where the head tells it.
+    /// The number of bytes, if the head states it.
     pub size: Option<u64>,
-    /// The checksum of all of them.
+    /// The checksum of all these bytes.
     pub checksum: Option<Checksum>,
-    /// The length of the whole upload, where this request tells it.
+    /// The length of the whole upload, if this request states it.
     pub length: Option<u64>,
 }
 
 /// An upload that a request creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create {
-    /// The length, unless it is told later.
+    /// The length. It is `None` if the client states it later.
     pub length: Option<u64>,
     /// The metadata.
     pub metadata: Metadata,
-    /// The first bytes, where the request carries some.
+    /// The first bytes, if the request carries any.
     pub first: Option<Append>,
 }
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// OPTIONS: what the server can do.
@@ -87,7 +87,7 @@ pub enum Operation {
     Head {
         /// The upload.
         id: Id,
-        /// The digest of the finished upload is wanted, too (RFC 9530, `Want-Repr-Digest`).
+        /// Whether the client also wants the digest of the finished upload (RFC 9530, `Want-Repr-Digest`).
         wants_digest: bool,
     },
     /// PATCH: bytes for an upload.
@@ -180,7 +180,7 @@ fn append(headers: &HeaderMap, offset: u64) -> Result<Append, Refusal> {
     })
 }
 
-/// Whether the client wants SHA-256: a preference of zero says that it does not (RFC 9530, section 4).
+/// Whether the client wants SHA-256. A preference of zero means that it does not (RFC 9530, section 4).
 fn wants_digest(headers: &HeaderMap) -> Result<bool, Refusal> {
     let wanted = one(headers, &WANT_REPR_DIGEST)?.unwrap_or_default().split(',');
     let mut preferences = wanted.filter_map(|pair| pair.trim().split_once('='));
@@ -191,7 +191,7 @@ fn has_offset_octets(headers: &HeaderMap) -> Result<bool, Refusal> {
     Ok(one(headers, &CONTENT_TYPE)?.is_some_and(|kind| kind == tus::OFFSET_OCTET_STREAM))
 }
 
-/// The field's value. A field that comes twice is refused, because two readers could take a different one.
+/// The field's value. A field that comes twice is refused, because two programs could read different values from it.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -202,7 +202,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
     value.to_str().map(|value| Some(value.trim())).map_err(|_| wrong)
 }
 
-/// The field's number: digits alone, at most `i64::MAX`, because file offsets are signed.
+/// The field's number. It has only digits and is at most `i64::MAX`, because file offsets are signed.
 fn number(
     headers: &HeaderMap,
     name: &HeaderName,

@@ -31,15 +31,15 @@ use super::tokens::Tokens;
 
 /// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 1024;
-/// The threads that wait for the disk.
+/// The number of threads that wait for the disk.
 const DISK_THREADS: usize = 16;
-/// The time for what has arrived to reach the disk at the end.
+/// The time for received bytes to reach the disk when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
-/// The time for clients to take their last answers.
+/// The time for clients to receive their last answers when the server stops.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// The open files of the server itself.
+/// The number of open files of the server itself.
 const OWN_FILES: u64 = 64;
-/// The open files of a connection: its socket and those of an upload.
+/// The number of open files per connection: its socket and the files of an upload.
 const FILES_PER_CONNECTION: u64 = 3;
 
 /// A report of a running server to its caller.
@@ -51,7 +51,8 @@ pub enum Event {
     Report(Report),
 }
 
-/// Runs a server until `shutdown` is ready. What clients have sent by then is kept. Upon SIGUSR1 it reports its counts.
+/// Runs a server until `shutdown` is ready. The bytes that clients have sent by then are kept. Upon SIGUSR1 the server
+/// reports its counts.
 ///
 /// # Errors
 ///
@@ -90,7 +91,7 @@ pub fn run(
     outcome
 }
 
-/// Raises the limit of open files as far as the connections need it and the system allows it.
+/// Raises the limit of open files as far as the connections need and the system allows.
 fn raise_files(connections: usize) {
     let wanted = OWN_FILES + FILES_PER_CONNECTION * connections as u64;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
@@ -135,7 +136,8 @@ async fn serve(
 ) -> Result<(), ServeError> {
     let mut asked =
         signal(SignalKind::user_defined1()).map_err(ServeError::system("wait for SIGUSR1"))?;
-    // A process that exceeds its limit of a file's size gets this signal, which would end it, and then an error.
+    // A write beyond the limit of a file's size raises this signal, which would end the process. With a handler, the
+    // write fails with an error instead.
     let _too_large = signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))
         .map_err(ServeError::system("handle SIGXFSZ"))?;
     let listener = TcpListener::from_std(socket.into()).map_err(ServeError::system("listen"))?;
@@ -159,7 +161,7 @@ async fn serve(
     }
     serving.shutdown().await;
     server.stopping.send_replace(true);
-    // Bodies are kept first, because clients may go on with them later.
+    // The server waits for bodies first, because clients may continue these uploads later.
     for (left, time) in [(&server.bodies, STOP_TIME), (&server.open, ANSWER_TIME)] {
         let mut left = left.subscribe();
         if tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_err() {

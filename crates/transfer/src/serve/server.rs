@@ -1,4 +1,4 @@
-//! What all connections of a server share. One thread serves them all.
+//! The state that all connections of a server share. One thread serves all connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -13,15 +13,15 @@ use super::refusal::Refusal;
 use super::store::Store;
 use super::tokens::Tokens;
 
-/// The most bytes of the buffers of all bodies.
+/// The largest size of the buffers of all bodies together, in bytes.
 const BUFFERS_BYTES: usize = 24 << 20;
-/// The size of one body's buffers, of which there are two.
+/// The largest size of one buffer. Each body has two buffers.
 const LARGEST_BATCH: usize = 1 << 18;
 const SMALLEST_BATCH: usize = 1 << 15;
-/// The time by which a client's rate may be ahead.
+/// The time by which the bytes of a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// The rate of one client: what has arrived, and when its last byte would have at this rate.
+/// The rate of one client. `until` is the time at which the last received byte would have arrived at this rate.
 #[derive(Debug)]
 struct Pacer {
     serializer: Serializer,
@@ -36,15 +36,15 @@ pub(crate) struct Server {
     pub(crate) counters: Counters,
     /// The requests that were refused, by the name of the reason.
     pub(crate) refusals: RefCell<BTreeMap<&'static str, u64>>,
-    /// What the disk had left, as of the last look.
+    /// The number of bytes that were free on the disk at the last check.
     pub(crate) disk_free: Cell<Option<u64>>,
-    /// Turns true at the end.
+    /// Becomes true when the server stops.
     pub(crate) stopping: watch::Sender<bool>,
     /// The number of connections that are open.
     pub(crate) open: watch::Sender<usize>,
     /// The number of bodies that are being received or written.
     pub(crate) bodies: watch::Sender<usize>,
-    /// The right to compute a digest, which keeps a processor busy.
+    /// The permit to compute a digest, which keeps a processor busy. There is only one permit.
     pub(crate) digests: Semaphore,
     pacers: RefCell<HashMap<Rc<str>, Pacer>>,
     start: std::time::Instant,
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// The size of a body's buffers: smaller while many bodies arrive.
+    /// The size of a body's buffers. It is smaller while many bodies arrive.
     pub(crate) fn batch_bytes(&self) -> usize {
         let each = BUFFERS_BYTES / (2 * (*self.bodies.borrow()).max(1));
         each.clamp(SMALLEST_BATCH, LARGEST_BATCH)

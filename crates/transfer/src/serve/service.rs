@@ -20,9 +20,10 @@ use super::request::{Append, Create, Id, Operation};
 use super::server::Server;
 use super::store::{Entry, Held, now};
 
-/// The name of the one client of a server without tokens.
+/// The name that every client has on a server without tokens.
 const NOBODY: &str = "local";
-/// What is read of the body of a refused request, so that the client reads the answer before its connection is reset.
+/// The most bytes that are read of the body of a refused request. The client can then read the answer before its
+/// connection is reset.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
@@ -84,8 +85,9 @@ fn client(server: &Server, headers: &HeaderMap, host: Option<&str>) -> Result<Rc
     if let Some(tokens) = &server.tokens {
         return tokens.client(headers).ok_or(Refusal::Token);
     }
-    // Without tokens only programs on this machine are served. A web page that has its own name resolve to this
-    // machine's address would make the browser such a program, but the browser then sends that name.
+    // Without tokens the server serves only programs on this machine. A web page could let its own host name resolve to
+    // this machine's address, so that the browser sends requests to this server. The browser then sends that host name,
+    // and the server refuses the request.
     let named = headers.get(HOST).and_then(|host| host.to_str().ok()).or(host);
     match named {
         Some(named) if !is_this_machine(named) => Err(Refusal::Host),
@@ -135,13 +137,13 @@ async fn create(
         let nothing = Appended { offset: None, expires, name: None, refused: None };
         return Ok(answer::created(entry.id, &nothing, false));
     }
-    // An upload of no bytes is complete now.
+    // An upload of length zero is complete at once.
     let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
     let appended = receive(server, client, entry.id, create.first.unwrap_or(none), body).await;
     let refused = appended.refused.filter(|&refused| match refused {
-        // The client has not learnt the address, and cannot go on.
+        // The client does not know the upload's address, and cannot continue.
         Refusal::Cut => true,
-        // What arrived is kept, and the client goes on at the address that it learns.
+        // The received bytes are kept. The client learns the upload's address and continues.
         Refusal::Stalled | Refusal::Stopping | Refusal::TakenOver => false,
         _ => appended.offset.is_none_or(|offset| offset == 0),
     });
@@ -154,8 +156,8 @@ async fn create(
     Ok(answer::created(entry.id, &appended, has_body))
 }
 
-/// Receives a body in a task of its own: when the connection is lost, its request is dropped, and what arrived still
-/// has to be kept.
+/// Receives a body in a task of its own. If the connection is lost, the request's future is dropped, but the bytes that
+/// arrived still have to be kept.
 async fn receive(
     server: &Rc<Server>,
     client: &Rc<str>,
@@ -197,7 +199,7 @@ async fn head(
     let Held { mut state, .. } = entry.hold().await?;
     server.store.check_alive(&state)?;
     if state.upload.is_complete() && !state.is_finished {
-        finish(server, &entry, &mut state).await?; // an error kept it from being finished before
+        finish(server, &entry, &mut state).await?; // an earlier attempt to finish it has failed
     }
     let info = server.store.blocking(move |files| files.read_info(id)).await?;
     let mut told = Told {
@@ -209,14 +211,14 @@ async fn head(
         name: info.name.clone().filter(|_| state.is_finished),
     };
     let is_finished = state.is_finished;
-    drop(state); // a digest takes long, and other requests need not wait for it
+    drop(state); // a digest takes long, and other requests must not wait for it
     if wants_digest && is_finished {
         told.sha256 = digest(server, &entry, info).await;
     }
     Ok(answer::head(&told))
 }
 
-/// The digest of a finished upload. It is kept, so that its file is read once.
+/// The digest of a finished upload. It is kept, so that the file is read only once.
 async fn digest(server: &Server, entry: &Entry, info: Info) -> Option<String> {
     let _permit = server.digests.acquire().await.ok()?;
     if let Some(known) = entry.try_hold().and_then(|state| state.sha256.clone()) {

@@ -1,4 +1,4 @@
-//! All uploads of a directory, and who works on each of them.
+//! All uploads of a directory, and the requests that hold them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::request::{Create, Id};
 use super::upload::Upload;
 
-/// The time for which a request waits until the one before has let go of the upload.
+/// The time for which a request waits until the previous request has released the upload.
 const TAKE_OVER: Duration = Duration::from_secs(10);
 
 /// One upload.
@@ -41,9 +41,9 @@ pub(crate) struct State {
     pub(crate) at: u64,
     /// The bytes that are booked in the accounts.
     pub(crate) booked: u64,
-    /// The digest of the finished file, once a client wanted it.
+    /// The digest of the finished file, once a client has asked for it.
     pub(crate) sha256: Option<String>,
-    /// This process has brought all files of the upload to the disk.
+    /// Whether this process has synced all files of the upload to the disk.
     pub(crate) is_kept: bool,
     pub(crate) is_finished: bool,
     pub(crate) is_removed: bool,
@@ -61,8 +61,8 @@ impl Entry {
         Rc::new(Self { id, client, state: Mutex::new(state), newer: watch::Sender::new(0) })
     }
 
-    /// Takes the upload. A request that holds it is told to let go: its connection may be dead, and a client that asks
-    /// again has given the old request up.
+    /// Takes the upload. If another request holds the upload, that request is told to release it. Its connection may be
+    /// dead, and a client that asks again has given up the old request.
     pub(crate) async fn hold(&self) -> Result<Held<'_>, Refusal> {
         if let Ok(state) = self.state.try_lock() {
             return Ok(Held { state, newer: self.newer.subscribe() });
@@ -90,7 +90,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Reads what is in the directory.
+    /// Reads the uploads in the directory.
     pub(crate) fn open(files: Directory, limits: &Limits) -> io::Result<Self> {
         let accounts = Accounts::new(limits, files.used()?);
         let mut entries = HashMap::new();
@@ -122,7 +122,7 @@ impl Store {
         entry.cloned().ok_or(Refusal::NotFound)
     }
 
-    /// The upload must not have expired or been removed.
+    /// Checks that the upload has neither expired nor been removed.
     pub(crate) fn check_alive(&self, state: &State) -> Result<(), Refusal> {
         if state.is_removed {
             return Err(Refusal::NotFound);
@@ -186,7 +186,7 @@ impl Store {
         Ok(entry)
     }
 
-    /// Books the upload's bytes up to `bytes`.
+    /// Raises the booked bytes of the upload to `bytes`.
     pub(crate) async fn book(
         &self,
         client: &Rc<str>,
@@ -202,7 +202,8 @@ impl Store {
         Ok(())
     }
 
-    /// Files may have been removed from the directory, so they are counted before a request is refused.
+    /// Counts the finished files again before a request is refused, because files may have been removed from the
+    /// directory.
     async fn count_again(&self) {
         if !self.accounts.has_quota() {
             return;
@@ -212,7 +213,7 @@ impl Store {
         }
     }
 
-    /// Forgets an upload and removes what is in `.wakeai-uploads` of it. The file of a finished upload stays.
+    /// Forgets an upload and removes its files from `.wakeai-uploads`. The file of a finished upload stays.
     pub(crate) async fn remove(&self, entry: &Entry, state: &mut State) -> Result<(), Refusal> {
         let id = entry.id;
         self.blocking(move |files| files.remove(id)).await?;
@@ -222,7 +223,7 @@ impl Store {
         Ok(())
     }
 
-    /// Runs what may wait for the disk on another thread.
+    /// Runs `work`, which may wait for the disk, on another thread.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Directory) -> io::Result<T> + Send + 'static,
@@ -249,9 +250,9 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
     Some(Entry::new(id, Rc::from(info.client), state))
 }
 
-/// The refusal that tells a client of an error of the disk.
+/// The refusal that reports a disk error to the client.
 pub(crate) fn refusal(error: &io::Error) -> Refusal {
-    // EFBIG is what the limit of a file's size (RLIMIT_FSIZE) gives.
+    // A write beyond the limit of a file's size (RLIMIT_FSIZE) fails with EFBIG.
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG) => Refusal::DiskFull,
         Some(Errno::ENOENT) => Refusal::NotFound,

@@ -8,11 +8,11 @@ use super::finish::finish;
 use super::server::Server;
 use super::store::now;
 
-/// The longest time between two looks.
+/// The longest time between two sweeps.
 const LONGEST: Duration = Duration::from_mins(1);
 const SHORTEST: Duration = Duration::from_millis(250);
 
-/// Finishes what a stop left unfinished, and then removes expired uploads, without end.
+/// Runs without end. Removes expired uploads, and finishes complete uploads whose file has not been moved yet.
 pub(crate) async fn sweep(server: Rc<Server>) {
     let expire_after: Duration = server.config.limits.expire_after.into();
     let pause = (expire_after / 4).clamp(SHORTEST, LONGEST);

@@ -16,7 +16,7 @@ use super::error::ServeError;
 
 const SHORTEST: usize = 16;
 const NAME_LIMIT: usize = 64;
-/// The most bytes of a token file.
+/// The largest size of a token file, in bytes.
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// The digests of all tokens, each with its client's name.
@@ -50,7 +50,7 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// The client whose token the request shows. The time that this takes does not depend on the tokens' bytes.
+    /// The client whose token the request has. The time of this check does not depend on the tokens' bytes.
     pub(crate) fn client(&self, headers: &HeaderMap) -> Option<Rc<str>> {
         let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
@@ -75,7 +75,7 @@ fn digest(token: &str) -> [u8; 32] {
 /// Reads a file that only its owner may read.
 pub(crate) fn read_secret(path: &Path) -> Result<String, ServeError> {
     let failed = |source| ServeError::Read { path: path.to_owned(), source };
-    // A FIFO would otherwise keep the start waiting for a writer.
+    // Without `O_NONBLOCK`, opening a FIFO would wait for a writer.
     let flags = (OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {

@@ -20,7 +20,7 @@ pub(crate) struct Transfer<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) newer: &'a mut watch::Receiver<u64>,
     pub(crate) pipeline: &'a mut Pipeline,
-    /// The offset up to which the state knows of written bytes.
+    /// The offset up to which written bytes were reported to the upload's state.
     pub(crate) handled: u64,
 }
 
@@ -83,7 +83,7 @@ impl Transfer<'_> {
         self.handled = self.handled.max(upto);
     }
 
-    /// Writes what arrived. After an error of the disk, what was written before it still counts.
+    /// Writes the bytes that arrived. After a disk error, bytes that were written before the error still count.
     pub(crate) async fn end_writing(&mut self, outcome: &Result<(), Refusal>) -> io::Result<()> {
         let keep = !matches!(outcome, Err(Refusal::DiskFull | Refusal::Storage));
         let finished = self.pipeline.finish(keep).await;

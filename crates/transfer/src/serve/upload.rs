@@ -6,9 +6,9 @@ use super::request::Append;
 /// How the body of a PATCH ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All bytes arrived. `matches` is `false` where their checksum is another one.
+    /// All bytes arrived. `matches` is `false` if they do not have the checksum of the request.
     Complete {
-        /// Whether the bytes have the checksum that the request told; `true` without one.
+        /// Whether the bytes have the checksum of the request. It is `true` if the request has none.
         matches: bool,
     },
     /// The body ended early: the connection was lost, the client stalled, or a newer request took over.
@@ -20,8 +20,8 @@ pub enum End {
 /// One upload: its length and its offsets.
 ///
 /// Order of calls: [`Upload::handle_append`]; then any number of [`Upload::handle_written`], each after bytes were
-/// written, and [`Upload::handle_synced`] after a sync; then [`Upload::handle_end`]. The file is then truncated to
-/// [`Upload::offset`], synced, and the offset recorded, before the client is told.
+/// written, and [`Upload::handle_synced`] after a sync; then [`Upload::handle_end`]. The caller then truncates the file
+/// to [`Upload::offset`], syncs it and records the offset. The client gets its answer after that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     length: Option<u64>,
@@ -29,14 +29,14 @@ pub struct Upload {
     appending: Option<Appending>,
 }
 
-/// A PATCH whose body arrives.
+/// A PATCH whose body is arriving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Appending {
     /// The offset up to which bytes are written.
     written: u64,
-    /// The offset at which the body has to end, where it is known.
+    /// The offset at which the body has to end, if it is known.
     end: Option<u64>,
-    /// No byte counts before the whole body is verified.
+    /// Whether the body has a checksum. Its bytes then count only once the whole body is verified.
     has_checksum: bool,
 }
 
@@ -57,16 +57,16 @@ impl Upload {
         self.offset
     }
 
-    /// Whether all bytes are there.
+    /// Whether all bytes have arrived.
     pub fn is_complete(&self) -> bool {
         self.length == Some(self.offset) && self.appending.is_none()
     }
 
-    /// A PATCH begins. `max_size` limits uploads whose length is unknown.
+    /// Handles the start of a PATCH. `max_size` limits uploads whose length is unknown.
     ///
     /// # Errors
     ///
-    /// The reason why it is refused; the state is then unchanged.
+    /// The reason why the PATCH is refused. The state is then unchanged.
     pub fn handle_append(&mut self, append: &Append, max_size: u64) -> Result<(), Refusal> {
         if self.appending.is_some() {
             return Err(Refusal::Locked);
@@ -94,23 +94,23 @@ impl Upload {
         Ok(())
     }
 
-    /// The number of bytes that may still be written; more would go beyond the length, the announced size of the body
-    /// or `max_size`.
+    /// The number of bytes that may still be written. More bytes would exceed the length, the announced size of the
+    /// body or `max_size`.
     pub fn room(&self, max_size: u64) -> u64 {
         let Some(appending) = &self.appending else { return 0 };
         let end = appending.end.or(self.length).unwrap_or(max_size);
         end.min(self.length.unwrap_or(u64::MAX)).saturating_sub(appending.written)
     }
 
-    /// `count` bytes were written behind those before; at most [`Upload::room`].
+    /// Handles the write of the next `count` bytes. `count` is at most [`Upload::room`].
     pub fn handle_written(&mut self, count: u64) {
         if let Some(appending) = &mut self.appending {
             appending.written = appending.written.saturating_add(count);
         }
     }
 
-    /// The bytes before `synced` are on disk. Returns the offset to record, if one of them counts that was not
-    /// recorded yet.
+    /// Handles a sync: the bytes before `synced` are on disk. Returns the new offset, which has to be recorded, if it
+    /// has grown.
     pub fn handle_synced(&mut self, synced: u64) -> Option<u64> {
         let appending = self.appending.as_ref()?;
         let synced = synced.min(appending.written);
@@ -121,7 +121,7 @@ impl Upload {
         moved.then_some(self.offset)
     }
 
-    /// The body has ended. Returns whether bytes count that were not recorded yet.
+    /// Handles the end of the body. Returns whether the offset has grown, so that it has to be recorded.
     pub fn handle_end(&mut self, end: End) -> bool {
         let Some(appending) = self.appending.take() else { return false };
         let counts = match end {

@@ -16,7 +16,7 @@ pub(crate) struct Writer {
     pub(super) offsets: Arc<Offsets>,
     /// The offset of the next byte.
     pub(crate) position: u64,
-    /// The digest of the body, where the request has told one.
+    /// The digest of the body, if the request has a checksum.
     pub(crate) hasher: Option<Hasher>,
 }
 
@@ -25,7 +25,7 @@ impl Writer {
         Self { data: Arc::new(data), offsets: Arc::new(offsets), position, hasher }
     }
 
-    /// Writes bytes behind those before. After an error [`Self::position`] tells how many were written.
+    /// Writes `bytes` at [`Self::position`]. After an error, the position shows how many bytes were written.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = match self.data.write_at(bytes, self.position) {
@@ -43,7 +43,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Truncates the file to `offset` where it is longer, and brings it to the disk.
+    /// Truncates the file to `offset` if it is longer, and syncs it to the disk.
     pub(crate) fn settle(&self, offset: u64) -> io::Result<()> {
         if self.position > offset {
             self.data.set_len(offset)?;
@@ -51,7 +51,7 @@ impl Writer {
         self.data.sync_data()
     }
 
-    /// Truncates the file to `offset`, where none of its bytes count.
+    /// Truncates the file to `offset` if it is longer. No sync is needed, because no new byte counts.
     pub(crate) fn discard(&self, offset: u64) -> io::Result<()> {
         if self.position > offset { self.data.set_len(offset) } else { Ok(()) }
     }

@@ -1,4 +1,5 @@
-//! Messages of the kernel, byte by byte (include/uapi/linux/nl80211.h has the numbers).
+//! Tests with nl80211 messages of the kernel, byte by byte. The numbers are in
+//! include/uapi/linux/nl80211.h.
 
 use proptest::prelude::*;
 use wl_nl80211::Nl80211Command;
@@ -8,7 +9,7 @@ use crate::wifi::message::{
     CHANNEL_WIDTH, IFNAME, MAC, SSID, STA_INFO, SURVEY_INFO, WIPHY_FREQ, attributes,
 };
 
-/// An attribute of netlink: length, kind, value, padding to four bytes.
+/// A netlink attribute: length, kind, value, and padding to four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len() + 4).unwrap();
     let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
@@ -47,7 +48,7 @@ fn link(station: &[u8]) -> Link {
     Link::read(&message(&interface()), Some(&message(station)), &[])
 }
 
-/// All fields of the access point.
+/// A message with all fields of the access point.
 fn full_station() -> Vec<u8> {
     let rate = [u32s(5, 8_667), attribute(6, &[9]), attribute(7, &[2]), attribute(8, &[])];
     let fields = [
@@ -74,7 +75,7 @@ fn full_station() -> Vec<u8> {
     station(&fields)
 }
 
-/// All fields of the channel in use.
+/// An attribute with all fields of the channel in use.
 fn full_survey() -> Vec<u8> {
     let survey = [
         u32s(1, 5180),

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 /// The bar; SIGINT and SIGTERM interrupt the runs that it shows.
 pub(crate) struct Bar {
     drawn: Option<ProgressBar>,
-    /// Whether each run has a line where there is no terminal.
+    /// Whether each run prints a line if standard error is not a terminal.
     lines: bool,
     state: Mutex<State>,
     interrupt: Interrupt,
@@ -23,7 +23,7 @@ pub(crate) struct Bar {
 
 #[derive(Default)]
 struct State {
-    /// For each run the longest time that it can last, and the time that it has reached.
+    /// For each run, the longest time that it can last and the time that it has reached.
     runs: Vec<(Duration, Duration)>,
     ended: usize,
 }

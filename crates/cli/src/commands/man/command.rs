@@ -65,12 +65,13 @@ fn body(command: &Command) -> String {
     written.expect("a Vec takes all bytes");
     let text = String::from_utf8(text).expect("clap's texts are UTF-8");
     let after = command.get_after_long_help().or_else(|| command.get_after_help());
-    // clap_mangen defines a string for apostrophes before each part; groff's own name for them is enough.
+    // Before each part, clap_mangen defines a string for apostrophes. It is removed here, because groff's own name for
+    // apostrophes is enough.
     text.replace(".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n", "").replace("\\*(Aq", "\\(aq")
         + &after.map(|words| notes(&words.to_string())).unwrap_or_default()
 }
 
-/// The text below the options: `clap_mangen` would join its lines, which are examples and tables.
+/// The text below the options. It has examples and tables, whose lines `clap_mangen` would join.
 fn notes(text: &str) -> String {
     let mut page = String::new();
     let mut in_notes = false;

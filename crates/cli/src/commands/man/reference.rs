@@ -1,8 +1,8 @@
-//! The pages of the files, from the reference pages: they are the only place that lists the keys, and tests compare them
-//! with the program.
+//! The manual pages of the files, made from the reference pages. Only the reference pages list the keys, and tests
+//! compare them with the program.
 //!
-//! This reads the Markdown that our reference pages are written in, and no more of it: headings, paragraphs, lists, tables,
-//! blocks of code; and in them code, links and stress.
+//! This module reads only the Markdown that our reference pages use: headings, paragraphs, lists, tables and blocks of
+//! code. Within these it reads code, links and emphasis.
 
 use std::fmt::Write as _;
 
@@ -41,14 +41,14 @@ fn page(name: &str, about: &str, markdown: &str, see: &[(String, u8)]) -> Page {
     Page { name: name.to_owned(), section: 5, text }
 }
 
-/// The text below a heading, up to the next one of the same rank, whose subheadings become headings.
+/// The text below a heading, up to the next heading of the same level. Its subheadings become headings.
 fn section(page: &str, heading: &str) -> String {
     let (_, rest) = page.split_once(heading).expect("the reference page has this section");
     let text = rest.split("\n## ").next().unwrap_or(rest);
     text.replace("\n### ", "\n## ")
 }
 
-/// What the lines before belong to.
+/// The kind of block to which the previous lines belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     None,
@@ -88,7 +88,7 @@ fn body(markdown: &str) -> String {
                 page.push_str(".PP\n");
                 block = Block::Paragraph;
             }
-            // A paragraph's stress or link may go over the end of a line.
+            // Emphasis or a link in a paragraph may continue on the next line.
             let mut text = line.trim().to_owned();
             while let Some(next) = lines.next_if(|next| goes_on(next)) {
                 text = text + " " + next.trim();
@@ -115,8 +115,8 @@ fn cells(row: &str) -> Vec<String> {
     row.split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// A row becomes a tagged paragraph: its first cell is the tag, then comes the cell without a heading, and each other one
-/// with its heading.
+/// Each row becomes a tagged paragraph. Its first cell is the tag. The cell whose column has no heading comes next, and
+/// then each other cell with its heading.
 fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     let (head, rows) = rows.split_first().expect("a table has a first row");
@@ -135,7 +135,7 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Code becomes bold, stress italic or bold, and of a link its words stay.
+/// Code becomes bold, and emphasis becomes italic or bold. A link becomes its text.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -164,17 +164,17 @@ fn inline(text: &str) -> String {
     out + &escaped(rest, out_is_empty(text, rest))
 }
 
-/// Whether nothing stands before `rest`, the end of `text`.
+/// Whether `rest`, the end of `text`, is the whole text.
 fn out_is_empty(text: &str, rest: &str) -> bool {
     text.len() == rest.len()
 }
 
-/// Only at the start of a line could text be a request.
+/// Escapes text. Only at the start of a line could text be taken for a request of roff.
 fn escaped(text: &str, starts: bool) -> String {
     if starts { roff::plain(text) } else { text.replace('\\', "\\e") }
 }
 
-/// The words of a link, and the text after it.
+/// The text of a link, and the text after the link.
 fn link(text: &str) -> Option<(&str, &str)> {
     let (words, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (_, after) = rest.split_once(')')?;

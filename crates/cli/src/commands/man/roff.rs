@@ -1,4 +1,4 @@
-//! What the manual pages are made of: man(7)'s requests, and text that is safe between them.
+//! The parts of manual pages: requests of man(7), and text that is escaped for use between them.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ pub(super) fn see_also(pages: &[(String, u8)]) -> String {
     text
 }
 
-/// Text as roff prints it: `\`, and a `.` or `'` at the start of a line, have no other meaning.
+/// Escapes text for roff: `\`, and a `.` or `'` at the start, lose their special meaning.
 pub(super) fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e");
     if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
 }
 
-/// Text that a reader may copy: a hyphen stays one.
+/// Escapes text that a reader may copy. Its hyphens stay hyphens.
 pub(super) fn literal(text: &str) -> String {
     plain(text).replace('-', "\\-").replace('~', "\\(ti").replace('^', "\\(ha")
 }

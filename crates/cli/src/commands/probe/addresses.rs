@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-/// The address itself, or for the unspecified address those of all interfaces that are up, of its family. Without one
-/// that others reach, the loopback address.
+/// Returns the address itself, if it is specified. For an unspecified address, returns the addresses of the same family
+/// of all interfaces that are up. Loopback addresses are returned only if there are no others.
 pub(super) fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];

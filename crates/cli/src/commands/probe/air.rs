@@ -16,13 +16,13 @@ use crate::failure::{Failure, note};
 use crate::interrupt::Interrupt;
 use crate::output;
 
-/// How often a pause looks for a signal.
+/// The interval at which a pause checks for a signal.
 const STEP: Duration = Duration::from_millis(50);
 
 /// The result.
 #[derive(Debug, Serialize)]
 struct Air {
-    /// One for each station of the network namespace.
+    /// One entry for each station of the network namespace.
     interfaces: Vec<Station>,
 }
 
@@ -31,9 +31,9 @@ struct Air {
 struct Station {
     #[serde(flatten)]
     link: Link,
-    /// Between the two readings; `None` where the station joined the access point meanwhile.
+    /// The figures between the two readings. It is `None` if the station joined the access point between them.
     interval: Option<Interval>,
-    /// The names of what the driver does not tell.
+    /// The names of the figures that the driver does not report.
     does_not_tell: Vec<&'static str>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &AirArguments) -> Result<(), Failure> {
     output::write(&texts.join("\n")).map(|_| ())
 }
 
-/// The links of the stations that have an access point, with the moments at which they were read.
+/// The links of the stations that have an access point. Each link has the moment of its reading.
 fn read(reader: &WifiReader, stations: &[u32]) -> Result<Vec<(u32, Instant, Link)>, Failure> {
     let mut found = Vec::new();
     let mut without = Vec::new();

@@ -77,7 +77,7 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
     Ok(())
 }
 
-/// The result, and what was changed in the agent's configuration.
+/// The result, and the changes in the agent's configuration.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
@@ -85,7 +85,7 @@ struct Answer<'a> {
     written: &'a [Changed],
 }
 
-/// The buffer as the agent's configuration has it: in packets of full length.
+/// The value for the agent's configuration: the buffer in packets of full length.
 fn for_agent(report: &Report) -> Result<Measured, String> {
     match (report.packets, report.drops) {
         (_, Drops::Aqm) => {

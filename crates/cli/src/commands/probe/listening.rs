@@ -1,4 +1,4 @@
-//! What the listening ends have in common.
+//! The common parts of the listening ends.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ struct Listening {
     token: String,
 }
 
-/// Its last one.
+/// The last line of a listener.
 #[derive(Serialize)]
 struct Ended {
     event: &'static str,

@@ -43,15 +43,15 @@ fn listen(arguments: &SoloArguments, interrupt: &Interrupt) -> Result<(), Failur
     finish(&heard, end, interrupt)
 }
 
-/// The result, with what is known of other stations.
+/// The result, with the findings about other stations.
 #[derive(Debug, Serialize)]
 struct Solo {
     #[serde(flatten)]
     report: SoloReport,
-    /// Whether nothing tells of other stations that sent meanwhile.
+    /// Whether there is no sign that other stations sent during the measurement.
     alone: bool,
     company: Company,
-    /// What was changed in the agent's configuration.
+    /// The changes in the agent's configuration.
     written: Vec<Changed>,
 }
 
@@ -83,7 +83,8 @@ fn measure(
     written.map(|_| ())
 }
 
-/// The upload as the agent's configuration has it: the laws bound what the station sends.
+/// The value for the agent's configuration. It is the goodput of the upload, because the laws bound the station's
+/// sending.
 fn for_agent(report: &SoloReport, company: &Company) -> Result<Measured, String> {
     if !company.sending_peers.is_empty() {
         return Err("the station was not alone".to_owned());

@@ -6,7 +6,7 @@ use wakeai_api::config::{Changed, EditError, Measured, write_measured};
 use crate::args::WriteArguments;
 use crate::failure::{Failure, note};
 
-/// Writes the value, if it was asked for, and says what has changed.
+/// Writes the value if the user asked for it, and reports the changes.
 pub(super) fn write(
     arguments: &WriteArguments,
     measured: Result<Measured, String>,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use wakeai_api::Status;
 
-/// The number of sent messages from which on missing peers are reported.
+/// Missing peers are reported after this number of sent messages.
 const SENT: u64 = 3;
 
 /// The counters of rejected messages, with their meanings.

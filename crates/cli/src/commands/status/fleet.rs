@@ -14,7 +14,7 @@ use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
 use crate::output::{self, Reader};
 
-/// The time between the end of a query and the next one, where the table is repeated.
+/// The time from the end of a query to the next query, if the table is repeated.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
 /// The time between two questions to the agent.
 const EVERY: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ pub(super) fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<R
 }
 
 fn ask(socket: &Path, request: Request) -> Result<Fleet, AskError> {
-    // The agent answers from its event loop, which may be in a tick.
+    // The agent answers from its event loop, which may be busy with a tick.
     match wakeai_api::ask(socket, request, agents::PATIENCE * 2)? {
         Body::Fleet(fleet) => Ok(fleet),
         _ => Err(AskError::other_answer(socket)),
@@ -85,7 +85,7 @@ fn wait(socket: &Path, mut fleet: Fleet) -> Result<Fleet, AskError> {
     Ok(fleet)
 }
 
-/// The stations as a table, and what is to be said about it.
+/// The stations as a table, with the remarks about it.
 fn render(fleet: &Fleet) -> String {
     let others = || fleet.stations.iter().filter(|station| !station.own);
     let answered = others().filter(|station| station.answered).count();
@@ -183,7 +183,7 @@ fn uptime(seconds: f64) -> String {
     }
 }
 
-/// The counts by kind; a fault that lasts has an exclamation mark.
+/// The counts by kind. A fault that lasts has an exclamation mark.
 fn faults(station: &FleetStation) -> String {
     let Some(faults) = &station.faults else { return "-".to_owned() };
     if faults.is_empty() {

@@ -1,11 +1,12 @@
-//! What happened between two readings.
+//! The figures of the time between two readings.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use wakeai_agent::Link;
 
-/// The figures between two readings. What the driver does not tell is `None`, and a share of nothing.
+/// The figures of the time between two readings. A figure is `None` if the driver does not report it, or if it would be
+/// a share of zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Interval {
     pub(super) elapsed_ms: f64,
@@ -15,20 +16,20 @@ pub(super) struct Interval {
     pub(super) retries_per_packet: Option<f64>,
     /// The share of the packets that were never acknowledged.
     pub(super) failed_per_packet: Option<f64>,
-    /// The share of the time in which this station sent.
+    /// The share of the time during which this station sent.
     pub(super) tx_airtime_share: Option<f64>,
-    /// The share of the time in which it received from its access point.
+    /// The share of the time during which this station received from its access point.
     pub(super) rx_airtime_share: Option<f64>,
     /// The share of the radio's time on the channel in which the channel was busy.
     pub(super) busy_share: Option<f64>,
-    /// Whether the driver counts the channel's time, but did not count it meanwhile.
+    /// Whether the driver has counters of the channel's time that stood still between the readings.
     #[serde(skip)]
     stood_still: bool,
 }
 
 impl Interval {
-    /// The figures between `before` and `after`, which were read `elapsed` apart. `None` where the association is a
-    /// new one, because its counters begin with it.
+    /// The figures between `before` and `after`, which were read `elapsed` apart. Returns `None` if the association is
+    /// new, because the counters start again with each association.
     pub(super) fn between(before: &Link, after: &Link, elapsed: Duration) -> Option<Self> {
         let is_new = before.bssid != after.bssid || after.connected_s < before.connected_s;
         if is_new || elapsed.is_zero() {
@@ -60,14 +61,14 @@ impl Interval {
         })
     }
 
-    /// What the driver does not tell, although it has the counters. Some drivers count a channel's time only while
-    /// they scan.
+    /// The figure that the driver does not report, although it has the counters. Some drivers count a channel's time
+    /// only while they scan.
     pub(super) fn not_told(&self) -> Option<&'static str> {
         self.stood_still.then_some("busy share of the channel")
     }
 }
 
-/// How much a counter has grown; `None` where it has fallen.
+/// The growth of a counter. It is `None` if the counter has fallen.
 fn grown(before: Option<u32>, after: Option<u32>) -> Option<u32> {
     after?.checked_sub(before?)
 }

@@ -1,4 +1,4 @@
-//! The result in words.
+//! The result as text.
 
 use std::fmt::{Display, Write as _};
 
@@ -10,7 +10,7 @@ use super::interval::Interval;
 
 /// The column in which the values begin.
 const INDENT: usize = 14;
-/// A row that would be longer goes on in the next line.
+/// The width of a row. A longer row continues on the next line.
 const WIDTH: usize = 80;
 
 pub(super) fn render(station: &Station) -> String {
@@ -42,7 +42,7 @@ pub(super) fn render(station: &Station) -> String {
     rows.into_iter().map(|(name, parts)| row(name, parts.into_iter().flatten())).collect()
 }
 
-/// The parts that are told, separated by commas; nothing where there is none.
+/// A row with the parts, separated by commas. The row is empty if there are no parts.
 fn row(name: &str, parts: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut column = 0;

@@ -1,4 +1,4 @@
-//! The result in words.
+//! The result as text.
 
 use wakeai_probe::buffer::{Counts, Drops, Isolation, Report, Spread};
 

@@ -1,4 +1,4 @@
-//! Whether other stations were sending while this one was measured.
+//! Finds out whether other stations sent while this station was measured.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,13 +13,13 @@ use wakeai_api::{Body, Request};
 
 use crate::commands::agents;
 
-/// The agent's state changes at its ticks, twice a second.
+/// The time between two questions to the agent. The agent's state changes at its ticks, twice a second.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// What is known of other stations.
+/// The findings about other stations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Company {
-    /// The law of the agent that was asked; null where none runs, so that only the goodput tells.
+    /// The law of the agent. It is null if no agent runs; then only the goodput can show that other stations sent.
     pub(super) law: Option<String>,
     /// The peers that were sending at some time, by their numbers.
     pub(super) sending_peers: BTreeSet<String>,
@@ -28,13 +28,13 @@ pub(super) struct Company {
 }
 
 impl Company {
-    /// Whether nothing tells of another station.
+    /// Whether there is no sign of another station that sent.
     pub(super) fn is_alone(&self) -> bool {
         self.sending_peers.is_empty() && !self.unsteady
     }
 }
 
-/// A thread that asks the agent until it is ended.
+/// A thread that asks the agent until [`Watch::end`] is called.
 pub(super) struct Watch {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Company>,
@@ -62,7 +62,7 @@ impl Watch {
     }
 }
 
-/// The socket of the agent of this network namespace, if it is there.
+/// The socket of the agent of this network namespace, if an agent runs here.
 fn own_agent() -> Option<PathBuf> {
     let namespace = std::fs::metadata("/proc/self/ns/net").ok()?.ino();
     agents::sockets().into_iter().find(|socket| {

@@ -1,4 +1,4 @@
-//! The result in words.
+//! The result as text.
 
 use std::fmt::Write as _;
 
