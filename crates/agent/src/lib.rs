@@ -1,8 +1,8 @@
 //! The daemon of one station. It connects presence messages, laws and bounds on one Wi-Fi
 //! interface.
 //!
-//! Order of calls: [`check`] finds all problems of a [`wakeai_api::config::Config`] at once. Then
-//! [`run`] takes the configuration, and a future whose completion ends the agent. The agent has one
+//! Order of calls: [`check()`] finds all problems of a [`wakeai_api::config::Config`] at once. Then
+//! [`run()`] takes the configuration, and a future whose completion ends the agent. The agent has one
 //! thread. If its event loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is
 //! the local API, which shows the agent's state.
 //!

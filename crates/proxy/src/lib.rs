@@ -2,7 +2,7 @@
 //! wireless LAN, figure 16).
 //!
 //! A client names its destination in SOCKS5 or HTTP CONNECT ([`Negotiation`], which does no input
-//! or output), or the proxy intercepts the client's connection ([`transparent`]). [`run`] serves
+//! or output), or the proxy intercepts the client's connection ([`transparent`]). [`run()`] serves
 //! all clients on one thread. Bytes go from one connection to the other through a pipe with
 //! splice(2). A connection has a pipe only while the pipe holds bytes, so an idle connection takes
 //! only two sockets and a small task.

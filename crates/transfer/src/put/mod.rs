@@ -1,6 +1,6 @@
 //! The client: sends a file in pieces, each over a connection of its own.
 //!
-//! [`run`] finds out which protocol the server supports. [`tus`] or [`webdav`] then sends the bytes that the server
+//! [`run()`] finds out which protocol the server supports. [`tus`] or [`webdav`] then sends the bytes that the server
 //! lacks. Both use [`transfer`], which decides on the pieces, the waits and the pauses. [`verify`] compares the result
 //! with the source. [`http`] opens the connections, [`source`] reads the file, [`state`] keeps the data that a later
 //! process needs, and [`turn`] asks the station's agent when to send.

@@ -1,7 +1,7 @@
 //! The server: takes uploads over tus and keeps them in one directory.
 //!
 //! [`Operation`] reads the head of a request, [`Upload`] is the state of an upload, and [`safe_name`] makes the name of
-//! its file. These three do no input or output. [`run`] serves all clients on one thread. Further threads write and
+//! its file. These three do no input or output. [`run()`] serves all clients on one thread. Further threads write and
 //! sync the files. Every byte that an answer acknowledges is on disk before the answer is sent.
 
 mod accept;
