@@ -63,7 +63,7 @@ pub enum KeyError {
         /// The reason.
         source: io::Error,
     },
-    /// The permission bits let the group change the key, or let other users read or change it.
+    /// The file's mode lets the file's Unix group write it, or gives other users any access.
     #[error(
         "key file {path}: found mode {mode:03o}, allowed is at most 640: others must neither read \
          nor change the group's key; run: chmod 600 {path}"

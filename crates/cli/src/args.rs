@@ -35,12 +35,12 @@ pub(crate) use use_algorithm::{UseArguments, Which};
 const EXIT_STATUS: &str = "\
 Exit status:
   0   done
-  1   failed, or a lab run was not faithful
+  1   failed, or the timing of a lab run was not faithful to its scenario
   2   bad usage, a bad configuration or a bad scenario
   77  a privilege or a kernel feature is missing
   130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
 
-Every command that runs as root, except sim, first undoes the changes of wakeai processes that died, and
+Every command that runs as root and may change this machine first undoes the changes of wakeai processes that died, and
 reports that on standard error.";
 
 /// Lets devices on one Wi-Fi access point share its airtime fairly, at full speed and with short queues
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     Completion(CompletionArguments),
     Man(ManArguments),
-    /// Undo the changes of wakeai processes that died, as every command does first
+    /// Undo the changes of wakeai processes that died, as other commands do at their start
     Sweep,
 }
 
@@ -132,8 +132,8 @@ pub(crate) struct SimArguments {
 
 /// Compare two results, or two conditions of one: differences with 95 % confidence intervals
 ///
-/// Where both have runs with the same seeds, the differences are those of these pairs (Student's t); otherwise the runs are
-/// independent (Welch).
+/// If both have runs with the same seeds, runs with equal seeds are paired (Student's t-test). Otherwise the runs count as
+/// independent (Welch's t-test).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -145,7 +145,8 @@ pub(crate) struct CompareArguments {
     pub(crate) a: PathBuf,
     /// The result that is compared with it
     pub(crate) b: Option<PathBuf>,
-    /// Compare these two conditions, the first of A and the second of B; by default all that both have
+    /// Compare condition A of the first result with condition B of the second (or of the first, if it is the only one)
+    /// [default: every condition that both have]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) conditions: Vec<String>,
     /// Print one JSON object instead of the tables
@@ -182,14 +183,15 @@ pub(crate) struct LabArguments {
     /// The number of runs at a time: the lab allows only 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
     pub(crate) jobs: u32,
-    /// A run is faithful if the 99th percentile of lateness is at most this
+    /// The limit on the 99th percentile of the time by which packets are released late; beyond it the run is
+    /// not faithful
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub(crate) lateness_p99: Duration,
-    /// A run is faithful if no packet is released later than this
+    /// The limit on the time by which any packet is released late; beyond it the run is not faithful
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub(crate) lateness_max: Duration,
-    /// A run with agents or proxies is faithful if ordinary processes waited at most this long for a
-    /// processor, at the 99th percentile
+    /// The limit on the 99th percentile of the time that a process of ordinary priority, as an agent is, waits for
+    /// a processor; beyond it a run with agents or proxies is not faithful
     #[arg(long, value_name = "TIME", default_value = "50ms")]
     pub(crate) waits_p99: Duration,
     /// Where the agents serve their figures to Prometheus: an address of the loopback interface, which each
@@ -249,7 +251,7 @@ pub(crate) struct AgentArguments {
 ///
 /// With --all the agent also asks the agents of the other stations at its access point, over the presence
 /// channel, and one table has all stations. The answers of all stations take at most 0.5 % of the air, so
-/// six stations need two seconds and a hundred half a minute.
+/// those of 6 stations take about 2 s, and those of 100 stations about 30 s.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -264,7 +266,7 @@ pub(crate) struct StatusArguments {
     /// Ask the agents of all stations at the access point, and show one table of the stations
     #[arg(long)]
     pub(crate) all: bool,
-    /// Repeat each second, with --all ten seconds after the last answer, until Ctrl-C
+    /// Repeat until Ctrl-C: each second, or with --all ten seconds after the last answer
     #[arg(long)]
     pub(crate) watch: bool,
     /// Ask only the agent with this socket
@@ -310,8 +312,8 @@ impl FromStr for Wanted {
 /// Watch the TCP connections of all network namespaces
 ///
 /// Prints a line per sample and per event. Samples are limited to one per millisecond and connection
-/// unless --every-ack is given; events (state changes, retransmissions, timeouts, congestion events 1 to
-/// 4) are always printed.
+/// unless --every-ack is given; events are always printed: state changes, retransmissions, timeouts, and
+/// congestion events.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -363,7 +365,7 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
-    /// root and nft; ends with the proxy. `forwarded` needs --in-interface, or both --allow-from and
+    /// root and nft. The interception stops when the proxy stops. `forwarded` needs --in-interface, or both --allow-from and
     /// --allow-to, because intercepted connections do not pass the FORWARD chain of a firewall
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub(crate) transparent: Vec<TakenConnections>,
@@ -388,16 +390,16 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_from: Vec<Network>,
     /// Networks that clients may connect to [default: private networks, and this machine for its own
-    /// clients]. A wider network does not include loopback, unspecified, link-local and multicast addresses
-    /// or those of this machine: list each by itself
+    /// clients]. A network such as 0.0.0.0/0 does not allow loopback, unspecified, link-local or multicast
+    /// addresses, nor those of this machine: list them explicitly
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_to: Vec<Network>,
     /// The largest number of connections at a time; further ones wait in the kernel's queue. One client may have at
-    /// most three times as many as are free. If explicit and transparent clients are served, each kind may have half
+    /// most three times as many as are still unused, which is three quarters for a single client. If explicit and transparent clients are served, each kind may have half
     #[arg(long, value_name = "N", default_value_t = 8000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: u32,
-    /// The largest number of bytes in all pipes; beyond it the proxy copies bytes and buffers none
+    /// The memory of the pipes that hold relayed bytes; connections without a pipe are relayed by copying
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub(crate) memory: Bytes,
     /// The time for a client to send its request, and for a destination to accept

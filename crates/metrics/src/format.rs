@@ -68,8 +68,9 @@ impl Page {
         }
     }
 
-    /// Converts OpenMetrics to Prometheus' text format. That format has the same samples. Its metadata names the
-    /// samples instead of the family. It has no units and no info metrics.
+    /// Converts OpenMetrics to Prometheus' text format. That format has the same samples. Its HELP
+    /// and TYPE lines have the name of the samples (`x_sent_bytes_total`) instead of that of the family
+    /// (`x_sent_bytes`). It has no units and no info metrics.
     fn classic(&self, openmetrics: &str) -> String {
         let families: HashMap<String, &Family> =
             self.families().iter().map(|family| (family.name(), family)).collect();

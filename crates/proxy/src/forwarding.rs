@@ -62,8 +62,9 @@ fn has_verdict(expression: &Value) -> bool {
     }
 }
 
-/// The FORWARD chains of iptables-legacy that may filter. If the kernel has such a table but the
-/// program is missing, the table's chain counts as one that may filter.
+/// The FORWARD chains of iptables-legacy that may filter. If the kernel has the legacy
+/// table `filter` but no program can list it, the FORWARD chain of that table counts as one that may
+/// filter.
 fn legacy() -> Vec<String> {
     let mut found = Vec::new();
     for (file, program) in

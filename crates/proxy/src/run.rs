@@ -134,8 +134,8 @@ fn serve_all(
         }
         let Started { shared, listeners, endpoint } = started;
         tell(Event::Listening(shared.listening.clone()));
-        // Clients that name their destination and intercepted clients have separate slots (each is
-        // the right to one connection), so that neither kind can use up the slots of the other.
+        // A slot is the right to one connection. Explicit clients, which name their destination, have
+        // other slots than intercepted clients, so that neither kind can use up those of the other.
         let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
         let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
         let total = shared.config.connections;
@@ -195,7 +195,7 @@ fn unload() -> Result<bool, Box<dyn std::error::Error>> {
 struct Started {
     shared: Rc<Shared>,
     listeners: Vec<Listener>,
-    /// The socket for requests for figures.
+    /// The socket at which Prometheus reads the metrics.
     endpoint: Option<Endpoint>,
 }
 
@@ -236,7 +236,8 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     Ok(Started { shared: Rc::new(shared), listeners, endpoint })
 }
 
-/// Replaces the lease's error by [`ProxyError::Runs`] if another transparent proxy holds the route.
+/// Only one transparent proxy per network namespace can own the routing entry. If another process owns
+/// it, this replaces the general error of the lease by [`ProxyError::Runs`].
 fn named(error: ProxyError) -> ProxyError {
     match error {
         ProxyError::Routing(RoutingError::Lease(LeaseError::Held { pid, .. })) => {
@@ -329,7 +330,7 @@ fn is_welcome(
     if listener.entry != Entry::Own && !shared.config.access.allows_source(from.ip()) {
         return false;
     }
-    // A client may connect to a transparent listener's own address, past the rules. It is refused,
-    // because the proxy would take that address for the destination and connect to itself.
+    // A client can also connect directly to a transparent listener's address, without being
+    // redirected by the nftables rules. Such a connection is refused, because the proxy would take that address for the destination and connect to itself.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
 }

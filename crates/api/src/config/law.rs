@@ -11,8 +11,9 @@ use wakeai_units::{Duration, Segments};
 
 use super::value;
 
-/// The largest floor or ceiling that a file can have, in segments. This is about TCP's largest
-/// window, 1 GiB (RFC 7323, 2.3), in segments of 1 KiB.
+/// The largest value of the keys `floor` and `ceiling`, in segments: the smallest and the largest
+/// congestion window of a connection. The value is roughly TCP's largest window, 1 GiB (RFC 7323,
+/// 2.3), in segments of 1 KiB.
 pub const MAX_SEGMENTS: u32 = 1_000_000;
 
 /// The keys of the table, with their positions in the text.

@@ -35,8 +35,8 @@ pub const DEFAULT_PORT: u16 = 19719;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The Wi-Fi interface. The agent sends presence messages over it and bounds only the connections
-    /// over it.
+    /// The Wi-Fi interface. The agent sends presence messages over it, and limits the congestion
+    /// windows of the connections that use it, and of no others.
     #[serde(deserialize_with = "value::interface")]
     pub interface: String,
     /// The file with the group key.

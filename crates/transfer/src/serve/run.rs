@@ -161,11 +161,15 @@ async fn serve(
     }
     serving.shutdown().await;
     server.stopping.send_replace(true);
-    // The server waits for bodies first, because clients may continue these uploads later.
-    for (left, time) in [(&server.bodies, STOP_TIME), (&server.open, ANSWER_TIME)] {
+    // What was received is written to disk first, so that clients can resume these uploads later. Then
+    // the last answers are sent.
+    for (left, time, problem) in [
+        (&server.bodies, STOP_TIME, "not every received byte was stored in time"),
+        (&server.open, ANSWER_TIME, "not every client took its last answer"),
+    ] {
         let mut left = left.subscribe();
         if tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_err() {
-            tracing::warn!("not every client took its last answer");
+            tracing::warn!("{problem}");
         }
     }
     tell(Event::Report(report(server, &connections)));
