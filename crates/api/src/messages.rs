@@ -494,7 +494,8 @@ pub struct BoundsReport {
     pub ceiling: Option<u32>,
     /// The largest rate of all connections together.
     pub pacing_mbps: Option<f64>,
-    /// The number of bytes that may wait in the host's queue, if it is more than Linux would allow.
+    /// The number of bytes that may wait in the host's queue. It is stated only if it is larger than
+    /// Linux's own limit per connection (TCP small queues).
     #[serde(default)]
     pub small_queue_bytes: Option<u64>,
     /// The law's reasons, in words.

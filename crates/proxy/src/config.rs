@@ -84,8 +84,8 @@ pub struct Config {
     pub memory: Bytes,
     /// The time limit for a client's request, and then for the connection to the destination.
     pub connect_timeout: Duration,
-    /// The idle timeout: a connection that carries no byte for this long is reset. It is shorter
-    /// while few further connections are possible.
+    /// The idle timeout: a connection that carries no byte for this long is reset. The proxy
+    /// uses a shorter time while the number of connections is close to its limit.
     pub idle_timeout: Duration,
     /// The address at which Prometheus may ask for the proxy's figures.
     pub metrics: Option<Local>,

@@ -130,7 +130,7 @@ async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Resu
 fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    // The proxy delays no byte: each sender decides what goes into one segment.
+    // Nagle's algorithm is off, so that the proxy passes every byte on at once.
     socket.set_tcp_nodelay(true)?;
     if let Some(algorithm) = shared.destination_algorithm() {
         socket.set_tcp_congestion(algorithm.as_bytes())?;

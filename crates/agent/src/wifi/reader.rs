@@ -53,8 +53,8 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether a privilege is missing, so that the command exits with 77. The kernel needs no privilege for this, but
-    /// a sandbox may refuse the socket.
+    /// Whether a privilege is missing, so that the command exits with 77. Reading from
+    /// nl80211 takes no privilege, but a sandbox may forbid its socket.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Open(error) if error.kind() == io::ErrorKind::PermissionDenied)
     }

@@ -1,5 +1,5 @@
-//! The endpoint of a station's presence messages. It keeps the live peers from the datagrams that
-//! arrive, and announces the station.
+//! The endpoint of a station's presence messages. It maintains the table of live peers from the
+//! datagrams that arrive, and announces the station.
 
 use std::collections::VecDeque;
 
@@ -38,14 +38,14 @@ pub(crate) struct Endpoint {
     changes: VecDeque<PeerChange>,
     fleet: Fleet,
     fleet_codec: FleetCodec,
-    /// The Unix time at the epoch of `now`, where it was given.
+    /// The Unix time of `Instant::ZERO`. It is `None` until `set_unix_at_epoch` is called.
     unix_at_epoch: Option<Duration>,
     /// The last message of a version that this program does not read.
     other_version: Option<OtherVersion>,
 }
 
-/// The number of incarnations (boot ids of stations) that have not proved to be live and whose
-/// challenges are answered, in addition to those of the peers.
+/// The endpoint answers the challenges of all peers, and those of at most this many incarnations (boot
+/// ids of stations) that have not yet proved to be live.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
@@ -80,7 +80,7 @@ impl Endpoint {
         self.fleet_codec = FleetCodec::accepting(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`, which changes when the system clock is set. Presence
+    /// Sets the Unix time of `Instant::ZERO`, which changes when the system clock is set. Presence
     /// messages carry the time only where clocks are synchronised; queries and answers always do.
     pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.unix_at_epoch = Some(unix);

@@ -42,7 +42,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// `None` if there is no colon.
+    /// `None` if there is no colon, or if there is a control character.
     pub fn basic(user: &str) -> Option<Self> {
         let user = user.trim_end_matches(['\r', '\n']);
         let is_pair = user.contains(':') && !user.chars().any(char::is_control);
@@ -91,6 +91,9 @@ fn read(path: &Path) -> Result<String, PutError> {
     if !metadata.is_file() {
         return Err(wrong(path, "it is not a regular file"));
     }
+    if metadata.len() > LIMIT {
+        return Err(wrong(path, "it is larger than 64 KiB"));
+    }
     if metadata.mode() & 0o077 != 0 {
         return Err(wrong(path, "others may read it: chmod 600 it"));
     }
@@ -127,5 +130,15 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         assert_eq!(Credentials::read_token(&path).unwrap().value(), "Bearer t0ken");
         assert!(Credentials::read_user(&path).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_and_not_cut() {
+        let file = tempfile::NamedTempFile::new().unwrap(); // with the mode 600
+        std::fs::write(file.path(), "t".repeat((64 << 10) + 1)).unwrap();
+        let refused = Credentials::read_token(file.path()).unwrap_err();
+        assert!(refused.to_string().contains("larger than 64 KiB"), "{refused}");
+        std::fs::write(file.path(), "t".repeat(64 << 10)).unwrap();
+        assert!(Credentials::read_token(file.path()).is_ok());
     }
 }

@@ -18,8 +18,8 @@ use crate::output::{self, Reader};
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
 /// The time between two questions to the agent.
 const EVERY: Duration = Duration::from_millis(200);
-/// The longest time that a query waits for its turn to be sent. An agent that has just sent a
-/// presence message to 1024 stations waits longer.
+/// The command waits at most this long until the agent sends the query; then it prints what the agent
+/// already knows. Beside 1024 stations, the agent's share of airtime can delay the query for longer.
 const MOST_WAIT: Duration = Duration::from_mins(2);
 
 /// The view of one agent, as JSON.

@@ -24,10 +24,10 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// A station waits for answers for this much longer than the window, because other stations may
-/// know a few stations more.
+/// A part of the time for which a station waits for answers after its window has ended. Each station
+/// computes the window from the number of stations that it knows, so one that knows more answers later.
 const GRACE: Duration = Duration::from_secs(1);
-/// An answer is kept for this long, so that it is shown where the answer to a later query is lost.
+/// An answer is kept for this long. If the answer to a later query is lost, the older one is shown.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
 /// The window in which `stations` stations answer, where an answer takes `cost` of airtime.
@@ -74,8 +74,8 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// The offset of a clock that showed `theirs` when the answer was sent, `held` after the query
-    /// arrived. The own clock showed `asked` when the query was sent and `ours` when the answer came.
+    /// The offset of another station's clock. It showed `theirs` when that station sent the answer, and
+    /// that station had received the query a time `held` earlier. The own clock showed `asked` when the query was sent and `ours` when the answer came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
         let round_trip = nanos(ours) - nanos(asked) - nanos(held);
@@ -188,7 +188,7 @@ impl Fleet {
             return Some(FleetQuery { number, age: None, left: None, done: false });
         };
         let told = |peer| self.told.get(&peer).is_some_and(|told| told.query == number);
-        // A station without peers waits, because another one may know it.
+        // A query without known peers is not done at once: a station that is not known here may answer.
         let mut peers = peers.peekable();
         let done = now >= until || peers.peek().is_some() && peers.all(told);
         let left = if done { Duration::ZERO } else { until.saturating_since(now) };
