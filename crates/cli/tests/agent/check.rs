@@ -70,8 +70,9 @@ fn all_problems_are_reported_at_once() {
     let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
     let key = fleet.path("group.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    // The station's number is stated: without it, a machine without /etc/machine-id has one more problem.
     let text = format!(
-        "{}reserve = \"0bit/s\"\nspeed = 9\n[presence]\nport = 0\n[law]\nname = \"fixed\"\nceiling = 0\n\
+        "{}reserve = \"0bit/s\"\nspeed = 9\nstation = 7\n[presence]\nport = 0\n[law]\nname = \"fixed\"\nceiling = 0\n\
          [api]\ngroup = \"wkt-nobody\"\n[log]\nlevel = \"a=b=c\"\n",
         base(&fleet)
     );
@@ -81,8 +82,8 @@ fn all_problems_are_reported_at_once() {
     for expected in [
         ":3: reserve: found \"0bit/s\", expected a rate above zero",
         ":4: speed: unknown field `speed`",
-        ":6: presence.port: found 0, allowed are 1 to 65535",
-        ":9: law.ceiling: found 0, allowed are 1 to 1000000",
+        ":7: presence.port: found 0, allowed are 1 to 65535",
+        ":10: law.ceiling: found 0, allowed are 1 to 1000000",
         "log.level: found \"a=b=c\"",
         "found mode 644, allowed is at most 640",
         "is not a Wi-Fi station",
