@@ -12,9 +12,9 @@ use wakeai_control::{
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::clock;
+use crate::counters::{self, add_presence};
 use crate::identity;
 use crate::key::GroupKeys;
-use crate::metrics::{self, add_presence};
 use crate::report;
 
 /// The number of latest events that the API shows.
@@ -139,7 +139,7 @@ impl Brain {
     /// The counters of this association's presence messages, by name.
     pub(crate) fn presence(&self) -> BTreeMap<String, u64> {
         let counters = self.controller().map(Controller::counters);
-        let named = counters.into_iter().flat_map(metrics::presence);
+        let named = counters.into_iter().flat_map(counters::presence);
         named.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 

@@ -11,7 +11,7 @@ use wakeai_control::presence::{FleetAnswer, FleetQuery, StationFigures};
 use wakeai_control::{Controller, PeerView, StationId};
 use wakeai_units::{Duration, Rate, Segments};
 
-use crate::metrics::fault_kind;
+use crate::counters::fault_kind;
 
 /// The longest time that a client waits for the event loop.
 const PATIENCE: Wait = Wait::from_secs(2);

@@ -40,8 +40,8 @@ Exit status:
   77  a privilege or a kernel feature is missing
   130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
 
-Every command that runs as root and may change this machine first undoes the changes of wakeai processes that died, and
-reports that on standard error.";
+Every command that runs as root, except sim, grid, compare, report and man, first undoes the changes of
+wakeai processes that died, and reports that on standard error.";
 
 /// Lets devices on one Wi-Fi access point share its airtime fairly, at full speed and with short queues
 #[derive(Debug, Parser)]

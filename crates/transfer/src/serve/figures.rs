@@ -1,5 +1,6 @@
 //! The server's figures for Prometheus, from its counters. `docs/guides/metrics.md` lists them.
 
+use strum::VariantNames as _;
 use wakeai_metrics::{Page, Unit};
 
 use super::counters::Report;
@@ -58,7 +59,7 @@ fn requests(page: &mut Page, server: &Server, report: &Report) {
         "Requests that were refused, by reason.",
     );
     let counts = server.refusals.borrow();
-    for name in Refusal::NAMES {
+    for name in Refusal::VARIANTS {
         refused.with("reason", name, counts.get(name).copied().unwrap_or(0));
     }
 }

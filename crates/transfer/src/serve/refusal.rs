@@ -5,7 +5,10 @@ use http::StatusCode;
 use crate::tus;
 
 /// Why a request is refused. Bytes that were acknowledged before are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     /// `Tus-Resumable` is missing or names another version.
     #[error("Tus-Resumable has to be 1.0.0")]
@@ -82,62 +85,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The names of all reasons.
-    pub const NAMES: [&'static str; 24] = [
-        "version",
-        "not_found",
-        "method",
-        "media_type",
-        "field",
-        "head",
-        "algorithm",
-        "beyond_length",
-        "too_large",
-        "offset",
-        "length",
-        "checksum",
-        "expired",
-        "locked",
-        "taken_over",
-        "quota",
-        "too_many",
-        "disk_full",
-        "storage",
-        "token",
-        "host",
-        "stalled",
-        "cut",
-        "stopping",
-    ];
-
-    /// The name of the reason, for counters.
+    /// The name of the reason, for counters: one of [`Self::VARIANTS`](strum::VariantNames::VARIANTS).
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Version => "version",
-            Self::NotFound => "not_found",
-            Self::Method => "method",
-            Self::MediaType => "media_type",
-            Self::Field(_) => "field",
-            Self::Head => "head",
-            Self::Algorithm => "algorithm",
-            Self::BeyondLength => "beyond_length",
-            Self::TooLarge => "too_large",
-            Self::Offset => "offset",
-            Self::Length => "length",
-            Self::Checksum => "checksum",
-            Self::Expired => "expired",
-            Self::Locked => "locked",
-            Self::TakenOver => "taken_over",
-            Self::Quota => "quota",
-            Self::TooMany => "too_many",
-            Self::DiskFull => "disk_full",
-            Self::Storage => "storage",
-            Self::Token => "token",
-            Self::Host => "host",
-            Self::Stalled => "stalled",
-            Self::Cut => "cut",
-            Self::Stopping => "stopping",
-        }
+        self.into()
     }
 
     /// The status code of the answer.
