@@ -103,28 +103,32 @@ impl Drop for Serving {
     }
 }
 
-pub(crate) fn proxy() -> Serving {
-    Serving::start(&["proxy", "--listen", "127.0.0.1:0"])
+/// A proxy, and a port for its clients.
+pub(crate) fn proxy() -> (Serving, u16) {
+    let port = free_port();
+    (Serving::start(&["proxy", "--listen", &format!("127.0.0.1:{port}")]), port)
 }
 
-pub(crate) fn server(directory: &std::path::Path) -> Serving {
-    let directory = directory.to_str().unwrap();
-    Serving::start(&[
+/// A server of uploads with quotas, and a port for its clients.
+pub(crate) fn server(directory: &std::path::Path) -> (Serving, u16) {
+    let (directory, port) = (directory.to_str().unwrap(), free_port());
+    let serving = Serving::start(&[
         "serve",
         directory,
         "--listen",
-        "127.0.0.1:0",
+        &format!("127.0.0.1:{port}"),
         "--quota",
         "1GB",
         "--client-quota",
         "1GB",
-    ])
+    ]);
+    (serving, port)
 }
 
 /// The pages of the three programs. Without root the agent's is missing.
 pub(crate) fn all() -> Vec<(&'static str, String)> {
     let directory = tempfile::tempdir().unwrap();
-    let mut pages = vec![("proxy", proxy().page()), ("serve", server(directory.path()).page())];
+    let mut pages = vec![("proxy", proxy().0.page()), ("serve", server(directory.path()).0.page())];
     pages.extend(agent("").map(|page| ("agent", page)));
     pages
 }
