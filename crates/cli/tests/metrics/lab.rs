@@ -185,11 +185,6 @@ fn prometheus_holds_the_series_of_three_agents_through_a_run_of_the_lab() {
         let found = prometheus.query(query);
         assert_eq!(found.len(), 3, "{what}: {found:?}");
     }
-    let samples = prometheus.query("sum(count_over_time({__name__=~\"wakeai_agent_.*\"}[5m]))");
-    println!(
-        "samples of three agents: {samples:?}; scrapes: {:?}",
-        prometheus.query("sum_over_time(up[5m])")
-    );
     drop(prometheus);
     nothing_left();
 }
