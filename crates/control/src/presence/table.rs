@@ -10,12 +10,14 @@ use crate::{PeerView, StationId};
 
 /// A peer is no longer live after this many of its announced intervals without a message.
 const LIVE_INTERVALS: u64 = 3;
-/// For this many intervals a peer that is no longer live stays in the table. A message of the same
+/// A peer is removed from the table after this many of its intervals without a message. Until then, when
+/// it is no longer live, a message of the same
 /// incarnation (the same start of that station) makes it live again without a new proof. This is
 /// needed because broadcasts are not retransmitted, and many of them collide where many stations
 /// contend.
 const DORMANT_INTERVALS: u64 = 12;
-/// The upper limit of both times, so that invented stations do not fill the table for longer.
+/// However long the interval is that a peer announces, [`LIVE_INTERVALS`] and [`DORMANT_INTERVALS`] count as
+/// at most this time. Stations that a member invents cannot fill the table for longer.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// The effect of an authentic message on the table.
@@ -134,8 +136,8 @@ impl PeerTable {
     }
 
     /// Removes `station` where it has been silent for so long that its incarnation needs a new proof. Calls `left` and
-    /// `dropped` as [`PeerTable::expire`] does. A peer that is only no longer live waits for the tick, because its
-    /// message makes it live again.
+    /// `dropped` as [`PeerTable::expire`] does. A peer that was silent for a shorter time stays: the message that
+    /// is about to be read makes it live again.
     pub(crate) fn expire_one(
         &mut self,
         now: Instant,

@@ -5,19 +5,20 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 use super::{Airtime, Situation, TICK, target};
 use crate::{Bounds, Observation, Phase};
 
-/// The probe is the factor by which the window exceeds that of the station's share, to find unused
-/// airtime. This is its smallest value, permille.
+/// To find unused airtime, the window that gives the station its share is multiplied by a factor, the
+/// probe. This is its smallest value, permille.
 pub(super) const NO_PROBE: u32 = 1000;
 /// The factor by which the probe grows in each round trip while the queueing delay is below half of the target,
 /// permille.
 const PROBE_STEP: u32 = 1250;
 /// The upper limit of the probe, permille.
 const PROBE_MOST: u32 = 1250;
-/// The limit of the probe in the first ticks, permille. It is higher because the peers may still
-/// announce stations that have ended.
+/// The limit of the probe in the first ticks, permille. It is higher because the
+/// station may still know announcements of peers that have stopped sending, and take its share for
+/// smaller than it is.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
-/// A queueing delay below one part in this many of the target counts as an empty queue. After
+/// The queue counts as empty while the queueing delay is below the target divided by this number. After
 /// `EMPTY_TICKS` consecutive ticks with an empty queue the limit of the probe grows by
 /// [`PROBE_STEP`], because an empty queue shows that the air has room.
 const EMPTY_PART: u64 = 3;
@@ -25,18 +26,19 @@ const EMPTY_TICKS: u32 = 4;
 /// The largest limit of the probe after ticks with an empty queue, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
 /// The shortest minimum RTT with an opening phase, in which the window may double in each round
-/// trip. On a shorter path the target queue is nearly a whole window, so probing is fast enough.
+/// trip. On a shorter path the probe alone is fast enough, because most of the window is the
+/// queue that the target allows.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The minimum RTT that is assumed before one is measured.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// The largest queueing delay for which a window may be sized, percent of the target. It applies to
-/// the larger of two delivered rates: that of this station and that of the median peer. The limit
-/// is needed because announcements may be old or wrong.
+/// The largest queueing delay for which a window may be sized, percent of the target. The
+/// window is sized for the larger of two delivered rates, that of this station and that of the median
+/// peer. The limit is needed because announcements may be old or wrong.
 const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery the floor is lowered: random losses do not last so long.
 const PATIENCE: u32 = 3;
-/// A release sets no bounds, because stations without agents fill the queue. It begins with a
-/// floor, which lasts for this time.
+/// While stations without agents fill the queue, bounds would make this station lose to them, so the law
+/// lifts its bounds (a release). At the start of a release a floor remains for this time.
 const RECOVERY: Duration = Duration::from_secs(5);
 /// A floor adds at most this many segments at once to the host's queue, or half a window where that
 /// is more.

@@ -24,8 +24,9 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// A part of the time for which a station waits for answers after its window has ended. Each station
-/// computes the window from the number of stations that it knows, so one that knows more answers later.
+/// After its window has ended, a station waits for answers for a quarter of the window and this time. Each
+/// station computes the window from the number of stations that it knows. A station that knows more of
+/// them has a longer window, and may answer later.
 const GRACE: Duration = Duration::from_secs(1);
 /// An answer is kept for this long. If the answer to a later query is lost, the older one is shown.
 const KEPT_FOR: Duration = Duration::from_secs(600);
@@ -74,8 +75,9 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// The offset of another station's clock. It showed `theirs` when that station sent the answer, and
-    /// that station had received the query a time `held` earlier. The own clock showed `asked` when the query was sent and `ours` when the answer came.
+    /// The offset of another station's clock. `theirs` is that clock's time when its station sent
+    /// the answer, and `held` the time between the query's arrival there and the answer. The own clock
+    /// showed `asked` when the query was sent, and `ours` when the answer came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
         let round_trip = nanos(ours) - nanos(asked) - nanos(held);
