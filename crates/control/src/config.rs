@@ -8,21 +8,23 @@ use crate::{Share, StationId};
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// The clocks may differ. Only the answer to a challenge proves that a message is new.
+    /// The clocks may differ. Only an answer to this station's challenge proves that a message is
+    /// new and not a recording.
     #[default]
     Free,
-    /// The clocks agree, as with NTP. Messages carry the time, and a message is refused where its
-    /// time differs from the own by more than `tolerance`.
+    /// The clocks agree, as with NTP. Messages carry the time. A message is refused where its time
+    /// differs from this station's time by more than `tolerance`.
     Synchronised {
         /// The Unix time at the epoch of this controller's `now`.
         unix_at_epoch: Duration,
-        /// The largest difference between two clocks, the transit time of a message included.
+        /// The largest difference between the time in a message and the time at its arrival. It
+        /// includes the transit time of the message.
         tolerance: Duration,
     },
 }
 
-/// The settings of a [`Controller`](crate::Controller). It has no `Debug`, because that would show
-/// the key.
+/// The settings of a [`Controller`](crate::Controller). The type does not implement `Debug`,
+/// because its output would show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
     /// This station.
@@ -32,32 +34,32 @@ pub struct ControllerConfig {
     pub bssid: [u8; 6],
     /// The secret that the stations of the fleet share.
     pub group_key: [u8; 32],
-    /// Further keys whose messages are accepted, while the fleet changes its key.
+    /// Further group keys. Messages under these keys are accepted while the fleet changes its key.
     pub accepted_keys: Vec<[u8; 32]>,
-    /// The time between ticks; the controller decides once per tick.
+    /// The time between ticks. The controller decides once per tick.
     pub tick: Duration,
     /// The access point's buffer in packets.
     pub access_point_buffer: u32,
-    /// Data segments that one ACK acknowledges.
+    /// The number of data segments that one ACK acknowledges.
     pub segments_per_ack: u32,
-    /// The rate at which the access point sends broadcasts.
+    /// The basic rate: the rate at which the access point sends broadcasts.
     pub basic_rate: Rate,
-    /// The rate that this station reaches alone, where it was measured.
+    /// The rate that this station reaches alone, where the operator has configured it.
     pub max_rate: Option<Rate>,
-    /// The rate that this station asks its peers to leave free while it sends.
+    /// The rate that this station asks its peers to leave free while this station sends.
     pub reserve: Option<Rate>,
-    /// The share of the airtime that all stations together may reserve. It has to be the same on
-    /// all stations.
+    /// The share of the airtime that all stations together may reserve. All stations need the same
+    /// value.
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,
-    /// The largest number of peers that are kept.
+    /// The largest number of peers in the table.
     pub peer_limit: usize,
 }
 
 impl ControllerConfig {
-    /// Defaults: tick 0.5 s, buffer 300 packets, two segments per ACK, basic rate 6 Mbit/s, nothing
-    /// reserved, 80 % of the air reservable, clocks free, 1024 peers.
+    /// The defaults: a tick of 0.5 s, a buffer of 300 packets, two segments per ACK, a basic rate
+    /// of 6 Mbit/s, no reservation, 80 % of the airtime reservable, free clocks, 1024 peers.
     pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
         Self {
             station_id,

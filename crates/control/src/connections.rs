@@ -7,22 +7,22 @@ use wakeai_units::{Bytes, Segments};
 
 use crate::ConnectionView;
 
-/// A connection that delivered more segments than this since the tick before (0.5 s) is sending,
-/// even where nothing is in flight at the tick. The number is an initial window (RFC 6928), which
-/// an exchange of short messages does not exceed.
+/// A connection that delivered more segments than this since the last tick (0.5 s ago) is sending,
+/// even where nothing is in flight now. The number is an initial window (RFC 6928). An exchange of
+/// short messages does not exceed it.
 const SENDING_SEGMENTS: u32 = 10;
 
 /// One of the station's connections over the Wi-Fi interface, as read at a tick.
 ///
-/// A connection counts as sending in two cases: it has data, in flight or waiting, or it delivered
-/// more than an initial window since the tick before.
+/// A connection counts as sending in two cases: it has data in flight or waiting, or it delivered
+/// more than an initial window (10 segments) since the last tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.
     pub id: u64,
     /// The figures of the connection.
     pub figures: Figures,
-    /// Whether the algorithm of the connection applies bounds.
+    /// Whether the connection's congestion control algorithm applies bounds.
     pub boundable: bool,
 }
 
@@ -36,17 +36,18 @@ impl Connection {
 /// Compares the station's connections at a tick with those at the tick before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionWatch {
-    /// The segments that each connection had delivered at the last tick, by connection.
+    /// The number of segments that each connection had delivered at the last tick, by connection
+    /// id.
     delivered: BTreeMap<u64, u64>,
 }
 
 impl ConnectionWatch {
-    /// Writes the views of `connections` for a law into `views`.
+    /// Replaces the content of `views` by what a law sees of `connections`.
     pub(crate) fn on_tick(&mut self, connections: &[Connection], views: &mut Vec<ConnectionView>) {
         views.clear();
         views.extend(connections.iter().map(|connection| {
             let Connection { id, figures, boundable } = *connection;
-            // The kernel's counter has 32 bits.
+            // The kernel's counter has 32 bits, and wraps.
             let since = |before: &u64| (figures.delivered as u32).wrapping_sub(*before as u32);
             let delivered = self.delivered.get(&id).map_or(0, since);
             let sending = connection.has_data() || delivered > SENDING_SEGMENTS;

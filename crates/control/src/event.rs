@@ -1,4 +1,4 @@
-//! Events of a controller: decisions with their reasons, and changes among the peers.
+//! The events of a controller: decisions with their reasons, and changes among the peers.
 
 use std::fmt;
 
@@ -9,13 +9,14 @@ use crate::{Bounds, ReservationState, Share, StationId, Turn};
 /// The phase of the law `airtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There is no queue yet, so the window may double in each round trip.
+    /// The path is long and has no queue yet, so the window may double in each round trip.
     Opening,
-    /// The window is as large as the path and the target queue together.
+    /// The window is the one for the station's share: it fills the path and the target queue.
     Steady,
-    /// The queue is short, so the window is larger than in `Steady`, to find unused airtime.
+    /// The queue is short, so the window is larger than in `Steady`. This finds unused airtime.
     Probing,
-    /// The station sends less than its share for some ticks, to measure the RTT of the empty path.
+    /// The station sends less than its share for some ticks, to measure the RTT of its path without
+    /// queues.
     Draining,
     /// Stations without agents fill the queue, so the law sets no bounds, except a floor in the first seconds.
     Released,
@@ -39,13 +40,14 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The reason for the bounds of a law, which decides once per tick (0.5 s).
+/// The reason for the bounds of a tick. A law decides once per tick (0.5 s).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The bounds were set by hand.
     ByHand,
-    /// The station sends nothing, so the law sets no bounds.
+    /// The station sends nothing. The law sets bounds only for a connection that begins before the
+    /// next tick.
     Idle,
     /// Each bound is the smaller of two candidates (Shimada et al., §3.2 step 6).
     Candidates {
@@ -55,16 +57,16 @@ pub enum Reason {
         growth: Option<Duration>,
         /// The candidate by the number of stations; `None` while the rate or the RTT is unknown.
         by_senders: Option<Bounds>,
-        /// The candidate by the queueing delay.
+        /// The candidate by the queueing delay (`growth`).
         by_growth: Bounds,
     },
-    /// A share of the airtime and a short queue.
+    /// The law `airtime` gives the station a share of the airtime, with a short queue.
     Airtime {
         /// The number of stations that send.
         senders: u32,
         /// The rate that this station delivers.
         rate: Rate,
-        /// The rate that this station delivers with its share of the airtime.
+        /// The rate at which this station uses its share of the airtime.
         share: Rate,
         /// The queueing delay.
         growth: Duration,
@@ -75,7 +77,7 @@ pub enum Reason {
     },
     /// This station leaves airtime free for the reservations of others.
     Yields {
-        /// The share of the airtime that the owners of these reservations claim.
+        /// The share of the airtime that the owners of these reservations claim together.
         claimed: Share,
         /// The largest rate at which this station may send.
         level: Rate,
@@ -122,11 +124,11 @@ impl fmt::Display for Reason {
 /// A change among the live peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerChange {
-    /// A peer has proved to be live.
+    /// A peer has joined: it has proved to be live.
     Joined(StationId),
-    /// A peer was silent for three of its intervals.
+    /// A peer has left: it was silent for more than three of its intervals.
     Left(StationId),
-    /// A peer has restarted: it has another boot id.
+    /// A peer has restarted: its messages have another boot id.
     Restarted(StationId),
 }
 
@@ -144,9 +146,9 @@ impl fmt::Display for PeerChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A law decided.
+    /// The law has decided on bounds.
     Bounds {
-        /// The tick.
+        /// The time of the tick.
         at: Instant,
         /// The law's name.
         law: &'static str,
@@ -159,7 +161,7 @@ pub enum Event {
     Reservation {
         /// The time.
         at: Instant,
-        /// The rate that is asked for; `None` where the reservation has ended.
+        /// The rate that this station asks for; `None` where it has ended the reservation.
         rate: Option<Rate>,
         /// The state of the reservation.
         state: ReservationState,
@@ -168,7 +170,7 @@ pub enum Event {
     Turn {
         /// The time.
         at: Instant,
-        /// The request; `None` where the transfers have ended.
+        /// The request; `None` where the station's transfers have ended.
         turn: Option<Turn>,
     },
     /// The live peers changed.

@@ -1,12 +1,11 @@
-//! The PHY rate without small and short changes.
+//! The PHY rate of the station, without changes that are small or short.
 
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A difference of at most this part of the rate, percent, is ignored, because it comes from rate
-/// control.
+/// A difference of at most this percentage of the rate is ignored, because rate control causes such
+/// differences all the time.
 const OTHER_PERCENT: u64 = 25;
-/// A difference that lasts less than this time is ignored, because it does not change the station's
-/// throughput.
+/// A shorter difference is ignored, because it does not change the station's throughput.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.
@@ -19,8 +18,8 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes the driver's rate at a tick. An unknown rate changes nothing. At a lasting change it
-    /// returns the old and the new rate.
+    /// Takes the driver's rate at a tick. An unknown rate changes nothing. Where a change has
+    /// lasted, the result is the old and the new rate.
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);
@@ -38,12 +37,12 @@ impl LastingRate {
         Some((before, given))
     }
 
-    /// The lasting rate; `None` before the driver reported any rate.
+    /// The lasting rate; `None` until the driver has reported a rate.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether the driver now reports another rate, which may not last.
+    /// Whether the driver's rate now differs from the lasting rate. The difference may be short.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.differs_since.is_some()
     }

@@ -1,17 +1,18 @@
-//! The agent's decisions, without clock, socket, file or kernel.
+//! The decisions of the agent. The code has no clock, socket, file or kernel.
 //!
 //! [`Controller`] takes presence datagrams and the station's [`Connection`]s. It gives presence
 //! datagrams and an [`Actuation`], which has the bounds of each socket. The agent drives the
-//! controller on a real device, and the simulator drives it in virtual time; `now` is always a
-//! parameter.
+//! controller on a real device, and the simulator drives it in virtual time. The time is a
+//! parameter of each call, `now`.
 //!
 //! The parts of the crate are:
 //!
-//! - [`presence`]: messages, the table of peers, the schedule of messages;
-//! - [`Connection`]: a connection, and the rule that decides whether it is sending;
+//! - [`presence`]: the messages by which stations announce themselves, their schedule, and the
+//!   table of peers;
+//! - [`Connection`]: a TCP connection, and the rule that decides whether it is sending;
 //! - [`RttWatch`]: the queueing delay, which is the difference between the RTT and its minimum;
 //! - [`Law`]: a rule that turns an [`Observation`] into the station's [`Bounds`];
-//! - `reservation`: rates that are left free for other stations;
+//! - `reservation`: rates that a station asks the others to leave free;
 //! - `turns`: the order in which stations with transfers send;
 //! - [`Actuation`]: the division of bounds among connections.
 

@@ -2,28 +2,29 @@
 
 use wakeai_units::{Bytes, Duration};
 
-/// The time that a piece should take. It is long against the handshake and the slow start of a
-/// connection, and short enough that a turn ends soon after it has to.
+/// The time that a piece should take. It is much longer than the handshake and the slow start of a
+/// connection. It is short enough that a turn ends soon after it should.
 const SPAN: Duration = Duration::from_secs(2);
 /// The time that a piece in a turn should take.
 const SPAN_IN_TURN: Duration = Duration::from_secs(10);
-/// The smallest piece.
+/// The size of the smallest piece. It is also the first size where others send, and where nothing
+/// is known of others.
 const SMALLEST: Bytes = Bytes::new(256 * 1024);
-/// The first piece of a station that knows of no other sender.
+/// The size of the first piece where the station knows that no other station sends.
 const FIRST_ALONE: Bytes = Bytes::new(1024 * 1024);
-/// The first piece in a turn.
+/// The size of the first piece in a turn.
 const FIRST_IN_TURN: Bytes = Bytes::new(16 * 1024 * 1024);
-/// The largest piece.
+/// The size of the largest piece.
 const LARGEST: Bytes = Bytes::new(256 * 1024 * 1024);
 /// A piece is at most this many times as large as the one before.
 const GROWTH: u64 = 4;
 
 /// Decides on the sizes of a transfer's pieces.
 ///
-/// Yamaguchi et al. (section 4) found that transfers end closer to each other when they are split over
-/// several connections. The more stations send, the lower is the rate of each, and the smaller are the pieces
-/// that take [`SPAN`]. A piece that was cut halves the next one, so that little is sent again where the path
-/// often breaks.
+/// Yamaguchi et al. (section 4) found that transfers end closer to each other when they are split
+/// over several connections. The more stations send, the lower is the rate of each, so a piece that
+/// takes two seconds is smaller. Where the connection of a piece fails, the next piece has half the
+/// size, so that little is sent again on a path that often breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
     next: Bytes,
@@ -31,32 +32,33 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The pieces of a transfer of a station that knows of `peers` other senders; `None` where it
-    /// knows nothing of others.
+    /// The pieces of a transfer without turns. `peers` is the number of other stations that send;
+    /// `None` where it is unknown.
     pub fn new(peers: Option<u32>) -> Self {
         let next = if peers == Some(0) { FIRST_ALONE } else { SMALLEST };
         Self { next, span: SPAN }
     }
 
-    /// The pieces of a transfer that sends in turns. They are large, because transfers that send one after another need
-    /// no splitting; a turn may end after each.
+    /// The pieces of a transfer that sends in turns. They are large, because transfers that send
+    /// one after another need not be split. A turn may end after each piece.
     pub fn in_turns() -> Self {
         Self { next: FIRST_IN_TURN, span: SPAN_IN_TURN }
     }
 
-    /// The size of the next piece of a transfer that has `left` bytes left. The last piece may be half as
-    /// large again, so that no small rest is left over.
+    /// The size of the next piece of a transfer that has `left` bytes left. The last piece may be
+    /// larger by half, so that no small rest is left over.
     pub fn next(&self, left: Bytes) -> Bytes {
         let most = Bytes::new(self.next.get() + self.next.get() / 2);
         if left <= most { left } else { self.next }
     }
 
-    /// The size of a piece where the permission to send may end within seconds.
+    /// The size of the next piece where the permission to send may end within seconds.
     pub fn small(left: Bytes) -> Bytes {
         left.min(SMALLEST)
     }
 
-    /// Says that a piece of `size` bytes was sent in `took`.
+    /// Takes the time `took` in which a piece of `size` bytes was sent, and sets the size of the
+    /// next piece.
     pub fn sent(&mut self, size: Bytes, took: Duration) {
         let took = took.as_nanos().max(1);
         let wanted = u128::from(size.get()) * u128::from(self.span.as_nanos()) / u128::from(took);
@@ -65,7 +67,7 @@ impl Pieces {
         self.next = wanted.clamp(SMALLEST, most);
     }
 
-    /// Says that a piece was cut: its connection failed.
+    /// Takes the failure of a piece's connection, and halves the size of the next piece.
     pub fn cut(&mut self) {
         self.next = Bytes::new(self.next.get() / 2).max(SMALLEST);
     }

@@ -44,7 +44,7 @@ impl Share {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference; zero where `other` is more.
+    /// The difference; zero where `other` is larger.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -64,7 +64,7 @@ impl Share {
 }
 
 impl fmt::Display for Share {
-    /// Formats a share as `40.3 %`. It is rounded up, so that a share that exceeds a limit is not
+    /// Formats a share as `40.3 %`. The number is rounded up, so that a share above a limit is not
     /// shown as equal to the limit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.div_ceil(1_000);
@@ -72,32 +72,33 @@ impl fmt::Display for Share {
     }
 }
 
-/// A station's request that its peers leave a rate free, as the station announces it.
+/// A station's request to its peers to leave a rate free, as the station announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The rate.
     pub rate: Rate,
     /// The share of the airtime that the rate takes: `rate / Max_i`, with `Max_i` the rate that the
-    /// station reaches alone. It is fixed at the request.
+    /// station reaches alone. The share is fixed when the station makes the request.
     pub share: Share,
-    /// The place in the order of requests: one above all tickets that the owner had received
-    /// (Lamport's bakery algorithm).
+    /// The place in the order of requests. A new ticket is one above all tickets that the station
+    /// has received (Lamport's bakery algorithm).
     pub ticket: u64,
-    /// The share of the airtime that the other stations have to leave free now. It is zero while
-    /// the reservation is not admitted. It is also zero while the owner reaches its rate although
-    /// the others leave nothing free.
+    /// The share of the airtime that the other stations have to leave free now. The claim is zero
+    /// while the reservation is not admitted, and while the owner reaches its rate although the
+    /// others leave nothing free.
     pub claim: Share,
-    /// Whether its owner has data and delivers less than the rate.
+    /// Whether the owner delivers less than the rate.
     pub short: bool,
 }
 
 /// The state of a station's own request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReservationState {
-    /// No rate is asked for.
+    /// The station asks for no rate.
     #[default]
     None,
-    /// The request is not announced yet, because the station sends nothing or has not listened for long enough.
+    /// The request is not announced yet, because the station has no data to send or has just
+    /// started.
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
     Unmeasured,
@@ -105,9 +106,9 @@ pub enum ReservationState {
     Refused {
         /// The share of the airtime that the request would take.
         share: Share,
-        /// The share of the admitted reservations.
+        /// The share of all admitted reservations together.
         taken: Share,
-        /// The largest share that may be reserved in total.
+        /// The largest share that all reservations together may have.
         limit: Share,
     },
     /// The request is admitted: the peers leave the rate free.

@@ -1,13 +1,13 @@
-//! The weights by which the rates of stations are compared: a rate divided by its weight is the
-//! used part of the air.
+//! The weights of stations. A station's rate divided by its weight is the part of the air that it
+//! uses, so that the rates of stations can be compared.
 
 use wakeai_units::Rate;
 
 use crate::{Announcement, Observation, PeerView};
 
-/// The basis of the weights of all stations. If all stations announce the rate that they reach
-/// alone, it is this rate. If not, but all announce their PHY rate, it is the PHY rate. Otherwise
-/// all weights are equal.
+/// The basis of the weights of all stations. The weight is the rate that a station reaches alone,
+/// if all senders announce this rate. If not, the weight is the PHY rate, if all announce it.
+/// Otherwise all weights are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     Max,

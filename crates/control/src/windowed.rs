@@ -1,16 +1,16 @@
-//! The largest value of a sliding window.
+//! The largest value in a sliding window of time.
 
 use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant};
 
-/// The length of the window.
+/// The length of the window of time.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The largest value of the last ten seconds; one value is added per tick (0.5 s).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowedMax<T> {
-    /// Values in falling order, with their times; the front is the maximum.
+    /// The values in falling order, with their times. The front is the maximum.
     falling: VecDeque<(Instant, T)>,
 }
 
@@ -25,7 +25,8 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Replaces every value `v` by `scaled(v)`, because the unit has changed.
+    /// Replaces every value `v` by `scaled(v)`. This is needed where the unit of the values has
+    /// changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);

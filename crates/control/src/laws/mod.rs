@@ -1,10 +1,10 @@
-//! The laws, which turn a station's figures into bounds for its windows, and their trait.
-//! `docs/concepts/laws.md` explains each law, with its formulas.
+//! The trait [`Law`] and its implementations. A law turns a station's figures into bounds for the
+//! station's congestion windows. `docs/concepts/laws.md` explains each law, with its formulas.
 //!
-//! "Matsuno et al." is Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of Communication Control
-//! Considering Wireless and WLANs on Android"; "Shimada et al." is Shimada, Yamaguchi and Oguchi,
-//! "Performance Evaluation of Backlog Control Middleware in WLAN and LTE networks with Multiple
-//! Android Terminals".
+//! In this crate, "Matsuno et al." is Matsuno, Yamaguchi, Kamiyama and Oguchi, "A Study of
+//! Communication Control Considering Wireless and WLANs on Android". "Shimada et al." is Shimada,
+//! Yamaguchi and Oguchi, "Performance Evaluation of Backlog Control Middleware in WLAN and LTE
+//! networks with Multiple Android Terminals".
 
 pub mod airtime;
 mod shimada;
@@ -22,7 +22,8 @@ pub trait Law {
     /// The name in scenarios and configurations.
     fn name(&self) -> &'static str;
 
-    /// Whether reservations change its bounds. They do not change bounds that were set by hand.
+    /// Whether reservations change the bounds of this law. Reservations do not change bounds that
+    /// were set by hand.
     fn yields(&self) -> bool {
         true
     }
@@ -42,14 +43,15 @@ pub trait Law {
 pub enum LawConfig {
     /// Bounds set by hand (Matsuno et al., §5).
     Fixed {
-        /// Floor of the station, segments; zero for none.
+        /// The floor of the station, segments; zero is no floor.
         floor: Segments,
-        /// Ceiling of the station, segments.
+        /// The ceiling of the station, segments.
         ceiling: Segments,
     },
-    /// The smaller of a share by the number of stations and the left column of table 1 of Shimada et al.
+    /// The smaller of two candidates: a share by the number of stations, and the left column of
+    /// table 1 of Shimada et al.
     ShimadaBefore,
-    /// As [`Self::ShimadaBefore`], with the right column.
+    /// As [`Self::ShimadaBefore`], with the right column of the table.
     ShimadaAfter,
     /// A share of the airtime and a short queue.
     Airtime(AirtimeKnobs),
@@ -59,7 +61,8 @@ impl LawConfig {
     /// The names that [`LawConfig::from_name`] knows.
     pub const NAMES: [&'static str; 4] = ["fixed", "shimada-before", "shimada-after", "airtime"];
 
-    /// The law of that name with default knobs; `fixed` has no bounds until its fields are set.
+    /// The law with the name `name` and default knobs. `fixed` has no bounds until its fields are
+    /// set.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "fixed" => Some(Self::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX }),

@@ -1,5 +1,6 @@
-//! The laws of Shimada et al. Each bound is the smaller of two candidates: a share by the number of
-//! stations, and a table by the queueing delay, which the paper calls RTT growth.
+//! The laws of Shimada et al. Each bound is the smaller of two candidates. One follows from the
+//! number of stations, the other is read from a table by the queueing delay. The paper calls the
+//! queueing delay RTT growth.
 
 use wakeai_units::{Duration, Instant, Segments};
 
@@ -7,14 +8,15 @@ use crate::{Bounds, Law, Observation, Reason};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
-/// The paper (§3.2 step 2) does not print its rule. This one follows Keceli, Inan and Ayanoglu (arXiv 0806.1089):
-/// uplink windows may be so large that their ACKs fit in the access point's buffer. Let `C` be the aggregate
-/// goodput, `R` the minimum RTT, `B` the buffer in packets, `d` the data segments per ACK and `n` the number of
-/// stations that send. Then
+/// The paper (§3.2 step 2) does not print its formula. This formula follows Keceli, Inan and
+/// Ayanoglu (arXiv 0806.1089): the windows of the uplink are so large that the ACKs of all stations
+/// fit in the access point's buffer together. Let `C` be the aggregate goodput, `R` the minimum
+/// RTT, `B` the buffer in packets, `d` the data segments per ACK and `n` the number of stations
+/// that send. Then
 ///
 /// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
 ///
-/// `None` while `C` or `R` is unknown.
+/// The result is `None` while `C` or `R` is unknown.
 fn by_senders(observation: &Observation) -> Option<Bounds> {
     let rtt = observation.rtt?;
     if observation.total_rate.bits_per_second() == 0 || rtt.min.is_zero() {
@@ -27,11 +29,11 @@ fn by_senders(observation: &Observation) -> Option<Bounds> {
     Some(Bounds::window(share(path), share(path.saturating_add(Segments::new(acks)))))
 }
 
-/// One row of table 1: the least queueing delay (ms) for which the row holds, the ceiling and the
-/// floor (segments).
+/// One row of table 1: the smallest queueing delay of the row (ms), the ceiling and the floor
+/// (segments).
 type Row = (u64, u32, u32);
 
-/// `shimada-before` or `shimada-after`.
+/// The law `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
 pub(super) struct Shimada {
     name: &'static str,
@@ -52,8 +54,9 @@ pub(super) const AFTER: Shimada = Shimada {
 };
 
 impl Shimada {
-    /// Candidate 2 (§3.2 step 5). The table has its rows by RTT growth in whole milliseconds (`0-`,
-    /// `51-`, …), though its caption says "number of terminals".
+    /// Candidate 2 (§3.2 step 5). A row of the table holds from its queueing delay in whole
+    /// milliseconds (`0-`, `51-`, …) to that of the next row. The table's caption says "number of
+    /// terminals", but the paper's text says RTT growth.
     fn by_growth(&self, growth: Duration) -> Bounds {
         let growth_ms = growth.as_millis();
         let row = self.table.iter().rev().find(|row| row.0 <= growth_ms).unwrap_or(&self.table[0]);
@@ -165,7 +168,8 @@ mod tests {
             assert_eq!(reasons.len(), 1);
             (bounds.floor.get(), bounds.ceiling.get())
         };
-        // 48 Mbit/s over 512 ms are 2122 segments; six stations and 600 ACKed segments: 353, 453.
+        // At 48 Mbit/s 512 ms are 2122 segments, and the buffer holds the ACKs of 600. Six stations
+        // divide them: 353 and 453.
         assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
         assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
         assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone: the table decides");

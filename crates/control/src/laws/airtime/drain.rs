@@ -1,43 +1,47 @@
-//! Decides when a station holds a smaller window for some ticks (decisions, one every 0.5 s), to
-//! measure its path without queues.
+//! Decides when a station drains: it holds a smaller window for some ticks (decisions, one every
+//! 0.5 s), to measure the RTT of its path without queues.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// At this tick after it has begun to send, a station may begin to drain together with others. By
-/// then the stations that began together know each other.
+/// At this tick, counted from its first tick of sending, a station may begin to drain together with
+/// others. By then the stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
-/// The smallest number of senders that drain together. Fewer senders build no queue that hides the
+/// The smallest number of senders that drain together. The queue of fewer senders does not hide the
 /// path from all of them.
 const FEWEST: u32 = 4;
-/// The window of a draining station, in percent of the window that gives the station its share on
-/// the measured path.
+/// The window of a station that drains with others, percent of the window that gives it its share
+/// on the measured path.
 const TOGETHER_PERCENT: u64 = 70;
-/// Draining continues while the minimum RTT falls by one part in this many per tick.
+/// Draining continues while the minimum RTT falls in each tick by more than itself divided by this
+/// number.
 const STILL_FALLING: u64 = 32;
-/// After this many consecutive ticks with a larger queueing delay than the others', the station checks whether
-/// its path has become longer.
+/// After this many consecutive doubtful ticks the station checks whether its path has become
+/// longer. At a doubtful tick the station sees a longer queueing delay than the others, and
+/// delivers less than its share.
 const DOUBT: u32 = 6;
-/// The divisor of the window during the check.
+/// During a check the window is divided by this number.
 const CHECK_DIVISOR: u32 = 5;
-/// The length of the check in ticks, to which two round trips are added.
+/// A check lasts this many ticks, and two round trips more.
 const CHECK_TICKS: u32 = 3;
-/// The shortest time before the next check. It doubles with each check, up to the longest time.
+/// The shortest time from one check to the next. It doubles with each check, up to `CHECK_LONGEST`.
 const CHECK_AGAIN: Duration = Duration::from_secs(20);
 const CHECK_LONGEST: Duration = Duration::from_secs(600);
 
-/// Decides whether a station holds less than its share, and how much.
+/// Decides whether a station holds less than the window of its share, and how much.
 ///
-/// There are two reasons.
+/// There are two reasons to hold less.
 ///
-/// The first is that several stations began together. Then each measures the queues of the others
-/// as a part of its path, so its minimum RTT is too high. No station sees a larger queueing delay
-/// than the others, so no station can correct its minimum alone, and they drain together.
+/// The first reason: several stations began to send together. Each of them measured the queues of
+/// the others as a part of its path, so its minimum RTT is too high. No station sees a longer
+/// queueing delay than the others, so none can correct its minimum alone. Therefore they drain
+/// together.
 ///
-/// The second is that the station's own path may have become longer. Such a station permanently
-/// sees a larger queueing delay than the others. It checks this with a small window: where the RTT
-/// does not fall with the window, the path is the cause and not a queue ([`crate::rtt::RttWatch`]).
+/// The second reason: the station's own path may have become longer. The station then permanently
+/// sees a longer queueing delay than the others. It checks the cause with a small window: where the
+/// RTT does not fall with the window, the path has become longer, and there is no queue
+/// ([`crate::rtt::RttWatch`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
     /// Whether the station drains together with others.
@@ -46,7 +50,7 @@ pub(super) struct Drain {
     /// The number of senders when this station began to send.
     senders_then: u32,
     doubt: u32,
-    /// The ticks that the current check still lasts.
+    /// The number of ticks until the current check ends; zero where there is none.
     check: u32,
     next_check: Option<Instant>,
     pause: Duration,
@@ -54,6 +58,7 @@ pub(super) struct Drain {
 
 impl Drain {
     /// The window for this tick; `None` where the station holds the whole window of its share.
+    /// `ticks` is the number of ticks since the station began to send.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -80,7 +85,7 @@ impl Drain {
         }
         self.together = match ticks {
             TOGETHER_AT => senders >= FEWEST && senders / 2 >= self.senders_then,
-            // The effect of the first tick cannot be seen in the next one.
+            // The RTT does not show the effect of the first draining tick at the next tick yet.
             ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
         };
         self.together
@@ -114,8 +119,8 @@ mod tests {
 
     const MSS: Bytes = Bytes::new(1448);
 
-    /// A situation with these senders, this minimum RTT, a share of 10 Mbit/s, and a target of 50
-    /// ms.
+    /// A situation with this number of senders, this minimum RTT, a share of 10 Mbit/s, and a
+    /// target of 50 ms.
     fn situation(senders: u32, min_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(50));
         Situation {
@@ -131,7 +136,7 @@ mod tests {
         }
     }
 
-    /// The ticks in which a station drains; `at` gives the situation of each tick.
+    /// The ticks in which a station drains. `at` gives the situation of each tick.
     fn drained(ticks: u32, at: impl Fn(u32) -> Situation) -> Vec<u32> {
         let mut drain = Drain::default();
         let when = |tick: &u32| Instant::ZERO + TICK * u64::from(*tick);
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn stations_that_began_together_drain_while_the_rtt_falls() {
-        // One sender is known at first, then 20; the path shortens until tick 9.
+        // The station knows one sender until tick 3, then 20. The minimum RTT falls until tick 9.
         let together = |tick: u32| {
             situation(if tick < 4 { 1 } else { 20 }, 200 - 20 * u64::from(tick.clamp(6, 9) - 6))
         };

@@ -1,17 +1,20 @@
 //! The law `airtime`: an equal share of the airtime for each station, in whole aggregates, and a
 //! short queue.
 //!
-//! A station of weight `w` holds the window `W = w·X·(R + q)`. `R` is the RTT of its path, and `q`
-//! is the target queueing delay. `X` is the part of the air that each sender may have: the sum over
-//! all senders of rate / weight, divided by their number. So the share of the station is the rate
-//! `w·X`, and by Little's law `W` is the window of a station that delivers this rate at the
-//! queueing delay `q`.
+//! The window of a station is `W = w·X·(R + q)`. `w` is the weight of the station: the rate that it
+//! reaches alone, if all senders announce that rate; else its PHY rate, if all announce the PHY
+//! rate; else the same for all. `X` is the part of the air that each sender may have: the sum over
+//! all senders of rate / weight, divided by the number of senders. `R` is the RTT of the station's
+//! path without queues, and `q` is the target queueing delay.
 //!
-//! The window does not follow the station's own rate, because that would preserve any inequality.
-//! Where all windows wait in a common queue, their sum is `C·(R + q)`, with `C` the total capacity.
-//! Then the queueing delay is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and
-//! each station has its share. `docs/concepts/laws.md` derives this, and shows the effect of each
-//! term.
+//! The share of the station is the rate `w·X`. By Little's law, `W` is the window of a station that
+//! delivers this rate with the queueing delay `q`.
+//!
+//! The window does not depend on the station's own rate. A window that followed this rate would
+//! keep a slow station slow, and so preserve any inequality. Let `C` be the total capacity. Where
+//! the packets of all stations wait in one queue, the windows add up to `C·(R + q)`. So the
+//! queueing delay is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each
+//! station has its share. `docs/concepts/laws.md` derives this, and shows the effect of each term.
 
 mod drain;
 mod path;
@@ -38,8 +41,8 @@ const TICK: Duration = Duration::from_millis(500);
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The target queueing delay, in hundredths of a round. In a round each station and the access
-    /// point have one turn of their greatest length.
+    /// The target queueing delay, percent of a round. In a round each sending station and the
+    /// access point have one turn (one transmission) of the greatest length.
     pub queue_rounds_percent: u32,
     /// The least target queueing delay.
     pub queue_min: Duration,
@@ -48,7 +51,7 @@ pub struct AirtimeKnobs {
 }
 
 impl Default for AirtimeKnobs {
-    /// Two rounds, but at least 20 ms and at most 75 ms.
+    /// The target is two rounds, but at least 20 ms and at most 75 ms.
     fn default() -> Self {
         Self {
             queue_rounds_percent: 200,
@@ -66,33 +69,33 @@ impl Default for AirtimeKnobs {
 pub struct Airtime {
     knobs: AirtimeKnobs,
     share: Share,
-    /// The largest rate that this station delivered lately.
+    /// The largest rate that this station delivered in the last ten seconds.
     delivered: WindowedMax<Rate>,
-    /// Whether the window opens on a long path, until there is a queue.
+    /// Whether the station is in [`Phase::Opening`], which ends when there is a queue.
     opening: bool,
-    /// The probe: the window, permille of the window for the share. It is above 1000 while the
-    /// queue is empty.
+    /// The probe: a factor, permille, by which the window for the share is multiplied. It grows
+    /// while the queue is short, and returns to 1000 where the queueing delay is above its target.
     probe: u32,
-    /// The time from which the probe may grow again: one round trip after it has grown.
+    /// The earliest time at which the probe may grow again: one round trip after it last grew.
     probe_next: Instant,
-    /// The limit of the probe, permille, raised each time the queue was empty for some ticks.
+    /// The upper limit of the probe, permille. It rises after some ticks with a nearly empty queue.
     probe_most: u32,
-    /// Consecutive ticks with a nearly empty queue.
+    /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
-    /// The last ceiling, before it was rounded to aggregates.
+    /// The ceiling of the last tick, before it was rounded to aggregates.
     ceiling: Option<Segments>,
     /// The segments that rounding has taken from the windows so far; negative where rounding has
     /// added segments.
     owed: i64,
     drain: Drain,
-    /// Consecutive ticks with loss recovery.
+    /// The number of consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
     /// The number of ticks since the station began to send.
     ticks: u32,
 }
 
-/// The values from which a tick is decided.
+/// The measurements and estimates from which the bounds of a tick follow.
 struct Situation {
     path: Path,
     /// The rate that the station delivers with its share of the airtime.
@@ -101,12 +104,12 @@ struct Situation {
     target: Duration,
     /// The rate that this station delivers.
     rate: Rate,
-    /// The sum of the windows of the sending connections.
+    /// The sum of the congestion windows of the sending connections.
     window: Segments,
     connections: u32,
-    /// Stations that send, this one included.
+    /// The number of stations that send, this one included.
     senders: u32,
-    /// Whether the PHY rate is known, so that the interface is Wi-Fi.
+    /// Whether the PHY rate is known, which shows that the interface is Wi-Fi.
     phy_rate_known: bool,
     /// Whether a sending connection is in loss recovery.
     trouble: bool,
@@ -118,14 +121,15 @@ impl Airtime {
         Self { knobs, probe: window::NO_PROBE, ..Self::default() }
     }
 
-    /// The bounds while nothing is being sent. They apply to a connection that begins before the
-    /// next tick, and give it the window for the station's share. So stations that begin together
-    /// do not flood the air before they know each other.
+    /// Resets the law. Returns the bounds while nothing is being sent or no RTT is known. They
+    /// apply to a connection that begins before the next tick, and give it the window for the
+    /// station's share. So stations that begin together do not fill the queue before they know each
+    /// other.
     fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
         *self = Self::new(self.knobs.clone());
         reasons.push(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
-            // All stations at their shares deliver as much together as one station alone.
+            // All stations together, each at its share, deliver as much as one station alone.
             let total = seen.max_rate.unwrap_or(share);
             let target = target::queue(&self.knobs, seen, total, Bottleneck::Air);
             window::of_newcomer(share, target, seen)

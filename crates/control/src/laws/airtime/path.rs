@@ -4,28 +4,31 @@ use wakeai_units::Duration;
 
 use crate::{PeerView, RttView};
 
-/// The smallest number of stations with a useful median: this one and two peers.
+/// The smallest number of queueing delays whose median is useful.
 const ENOUGH: usize = 3;
 
-/// The RTT at a tick (a decision, one every 0.5 s), divided into path and queueing delay.
+/// The RTT at a tick (a decision, one every 0.5 s), divided into the RTT of the path and the
+/// queueing delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     /// The RTT without queues.
     pub(crate) min: Duration,
-    /// The queueing delay, by which the RTT exceeds `min`.
+    /// The queueing delay: `current` minus `min`.
     pub(crate) growth: Duration,
-    /// The sum of both.
+    /// The RTT with queues, smoothed.
     pub(crate) current: Duration,
-    /// The median queueing delay of all senders; zero where too few announce theirs.
+    /// The median queueing delay of all senders; zero where fewer than three delays are known.
     pub(crate) common: Duration,
 }
 
 impl Path {
-    /// Corrects the minimum RTT of a station that began to send while others filled a queue. The
-    /// minimum contains this queue, so it is too high and the queueing delay is too low. Most of
+    /// Divides the RTT, and corrects its minimum.
+    ///
+    /// A station that began to send while others filled a queue has measured a minimum RTT that
+    /// contains this queue. So its minimum is too high, and its queueing delay is too low. Most of
     /// the queueing delay arises at the access point and is the same for all stations. So where a
-    /// station sees less than the median of all stations, the difference is subtracted from its
-    /// minimum.
+    /// station sees a shorter queueing delay than the median of all senders, the difference is
+    /// subtracted from its minimum. At least a quarter of the minimum remains.
     pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
         let common = common_growth(peers, Some(rtt.growth));
         let queue = common.unwrap_or(rtt.growth);
@@ -64,12 +67,12 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// A station with this minimum RTT and queueing delay.
+    /// A station with this minimum RTT and queueing delay, ms.
     fn own(min: u64, growth: u64) -> RttView {
         RttView { current: ms(min + growth), min: ms(min), growth: ms(growth) }
     }
 
-    /// Peers that send and see these queueing delays.
+    /// Peers that send, with these queueing delays, ms.
     fn peers(growths: &[u64]) -> Vec<PeerView> {
         let see = (1..).zip(growths).map(|(id, growth)| {
             let (min_rtt, growth) = (Some(ms(50)), ms(*growth));

@@ -1,44 +1,45 @@
-//! Decides when the law sets no bounds, because stations without agents fill the queue. This is
-//! called a release.
+//! Decides on releases. In a release the law sets no bounds, because stations without agents fill
+//! the queue.
 
 use wakeai_units::{Duration, Instant};
 
 use super::Situation;
 
-/// A release begins when the ticks (decisions, one every 0.5 s) with a long queue exceed the other
-/// ticks by this number. A queue is long where its delay is above the sum of twice the target and a
-/// quarter of the minimum RTT.
+/// A release begins when the count `Release::disobeyed` reaches this number of ticks (decisions,
+/// one every 0.5 s).
 const OBEY_WITHIN: u32 = 4;
 /// The same number for a station without sending peers. It is smaller because the window of a
 /// single station does not build a long queue.
 const OBEY_WITHIN_ALONE: u32 = 2;
-/// The same number for a station without sending peers whose PHY rate is unknown. Its interface may be
-/// cellular. There each station has a queue of its own, which shortens without a release once the law has
-/// forgotten the rates of the start, after ten seconds.
+/// The same number for a station without sending peers whose PHY rate is unknown. Its interface may
+/// be cellular. In a cellular network each station has a queue of its own. This queue shortens
+/// without a release when the law has forgotten the rates of the start, after ten seconds.
 const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
-/// The number rises by one per this many senders. Many senders need longer to know each other.
-/// Until then they must not be taken for stations without agents.
+/// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to know each
+/// other, and must not be taken for stations without agents before.
 const SENDERS_PER_TICK: u32 = 2;
-/// Stations without agents are assumed where those with agents deliver less than this part of the expected rate,
-/// millionths.
+/// The law assumes that stations without agents send where the stations with agents together
+/// deliver less than this part of the expected rate, millionths.
 const FOREIGN_BELOW: u64 = 650_000;
-/// Stations without agents are assumed to have gone where those with agents deliver at least this
-/// part, millionths.
+/// The law assumes that they have stopped where the stations with agents together deliver at least
+/// this part of the expected rate, millionths.
 const OURS_FROM: u64 = 800_000;
-/// The duration of the first release. Each further release lasts twice as long, up to the longest duration.
+/// The duration of the first release. Each further release lasts twice as long, up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Decides whether this station has no bounds.
 ///
-/// Where other stations fill the access point's queue, that queue makes all RTTs long. A station
-/// with a short window then gets nearly nothing. The queue is that of stations without agents under
-/// two conditions: it stays long although the stations with agents hold their windows, and these
-/// deliver less than the air carries.
+/// Stations without agents may fill the access point's queue. This queue makes all RTTs long, so a
+/// station with a short window gets nearly nothing. The law takes a queue for that of stations
+/// without agents under two conditions: it stays long although the stations with agents hold their
+/// windows, and the stations with agents deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// A count that grows by one at each tick with a long queue in which the stations with agents
-    /// deliver too little, and falls by one, to zero at least, at each other tick.
+    /// A count of ticks with a long queue in which the stations with agents deliver too little.
+    /// Each such tick adds one, and each other tick subtracts one, down to zero. A queue is long
+    /// where the queueing delay is above the sum of twice the target and a quarter of the minimum
+    /// RTT.
     disobeyed: u32,
     until: Option<Instant>,
     /// The start of the last release.
@@ -95,7 +96,8 @@ mod tests {
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
     const ALL_USED: Option<u64> = Some(900_000);
 
-    /// A situation with these senders, a path of 40 ms, and a target of 50 ms.
+    /// A situation with this number of senders, this queueing delay, a minimum RTT of 40 ms, and a
+    /// target of 50 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
@@ -131,13 +133,14 @@ mod tests {
             self.release.on_tick(now, &situation, used)
         }
 
-        /// The number of ticks until the release, while stations without agents fill the queue; at
-        /// most a thousand.
+        /// The number of ticks until the release begins, while stations without agents fill the
+        /// queue; at most 1000.
         fn until_released(&mut self, senders: u32) -> usize {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
 
-        /// The number of ticks without a queue until the release has ended, the last one included.
+        /// The number of ticks until the release has ended, the last tick included. There is no
+        /// queue in them.
         fn until_bound(&mut self, used: Option<u64>) -> usize {
             (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
         }

@@ -7,63 +7,65 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
-/// The whole airtime, in the unit of all parts: millionths.
+/// The whole airtime. Parts of the airtime are in millionths.
 const WHOLE: u64 = 1_000_000;
-/// The sum of the parts that is expected before it is measured, where the weights are the rates
+/// The expected sum of the parts of the air that all senders use, where the weights are the rates
 /// that stations reach alone.
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// The expected sum where PHY rates are the weights.
+/// The expected sum where the weights are PHY rates.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
-/// The measured sum is limited to these percentages of the expected one, so that old or wrong
-/// announcements change the share by no more than this.
+/// The limits of the measured sum, percent of the expected sum. They limit the effect of old or
+/// wrong announcements on the share.
 const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
-/// In this many first ticks (decisions, one every 0.5 s) a station counts at least the expected
-/// sum, because the peers' announcements may be older than its own traffic.
+/// In this many ticks (decisions, one every 0.5 s) after a station begins to send, a sum below the
+/// expected one counts as the expected one, because the peers' announcements may be older than the
+/// station's traffic.
 const FRESH_TICKS: u32 = 10;
-/// In this many first ticks the sum of the rates is still rising. It is not compared with the
-/// expected sum yet.
+/// In this many ticks after a station begins to send, the sum of the rates is still rising, and is
+/// not compared with the expected sum.
 const SETTLED_TICKS: u32 = 4;
-/// The number of such ticks where no peer sends.
+/// The number of such ticks for a station that is the only sender.
 const SETTLED_TICKS_ALONE: u32 = 1;
-/// In the mean of the weights, each weight counts up to this many times the median.
+/// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
-/// Where a station alone reaches less than this part of its PHY rate, percent, something else than
-/// the air limits it.
+/// A station that alone reaches less than this percentage of its PHY rate is not limited by the
+/// air.
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// Where the sum of the parts is above this although each station alone is slow, losses limit the
-/// stations, and the air is the bottleneck.
+/// Where all senders together use more than this part of the expected sum, the air is the
+/// bottleneck, even if each station alone is slow. Losses then limit the single station.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
-/// The weight of each station where all are equal.
+/// The weight of each station where all weights are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
-/// The smallest number of peers with a useful median.
+/// The smallest number of peers for which the median of their parts is useful.
 const ENOUGH_FOR_A_MEDIAN: usize = 3;
 
 /// The use of the air, and the share of this station.
 ///
-/// The part of the air that a station uses is its rate divided by its weight ([`Basis`]). Equal
-/// parts give rates in proportion to the weights. So a slow station gets the same airtime as the
-/// others, and fewer bytes.
+/// The part of the air that a station uses is its rate divided by its weight ([`Basis`]). Where all
+/// parts are equal, the rates are in proportion to the weights. So a slow station gets the same
+/// airtime as the others, and delivers fewer bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
-    /// The highest sum of the parts that all stations used lately, millionths.
+    /// The highest sum of the parts of all stations in the last ten seconds, millionths.
     highest: WindowedMax<u64>,
-    /// The part of the expected sum that all senders together use, millionths. `None` while too few have
-    /// announced their rates, and where nothing can be expected.
+    /// The sum of the parts of all senders, as a part of the expected sum, millionths. `None` while
+    /// fewer than three quarters of the rates are known, in the first ticks, and where all weights
+    /// are equal, because no sum can be expected then.
     pub(super) used: Option<u64>,
-    /// The rate at which this station would use the median of the peers' parts; zero for fewer than
-    /// three peers.
+    /// The rate at which this station would use the median of the peers' parts; zero with fewer
+    /// than three peers.
     pub(super) median: Rate,
-    /// The rate that all senders deliver at their shares.
+    /// The rate that all senders deliver together when each has its share.
     pub(super) total: Rate,
 }
 
-/// The weights of a tick.
+/// The weights of this station and of its peers at a tick.
 struct Weights<'a> {
     own: Rate,
     /// The peers that deliver something, with their weights.
     peers: Vec<(&'a PeerView, Rate)>,
-    /// The sum of the parts that can be expected, millionths; `None` where all weights are equal.
+    /// The expected sum of the parts, millionths; `None` where all weights are equal.
     expected: Option<u64>,
 }
 
@@ -82,8 +84,8 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The mean of all weights. Each counts up to four times the median, so that a single wrong announcement
-    /// does not distort the total. The median is the same for all stations.
+    /// The mean of all weights. A weight counts as at most four times the median weight, so that a
+    /// single wrong announcement does not distort the total. All stations find the same median.
     fn mean(&self) -> Rate {
         let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
         all.push(self.own);
@@ -107,7 +109,8 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl Share {
-    /// The share of this station, which has been sending for this many ticks.
+    /// Takes the figures of a tick. Returns the share of this station, which has been sending for
+    /// `ticks` ticks.
     pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
         let weights = Weights::of(seen);
         let mut parts: Vec<u64> = weights
@@ -118,7 +121,7 @@ impl Share {
         let senders = u64::from(seen.senders.max(1));
         let known = parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
-        // A sender without an announced rate counts as an average one.
+        // A sender whose rate is not known counts with the mean of the known parts.
         let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
         if enough {
             self.highest.push(now, sum);
@@ -143,7 +146,7 @@ impl Share {
         weights.rate(equal)
     }
 
-    /// The bottleneck of all senders, by the figures of this station.
+    /// The bottleneck of all senders, as the figures of this station show it.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
         if aggregate(seen.own.link_rate).is_none() {
             return Bottleneck::Air;
@@ -176,7 +179,7 @@ mod tests {
     use crate::observation::{announcement, peer};
     use crate::{Announcement, PeerView, StationView};
 
-    /// A station and its peers, each as (rate, max, link) in Mbit/s.
+    /// A station and its peers, each as (delivery rate, rate reached alone, PHY rate), Mbit/s.
     fn seen(
         own: (u64, Option<u64>, Option<u64>),
         peers: &[(u64, Option<u64>, Option<u64>)],
@@ -206,7 +209,7 @@ mod tests {
         (share, rate)
     }
 
-    /// The rate in kbit/s, rounded because the parts are rounded, too.
+    /// The rate in kbit/s. It is rounded, because the parts have rounding errors.
     fn kbps(rate: Rate) -> u64 {
         (rate.bits_per_second() + 500) / 1000
     }
@@ -222,7 +225,7 @@ mod tests {
     fn shares_are_equal_airtime_and_not_equal_bytes() {
         let slow = seen((4, Some(5), None), &[(20, Some(50), None)]);
         let fast = seen((20, Some(50), None), &[(4, Some(5), None)]);
-        // The stations use 0.8 and 0.4 of the air, 1.2 in all. Each is to have half of that.
+        // The stations use 0.8 and 0.4 of the air, together 1.2. The share of each is 0.6.
         assert_eq!(kbps(share_after(30, &slow).1), 3_000);
         assert_eq!(kbps(share_after(30, &fast).1), 30_000);
     }

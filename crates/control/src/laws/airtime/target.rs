@@ -6,14 +6,14 @@ use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 use super::AirtimeKnobs;
 use crate::Observation;
 
-/// The largest A-MPDU of a turn: that of 802.11n.
+/// The largest A-MPDU of a turn, as in 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
 /// The time that a turn (one transmission) takes in addition to its data: contention, preamble,
 /// SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
-/// The least target. Decisions come too rarely to hold a shorter queue.
+/// The least target. The law decides too rarely to hold a shorter queue.
 const LEAST: Duration = Duration::from_millis(5);
 
 /// The bottleneck of all senders together.
@@ -24,13 +24,15 @@ pub(super) enum Bottleneck {
     BeyondTheAir,
 }
 
-/// The target queueing delay. It is long enough for each station to have a full aggregate waiting
-/// when its turn comes: some rounds, in each of which every station and the access point have one
-/// turn of their greatest length. It is short enough for the ACKs of the waiting segments to fill
+/// The target queueing delay.
+///
+/// It is long enough for each station to have a full aggregate waiting when its turn comes. So it
+/// is a number of rounds. In a round every sending station and the access point have one turn of
+/// the greatest length. The target is short enough for the ACKs of the waiting segments to fill
 /// only a part of the access point's buffer, because lost ACKs cost more than short aggregates.
 ///
-/// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, no
-/// queue fills aggregates, and the target is `queue_min`.
+/// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, a
+/// queue does not fill aggregates, and the target is `queue_min`.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
@@ -53,8 +55,9 @@ fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
     total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
-/// The duration of a round: one turn of each sender, and one of the access point. The access
-/// point's turn is as long as that of the slowest station, because it also sends to that station.
+/// The duration of a round, which has one turn of each sender and one of the access point. The
+/// access point's turn is as long as that of the slowest station, because the access point also
+/// sends to that station.
 fn round(seen: &Observation) -> Duration {
     let own = longest_turn(seen.own.link_rate);
     let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
@@ -62,22 +65,24 @@ fn round(seen: &Observation) -> Duration {
         sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
     let (count, sum, longest) =
         turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
-    // Some senders are counted but not among the peers, for example because they have just left.
+    // `senders` may be larger than the number of sending peers, for example because a peer has just
+    // left.
     let unheard = u64::from(seen.senders).saturating_sub(count);
     sum + longest + own * unheard
 }
 
-/// The longest turn of a station at this PHY rate.
+/// The longest turn of a station at this PHY rate. At an unknown rate it is that of the longest
+/// PPDU.
 fn longest_turn(link_rate: Option<Rate>) -> Duration {
     let aggregate = link_rate.and_then(|rate| rate.time_for(LARGEST_AMPDU));
     aggregate.map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU)) + TURN_OVERHEAD
 }
 
-/// The bytes of a station's largest aggregate; `None` where it does not aggregate, and where its PHY rate is
-/// not known.
+/// The bytes of a station's largest aggregate; `None` where the station does not aggregate, or
+/// where its PHY rate is not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    // At the rates of 802.11a and g frames are sent one by one.
+    // Stations of 802.11a and g send frames one by one.
     let single = LEGACY_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
@@ -88,7 +93,7 @@ mod tests {
     use crate::observation::{announcement, peer};
     use crate::{Announcement, PeerView, StationView};
 
-    /// Knobs without limits.
+    /// Knobs for a target of this part of a round, percent, between 0 and 10 s.
     fn rounds(percent: u32) -> AirtimeKnobs {
         AirtimeKnobs {
             queue_rounds_percent: percent,
@@ -122,7 +127,7 @@ mod tests {
         assert_eq!(micros(&rounds(100), &seen(Some(65), &[]), 1), 2 * 5_784);
         assert_eq!(micros(&rounds(300), &seen(Some(65), &[]), 1), 3 * 2 * 5_784);
         assert_eq!(micros(&rounds(200), &seen(Some(65), &[Some(65); 3]), 1), 2 * 5 * 5_784);
-        // 65,535 bytes at 390 Mbit/s are 1,344 us.
+        // 65,535 bytes at 390 Mbit/s take 1,344 us.
         assert_eq!(micros(&rounds(1_000), &seen(Some(390), &[]), 1), 10 * 2 * 1_644 + 6);
     }
 
@@ -149,7 +154,8 @@ mod tests {
 
     #[test]
     fn acks_fill_at_most_80_percent_of_the_access_point_s_buffer() {
-        // 240 of 300 ACKs of two segments are 695,040 bytes.
+        // 80 % of the buffer is 240 ACKs. They acknowledge two segments each, together 695,040
+        // bytes.
         let alone = seen(Some(65), &[]);
         for (total, micros_of_acks) in [(100, 55_603), (200, 27_801), (400, 13_900)] {
             assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks);

@@ -1,47 +1,49 @@
-//! The ceiling, the floor and the pacing rate of a tick, which is one decision of the law.
+//! The ceiling, the floor and the pacing rate that the law sets at a tick (a decision, one every
+//! 0.5 s).
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Airtime, Situation, TICK, target};
 use crate::{Bounds, Observation, Phase};
 
-/// To find unused airtime, the window that gives the station its share is multiplied by a factor, the
-/// probe. This is its smallest value, permille.
+/// The smallest value of the probe, permille. The probe is a factor: the law multiplies the window
+/// of the station's share by it, to find unused airtime.
 pub(super) const NO_PROBE: u32 = 1000;
-/// The factor by which the probe grows in each round trip while the queueing delay is below half of the target,
-/// permille.
+/// The factor by which the probe grows in each round trip, permille. The probe grows while the
+/// queueing delay is below half of the target.
 const PROBE_STEP: u32 = 1250;
-/// The upper limit of the probe, permille.
+/// The upper limit of the probe, permille, unless one of the next limits is higher.
 const PROBE_MOST: u32 = 1250;
-/// The limit of the probe in the first ticks, permille. It is higher because the
-/// station may still know announcements of peers that have stopped sending, and take its share for
-/// smaller than it is.
+/// The upper limit of the probe in the first `YOUNG_TICKS` ticks of sending, permille. It is higher
+/// because the share may be too small: the station may still count peers that have stopped sending.
 const PROBE_MOST_YOUNG: u32 = 2000;
 const YOUNG_TICKS: u32 = 10;
-/// The queue counts as empty while the queueing delay is below the target divided by this number. After
-/// `EMPTY_TICKS` consecutive ticks with an empty queue the limit of the probe grows by
-/// [`PROBE_STEP`], because an empty queue shows that the air has room.
+/// The queue is nearly empty while the queueing delay is below the target divided by this number.
+/// After `EMPTY_TICKS` consecutive ticks with a nearly empty queue the limit of the probe is
+/// multiplied by [`PROBE_STEP`], because the air has room.
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
-/// The largest limit of the probe after ticks with an empty queue, permille.
+/// The upper limit of the probe after many ticks with a nearly empty queue, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
-/// The shortest minimum RTT with an opening phase, in which the window may double in each round
-/// trip. On a shorter path the probe alone is fast enough, because most of the window is the
-/// queue that the target allows.
+/// The shortest minimum RTT with an opening phase. In this phase the window may double in each
+/// round trip. A shorter path needs no opening phase: most of its window is the queue that the
+/// target allows, and the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
-/// The minimum RTT that is assumed before one is measured.
+/// The minimum RTT of a station that has not measured it yet.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// The largest queueing delay for which a window may be sized, percent of the target. The
-/// window is sized for the larger of two delivered rates, that of this station and that of the median
-/// peer. The limit is needed because announcements may be old or wrong.
+/// Limits the window, because announcements may be old or wrong. The limit is the window for the
+/// proved rate (`Airtime::proved`) and a queueing delay of this part of the target, percent.
 const PROVED_PERCENT: u64 = 150;
-/// After this many consecutive ticks of loss recovery the floor is lowered: random losses do not last so long.
+/// After this many consecutive ticks of loss recovery, each further tick halves the floor. Recovery
+/// from random losses does not last so long.
 const PATIENCE: u32 = 3;
-/// While stations without agents fill the queue, bounds would make this station lose to them, so the law
-/// lifts its bounds (a release). At the start of a release a floor remains for this time.
+/// For this time after the start of a release the law sets a floor. In a release the law sets no
+/// other bounds: stations without agents fill the queue, and would take the share of a bounded
+/// station.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// A floor adds at most this many segments at once to the host's queue, or half a window where that
-/// is more.
+/// In the opening phase the floor exceeds the present window by at most this many segments, or by
+/// half of the window where that is more. So the host's queue does not get too many segments at
+/// once.
 const PUSH: u32 = 256;
 
 fn times(rate: Rate, numerator: u64, denominator: u64) -> Rate {
@@ -57,19 +59,21 @@ fn mean(one: Segments, other: Segments) -> Segments {
     Segments::new(one.get() / 2 + other.get() / 2 + (one.get() & other.get() & 1))
 }
 
-/// The bounds of a station that does not send yet. `share` is the rate with which it would begin.
+/// The bounds of a station that does not send yet. `share` is the rate with which it would begin,
+/// and `queue` is the target queueing delay.
 pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: &Observation) -> Bounds {
     let window = Segments::in_flight(share, NEWCOMER_RTT + queue, seen.mss());
     Bounds::window(Segments::ZERO, window.max(Segments::new(10)))
 }
 
-/// The bounds of a tick in which the station holds less than the window of its share.
+/// The bounds of a station that holds `window`, which is less than the window of its share.
 pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observation) -> Bounds {
     let ceiling = window.max(situation.least_window());
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
 }
 
-/// The bytes that may wait in the host's queue: an aggregate, or zero where [`target::aggregate`] gives none.
+/// The bytes that may wait in the host's queue: one aggregate, or zero for a station without
+/// aggregates.
 fn small_queue(seen: &Observation) -> Bytes {
     target::aggregate(seen.own.link_rate).unwrap_or_default()
 }
@@ -79,12 +83,14 @@ impl Situation {
         !self.trouble && self.path.growth < self.target / 2
     }
 
-    /// Whether the queueing delay is no longer than that of one burst of slow start.
+    /// Whether no queue lasts. A burst of slow start alone can cause a queueing delay of a
+    /// sixteenth of the path's RTT.
     fn nothing_queues(&self) -> bool {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
 
-    /// The least window. With fewer than four segments in flight, a loss causes a timeout.
+    /// The smallest window: two segments per connection, and four in all. With fewer than four
+    /// segments in flight, a loss causes a timeout.
     fn least_window(&self) -> Segments {
         Segments::new(self.connections.saturating_mul(2).max(4))
     }
@@ -141,7 +147,8 @@ impl Airtime {
                 let queue = target.mul_div(PROVED_PERCENT, 100).unwrap_or(target);
                 fair.min(scale(Segments::in_flight(rate, path.min + queue, mss), self.probe))
             }
-            // Nothing was delivered yet: the window at most doubles in a round trip, as in slow start.
+            // Nothing was delivered yet, so the window may at most double, as in a round trip of
+            // slow start.
             None => fair.min(scale(situation.window, 2000)),
         };
         let smooth = self.ceiling.map_or(wanted, |last| mean(last, wanted));
@@ -173,9 +180,10 @@ impl Airtime {
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
-    /// The bounds of a release: only a floor, and that for some seconds. The floor is the window
-    /// for the rate that the station delivered before, at the present RTT. It restores the rate
-    /// that the station lost to stations without agents.
+    /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
+    /// that the station lost to stations without agents. It is the window for the highest rate
+    /// before the release, at the present RTT. It ends early where loss recovery lasts longer than
+    /// `PATIENCE`.
     pub(super) fn released_window(
         &mut self,
         now: Instant,
@@ -190,7 +198,8 @@ impl Airtime {
         Bounds::window(window, Segments::MAX)
     }
 
-    /// The larger of the highest rate that this station delivered lately and the median rate of its peers.
+    /// The proved rate is the larger of two rates: the highest that this station delivered in the
+    /// last ten seconds, and the median of its peers. `None` where both are zero.
     fn proved(&self, situation: &Situation) -> Option<Rate> {
         let own = self.delivered.get().max(situation.rate);
         let proved = own.max(self.share.median);
@@ -246,7 +255,7 @@ mod tests {
     }
 
     /// A station on a path of 50 ms with a queueing delay of 50 ms. It delivers `mbps`, and its
-    /// peers deliver `peers`. Each station reaches `max` alone.
+    /// peers deliver `peers`. Each station reaches `max` alone. All rates are in Mbit/s.
     fn seen(mbps: u64, max: u64, peers: &[u64]) -> Observation {
         let max_rate = Some(Rate::from_mbps(max));
         let peers: Vec<PeerView> = (1..)
@@ -304,7 +313,8 @@ mod tests {
 
     #[test]
     fn a_window_is_the_share_times_path_and_queue() {
-        // Four stations, each of which reaches 40 Mbit/s alone: two rounds of five turns are 57.84 ms.
+        // Each of the four stations reaches 40 Mbit/s alone. Two rounds of five turns take 57.84
+        // ms.
         let bounds = settled(&seen(10, 40, &[10, 10, 10]));
         let window = Segments::in_flight(
             Rate::from_mbps(10),
@@ -324,7 +334,7 @@ mod tests {
 
     #[test]
     fn windows_beyond_one_aggregate_are_whole_aggregates() {
-        // An aggregate at 65 Mbit/s is 28 packets.
+        // An aggregate at 65 Mbit/s has 28 packets.
         for (max, expected) in [(40, 84), (80, 196), (20, 56), (12, 28), (10, 24), (4, 10)] {
             let share = max / 4;
             let shares = [share, share, share];
@@ -336,13 +346,13 @@ mod tests {
 
     #[test]
     fn announcements_fill_at_most_one_and_a_half_targets() {
-        // Each of the two peers claims the whole air, and 2 Mbit/s were delivered. Two rounds of
-        // four turns are 46.272 ms.
+        // Each of the two peers announces the rate of the whole air. This station has delivered 2
+        // Mbit/s. Two rounds of four turns take 46.272 ms.
         let bounds = settled(&seen(2, 40, &[40, 40]));
         let queue = Duration::from_micros(46_272 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(2), ms(50) + queue, Bytes::new(1448));
         assert_eq!(bounds.ceiling, proved);
-        // The median rate of three peers counts, whatever the other two claim.
+        // With three peers their median rate counts, 4 Mbit/s, although one announces 900 Mbit/s.
         let bounds = settled(&seen(2, 40, &[4, 4, 900]));
         let queue = Duration::from_micros(57_840 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(4), ms(50) + queue, Bytes::new(1448));
@@ -421,7 +431,7 @@ mod tests {
 
     #[test]
     fn an_empty_queue_outweighs_announced_senders() {
-        // Sixty peers announce that they send nearly nothing. A queueing delay of 18 ms is less
+        // Sixty peers announce that they send, at a rate of zero. A queueing delay of 18 ms is less
         // than a third of the target, which is 75 ms.
         let crowd = seen(3, 40, &[0; 60]);
         let with_queue =
@@ -474,13 +484,12 @@ mod tests {
             let path = ms(100) + Duration::from_micros(queue);
             Segments::in_flight(Rate::from_mbps(share), path, Bytes::new(1448))
         };
-        // Two rounds of five turns are 57.840 ms, and two rounds of two turns are 23.136 ms.
+        // Two rounds of five turns take 57.840 ms, and two rounds of two turns take 23.136 ms.
         let bounds = first(&idle(&[10, 10, 10]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
         let bounds = first(&idle(&[]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
-        // A station alone at 400 Mbit/s: the ACKs of 13.9 ms fill their part of the access point's
-        // buffer.
+        // At 400 Mbit/s the ACKs of 13.9 ms fill 80 % of the access point's buffer.
         let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
         assert_eq!(first(&fast).ceiling, newcomer(400, 13_900));
         assert_eq!(
@@ -498,7 +507,7 @@ mod tests {
         let held: Vec<u32> = (0..60).map(|_| ticks.tick(&seen).0.ceiling.get()).skip(20).collect();
         assert!(held.iter().all(|window| window % 28 == 0), "{held:?}");
         let mean = f64::from(held.iter().sum::<u32>()) / held.len() as f64;
-        // 20 Mbit/s over 50 ms and two rounds of three turns.
+        // The share is 20 Mbit/s, the path is 50 ms, and two rounds of three turns take 34.704 ms.
         let share = Segments::in_flight(
             Rate::from_mbps(20),
             ms(50) + Duration::from_micros(34_704),
