@@ -7,22 +7,22 @@ use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::ConnectionView;
 
-/// The limits on the segments that a station, or one connection of it, keeps in flight, and on its bytes in the
-/// host's queue.
+/// Limits for a station or for one of its connections: for the segments in flight, the sending
+/// rate, and the bytes in the host's queue.
 ///
 /// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The congestion window is at least this many segments; zero is no bound.
+    /// The smallest congestion window, segments; zero is no bound.
     pub floor: Segments,
-    /// The congestion window is at most this many segments; [`Segments::MAX`] is no bound.
+    /// The largest congestion window, segments; [`Segments::MAX`] is no bound.
     pub ceiling: Segments,
-    /// The largest rate at which data is sent.
+    /// The largest rate at which data is sent; `None` is no bound.
     pub pacing: Option<Rate>,
-    /// The bytes that may wait in the host's queue, where TCP small queues (Linux's limit per
-    /// connection) would allow fewer. A law asks for the bytes of an aggregate instead of two
-    /// packets. Zero leaves Linux's own limit. The bound takes effect only with a ceiling and
-    /// without pacing.
+    /// The bytes that may wait in the host's queue, where Linux's own limit (TCP small queues, a
+    /// limit for each connection) is lower. A law asks for room for one aggregate, because Linux's
+    /// limit may be as low as two packets. Zero leaves Linux's own limit. This bound takes effect
+    /// only with a ceiling and without a pacing rate.
     pub small_queue: Bytes,
 }
 
@@ -35,15 +35,15 @@ impl Bounds {
         small_queue: Bytes::ZERO,
     };
 
-    /// Bounds of the window alone; a floor above the ceiling is lowered to it.
+    /// Bounds of the window alone. A floor above the ceiling is lowered to the ceiling.
     pub fn window(floor: Segments, ceiling: Segments) -> Self {
         Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
     }
 }
 
 impl fmt::Display for Bounds {
-    /// The bounds `200..555`, `0..unbounded`, `1..2 at 3Mbit/s`, `9..30, 65.535kB in the host's
-    /// queue`.
+    /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s` or `9..30, 65.535kB in the
+    /// host's queue`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ceiling == Segments::MAX {
             write!(f, "{}..unbounded", self.floor)?;
@@ -63,16 +63,16 @@ impl fmt::Display for Bounds {
 /// The bounds of a station until the next tick (0.5 s later), divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
-    /// The bounds of each connection that is sending and whose algorithm applies bounds, by id.
-    /// They add up to the station's bounds.
+    /// The bounds of each connection that is sending and whose algorithm applies bounds, by id. The
+    /// bounds of all these connections add up to the station's bounds.
     pub sockets: Vec<(u64, SocketBounds)>,
     /// The bounds of every other connection, and of connections that begin before the next tick.
-    /// One more sending connection would get the same bounds.
+    /// They are the bounds that one more sending connection with nothing in flight would get.
     pub default: SocketBounds,
 }
 
 impl Actuation {
-    /// Divides `bounds` among the sending and boundable ones of `connections`.
+    /// Divides `bounds` among those of `connections` that are sending and apply bounds.
     pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
         let bound = || connections.iter().filter(|one| one.sending && one.boundable);
         let mut flying: Vec<u64> =
@@ -99,13 +99,13 @@ impl From<Bounds> for SocketBounds {
     }
 }
 
-/// Divides `bounds` among connections, by the segments that each has in flight.
+/// Divides `bounds` among connections. `flying` has the segments in flight of each connection.
 ///
-/// One half of a window is divided equally, and the other half in proportion to the segments in
-/// flight. So a connection that needs little leaves room in the window to a connection that needs
-/// much, and connections that need much become equal. Each ceiling is at least one segment. An
-/// absent bound stays absent. The pacing rate and the bytes in the host's queue are divided
-/// equally.
+/// One half of each window bound is divided equally, and the other half in proportion to the
+/// segments in flight. So a connection that needs little leaves room in the window to a connection
+/// that needs much, and connections that need much become equal. Each ceiling is at least one
+/// segment. A bound that is not set stays unset. The pacing rate and the bytes in the host's queue
+/// are divided equally.
 fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     let count = flying.len() as u64;
     let floors = parts(bounds.floor, flying);
@@ -123,7 +123,8 @@ fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     divided.collect()
 }
 
-/// Divides `total`, half equally and half by weight. The first parts get the remainder of the rounding.
+/// Divides one half of `total` equally, and the other half by weight. Rounding leaves a remainder,
+/// of which the first parts get one segment each.
 fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
     let count = weights.len() as u128;
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
@@ -137,7 +138,7 @@ fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
     for part in parts.iter_mut().take(left as usize) {
         *part += 1;
     }
-    // No part exceeds `total`, which came from 32 bits.
+    // No part exceeds `total`, which fits 32 bits.
     parts.into_iter().map(|part| Segments::new(part as u32)).collect()
 }
 
@@ -195,7 +196,7 @@ mod tests {
             pacing_bytes_per_second: 1_000_000,
             small_queue_bytes: 65_535,
         };
-        // One more connection has nothing in flight, so it has no part of the half that is divided
+        // One more connection has nothing in flight. So it gets nothing of the half that is divided
         // by weight.
         let one_more = SocketBounds {
             floor: 7,

@@ -44,7 +44,7 @@ pub struct ControllerConfig {
     pub segments_per_ack: u32,
     /// The basic rate: the rate at which the access point sends broadcasts.
     pub basic_rate: Rate,
-    /// The rate that this station reaches alone, where the operator has configured it.
+    /// The rate that this station reaches alone, where the configuration has it.
     pub max_rate: Option<Rate>,
     /// The rate that this station asks its peers to leave free while this station sends.
     pub reserve: Option<Rate>,

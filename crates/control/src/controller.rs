@@ -1,4 +1,4 @@
-//! The controller of one station, which makes the agent's decisions.
+//! The controller of one station. It makes the decisions of the station's agent.
 
 use std::collections::VecDeque;
 
@@ -18,15 +18,17 @@ use crate::{
     TurnState,
 };
 
-/// The largest number of events that wait for [`Controller::poll_event`]. Beyond it the oldest are dropped.
+/// The largest number of events that wait for [`Controller::poll_event`]. When there are more, the
+/// oldest are dropped.
 const EVENT_LIMIT: usize = 4096;
 
-/// Decides on the bounds of a station, from presence messages, the station's connections, reservations and the law.
+/// Decides on the bounds of a station. The decisions follow from presence messages, the station's
+/// connections, reservations and the law.
 ///
-/// Order of calls: whenever something happens, first [`Controller::handle_datagram`] for each
-/// datagram, and [`Controller::handle_tick`] at each tick (0.5 s); then
-/// [`Controller::poll_transmit`] and [`Controller::poll_event`] until each gives `None`; then wait
-/// until [`Controller::next_timeout`]. `now` never goes back.
+/// Order of calls: [`Controller::handle_datagram`] for each datagram, and
+/// [`Controller::handle_tick`] at each tick (0.5 s). After either, [`Controller::poll_transmit`]
+/// and [`Controller::poll_event`] until each gives `None`. Then the caller waits until
+/// [`Controller::next_timeout`]. `now` never goes back.
 pub struct Controller {
     config: ControllerConfig,
     law: Box<dyn Law + Send>,
@@ -36,9 +38,9 @@ pub struct Controller {
     rates: RateWatch,
     reservations: Reservations,
     turns: Turns,
-    /// The request for a turn as the last event reported it.
+    /// The request for a turn that the last event of its kind reported.
     announced_turn: Option<Turn>,
-    /// The reservation of this station as the last event reported it.
+    /// The reservation of this station that the last event of its kind reported.
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
@@ -84,19 +86,20 @@ impl Controller {
         }
     }
 
-    /// From now on, authenticates messages with `group_key`, and accepts messages under `group_key`
-    /// and under `others`. The known peers stay.
+    /// Changes the keys. The controller then authenticates messages with `group_key`, and accepts
+    /// messages under `group_key` and under `others`. The known peers stay.
     pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.presence.set_keys(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`. The value is used where the stations' clocks are
-    /// synchronised. Call this before each tick, because the system clock may be set.
+    /// Sets the Unix time at the epoch of `now`. Queries and answers carry the Unix time, and
+    /// presence messages do where the stations' clocks are synchronised. Call this before each
+    /// tick, because the system clock may be set.
     pub fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.presence.set_unix_at_epoch(unix);
     }
 
-    /// Takes a datagram from the presence port. An invalid one is only counted.
+    /// Takes a datagram from the presence port. An invalid datagram is only counted.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.now = now;
         self.presence.handle_datagram(now, datagram);
@@ -104,11 +107,12 @@ impl Controller {
         self.update_turns(now);
     }
 
-    /// Decides on the bounds until the next tick. `connections` are the station's connections over the Wi-Fi
-    /// interface, and `link_rate` is the PHY rate of the data that it sends, where that is known.
+    /// Decides on the bounds until the next tick. `connections` are the station's connections over
+    /// the Wi-Fi interface. `link_rate` is the PHY rate of the data frames that the station sends,
+    /// where the rate is known.
     ///
-    /// The next tick is due one interval after the time at which this tick was due, so a late call
-    /// does not delay later ticks. Missed ticks are skipped.
+    /// The next tick is due one tick length after the time at which this tick was due, so a late
+    /// call does not delay later ticks. Missed ticks are skipped.
     pub fn handle_tick(
         &mut self,
         now: Instant,
@@ -175,9 +179,9 @@ impl Controller {
         }
     }
 
-    /// Says how many bytes are left of those transfers of this station that send in turns with the
-    /// transfers of its peers; `None` where there are none. Call this where transfers begin and
-    /// end, and before each tick.
+    /// Takes the number of bytes that are left of this station's transfers in turns; `None` without
+    /// such transfers. In turns, the transfers of this station and of its peers send one after
+    /// another. Call this where transfers begin and end, and before each tick.
     pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
         self.now = now;
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
@@ -185,7 +189,8 @@ impl Controller {
         self.update_turns(now);
     }
 
-    /// What the station's transfers may do. It can change with each call of the other methods.
+    /// What the station's transfers may do now. The permission can change with each call of another
+    /// method.
     pub fn permission(&self) -> Permission {
         self.turns.permission()
     }
@@ -211,12 +216,12 @@ impl Controller {
     }
 
     /// Asks the peers to leave `rate` free while this station sends. The request holds from the
-    /// next tick on; `None` ends the reservation.
+    /// next tick on. `None` ends the reservation.
     pub fn reserve(&mut self, rate: Option<Rate>) {
         self.reservations.want(rate);
     }
 
-    /// The rate that this station asks for, and the state of that reservation.
+    /// The rate that this station asks its peers to leave free, and the state of this request.
     pub fn reservation(&self) -> (Option<Rate>, ReservationState) {
         (self.reservations.wanted(), self.reservations.state())
     }
@@ -231,7 +236,7 @@ impl Controller {
         self.reservations.admits(peer)
     }
 
-    /// Takes the datagram that is due, to be broadcast on the Wi-Fi interface.
+    /// Takes the datagram that is due. The caller broadcasts it on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.now = now;
         if self.turns.next_timeout().is_some_and(|due| due <= now) {
@@ -260,19 +265,21 @@ impl Controller {
         }
     }
 
-    /// This station's figures, as it answers a query.
+    /// The figures with which this station answers a query.
     pub fn figures(&self) -> StationFigures {
         let own = self.announcement();
         figures(self.agent, &self.observation, self.bounds, &own)
     }
 
-    /// Sets the figures of the program that drives this controller, for answers to queries.
+    /// Sets the figures of the program that drives this controller. Answers to queries contain
+    /// them.
     pub fn set_agent_figures(&mut self, figures: AgentFigures) {
         self.agent = figures;
     }
 
-    /// Asks the other stations for their figures, unless a query is under way. Returns its number. The
-    /// query and the answers are sent when the limit of the airtime allows it.
+    /// Asks the other stations for their figures, unless a query is under way. Returns the number
+    /// of the query. The query and the answers are sent when the limit of the airtime (0.5 %)
+    /// allows it.
     pub fn ask_fleet(&mut self, now: Instant) -> u64 {
         self.now = now;
         self.presence.ask_fleet(now)
@@ -288,13 +295,14 @@ impl Controller {
         self.presence.fleet_answers(self.now)
     }
 
-    /// Takes what is known of the last message of a version that this program does not read. Call it
-    /// after [`Controller::handle_datagram`].
+    /// Takes the last message of a version that this program does not read. Call this after
+    /// [`Controller::handle_datagram`].
     pub fn take_other_version(&mut self) -> Option<OtherVersion> {
         self.presence.take_other_version()
     }
 
-    /// The time of the next tick, presence message or decision on turns, whichever is earliest.
+    /// The earliest of three times: the next tick, the next message, and the next decision on
+    /// turns.
     pub fn next_timeout(&self) -> Option<Instant> {
         let next = self.next_tick.min(self.presence.next_timeout());
         Some(self.turns.next_timeout().map_or(next, |turn| turn.min(next)))
@@ -345,7 +353,7 @@ impl Controller {
     }
 }
 
-/// The figures of a station, as it answers a query.
+/// The figures with which a station answers a query.
 fn figures(
     agent: AgentFigures,
     seen: &Observation,
@@ -422,7 +430,7 @@ mod tests {
     #[test]
     fn the_start_and_the_end_of_sending_are_announced_soon() {
         let mut controller = controller();
-        // With this basic rate (the rate of broadcasts) a regular message is due at most once per
+        // At this basic rate (the rate of broadcasts) a regular message is due at most once per
         // second.
         controller.config.basic_rate = Rate::from_mbps(1);
         controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));

@@ -1,4 +1,5 @@
-//! The observation of a law, which contains only figures that a real device can know.
+//! The input of a law: the observation of one tick. It contains only figures that a real device can
+//! know.
 
 use std::fmt;
 
@@ -7,9 +8,9 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::{Reservation, Turn};
 
-/// The id of a station among the stations of one access point. It is configured, or derived by the
-/// agent. It need not be secret. Where two stations have the same id, the others see only one of
-/// them.
+/// The id of a station among the stations of one access point. The configuration gives it, or the
+/// agent derives it. The id need not be secret. Where two stations have the same id, other stations
+/// see only one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u64);
 
@@ -27,9 +28,10 @@ pub struct ConnectionView {
     pub id: u64,
     /// The figures of the connection.
     pub figures: Figures,
-    /// Whether the algorithm of the connection applies bounds.
+    /// Whether the connection's congestion control algorithm applies bounds.
     pub boundable: bool,
-    /// The segments that the connection delivered since the tick before; 0 at its first tick.
+    /// The number of segments that the connection delivered since the last tick; 0 at its first
+    /// tick.
     pub delivered: u32,
     /// Whether the connection counts as sending ([`Connection`](crate::Connection) has the rule).
     pub sending: bool,
@@ -38,8 +40,8 @@ pub struct ConnectionView {
 /// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate at which this station sends data, where it is known. The rate of the station's
-    /// last frame may differ from this.
+    /// The PHY rate of the data frames that this station sends, where it is known. The station's
+    /// last frame may have had another rate.
     pub link_rate: Option<Rate>,
     /// The connections that are routed over the Wi-Fi interface.
     pub connections: Vec<ConnectionView>,
@@ -48,20 +50,20 @@ pub struct StationView {
 /// The announcement of a station about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Whether it is sending.
+    /// Whether the station is sending.
     pub sending: bool,
-    /// The delivery rate, as a mean of four ticks.
+    /// The delivery rate of the station, the mean over four ticks.
     pub delivery_rate: Rate,
     /// The rate that the station reaches alone, where it is known (`Max_i` of Matsuno et al.).
     pub max_rate: Option<Rate>,
-    /// Its PHY rate, where it is known.
+    /// The PHY rate of the station, where it is known.
     pub link_rate: Option<Rate>,
-    /// Its minimum RTT, where it has one.
+    /// The minimum RTT of the station, where it has measured one.
     pub min_rtt: Option<Duration>,
-    /// The queueing delay: the difference between the RTT and its minimum.
+    /// The queueing delay of the station: its RTT minus its minimum RTT.
     pub growth: Duration,
-    /// The rate that the station asks its peers to leave free. It is announced before and after it
-    /// is admitted.
+    /// The station's request to its peers to leave a rate free. The station announces the request
+    /// also while it is not admitted.
     pub reservation: Option<Reservation>,
     /// The station's request for a turn, while it has transfers.
     pub turn: Option<Turn>,
@@ -72,15 +74,15 @@ pub struct Announcement {
 pub struct PeerView {
     /// The id of the peer.
     pub station: StationId,
-    /// The largest time until the peer's next message.
+    /// The longest time from the peer's last message to its next one.
     pub interval: Duration,
-    /// Time since its last message.
+    /// The time since the peer's last message.
     pub age: Duration,
     /// The announcement of the peer.
     pub announced: Announcement,
 }
 
-/// The RTT of a station over its sending connections.
+/// The RTT of a station: the mean over its sending connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttView {
     /// The smoothed RTT.
@@ -102,18 +104,18 @@ pub struct Observation {
     pub senders: u32,
     /// This station's RTT; `None` while no sending connection has a sample.
     pub rtt: Option<RttView>,
-    /// The delivery rate since the last tick.
+    /// The delivery rate of this station since the last tick.
     pub delivery_rate: Rate,
-    /// The delivery rate that this station announces: the mean of four ticks.
+    /// The delivery rate that this station announces: the mean over four ticks.
     pub mean_rate: Rate,
-    /// The aggregate goodput: the sum of the peers' announced rates and of the own rate, as a
-    /// maximum over the last ten seconds.
+    /// The aggregate goodput: the sum of the rates of this station and of its sending peers, as
+    /// announced. The value is the maximum over the last ten seconds.
     pub total_rate: Rate,
     /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
     /// The access point's buffer in packets, as configured.
     pub access_point_buffer: u32,
-    /// Data segments that one ACK acknowledges.
+    /// The number of data segments that one ACK acknowledges.
     pub segments_per_ack: u32,
 }
 
@@ -140,7 +142,7 @@ impl Observation {
         self.own.connections.iter().filter(|connection| connection.sending)
     }
 
-    /// The sum of the windows of the sending connections.
+    /// The sum of the congestion windows of the sending connections.
     pub fn window(&self) -> Segments {
         self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
@@ -159,7 +161,7 @@ pub(crate) fn announcement(mbps: u64) -> Announcement {
     Announcement { sending: true, delivery_rate, ..Announcement::default() }
 }
 
-/// A peer for tests, whose message has just arrived.
+/// A peer for tests. Its message has just arrived.
 #[cfg(test)]
 pub(crate) fn peer(station: u64, announced: Announcement) -> PeerView {
     let interval = Duration::from_secs(1);

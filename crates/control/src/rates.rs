@@ -1,4 +1,5 @@
-//! Rates: the delivery rate of this station, the aggregate goodput, and the rate that this station reaches alone.
+//! Measures the delivery rate of this station, the aggregate goodput, and the rate that this
+//! station reaches alone.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use crate::{PeerView, StationView};
 /// An announced rate is the mean over this many ticks (decisions, one every 0.5 s).
 const MEAN_TICKS: usize = 4;
 
-/// The bytes that the station's connections delivered since the tick before.
+/// The bytes that the station's connections delivered since the last tick.
 fn delivered(own: &StationView) -> Bytes {
     own.connections.iter().fold(Bytes::ZERO, |sum, one| {
         let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
@@ -23,16 +24,16 @@ fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
     rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
 }
 
-/// For this long a station has to be the only sender and to have a queue, before it measures the
-/// rate that it reaches alone.
+/// A station measures the rate that it reaches alone after it was the only sender and had a queue
+/// for this long.
 const ALONE_FOR: Duration = Duration::from_secs(10);
-/// From this queueing delay on, the air limits the rate, and not the sender.
+/// A queueing delay of at least this shows that the air limits the rate, and not the sender.
 const QUEUE: Duration = Duration::from_millis(10);
 
 /// TCP goodput is at most this part of the PHY rate, percent.
 const MOST_GOODPUT_PERCENT: u64 = 90;
-/// Where a station alone reaches less than this part of its PHY rate, percent, something else than
-/// the air limits it.
+/// A station that alone reaches less than this percentage of its PHY rate is not limited by the
+/// air.
 const AIR_LIMITED_PERCENT: u64 = 40;
 
 /// Measures the rates, tick by tick.
@@ -44,11 +45,11 @@ pub(crate) struct RateWatch {
     link: LastingRate,
     link_is_known: bool,
     last_tick: Option<Instant>,
-    /// Bytes delivered in each of the last ticks, and the tick's length.
+    /// The bytes delivered in each of the last ticks, and the length of the tick.
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax<Rate>,
-    /// The time since which no peer has been sending and this station has had a queue.
+    /// The start of the present time without sending peers and with a queue of this station.
     alone_since: Option<Instant>,
     alone: WindowedMax<Rate>,
 }
@@ -84,8 +85,8 @@ impl RateWatch {
         }
     }
 
-    /// Scales the rate that was measured alone in proportion to the PHY rate, once the PHY rate has
-    /// changed for two seconds.
+    /// Scales the measured rate, which this station reaches alone, in proportion to the PHY rate,
+    /// when the PHY rate has changed for two seconds.
     fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
@@ -96,8 +97,8 @@ impl RateWatch {
     }
 
     /// Finds the PHY rate at which the configured maximum was measured. It is the first lasting PHY
-    /// rate that can carry the maximum. Where a PHY rate can carry far more, the air does not limit
-    /// this station, and a higher PHY rate does not raise the maximum.
+    /// rate that can carry the maximum. Where this PHY rate can carry far more than the maximum,
+    /// the air does not limit the station, and a higher PHY rate does not raise the maximum.
     fn take_configured_at(&mut self) {
         let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
         let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
@@ -121,9 +122,9 @@ impl RateWatch {
         }
     }
 
-    /// Replaces the rate that was measured alone by a higher rate, also without a queue. Otherwise
-    /// a station that measured while the air was disturbed would keep that low rate: its windows
-    /// stay short, they make no queue, and without a queue it never measures again.
+    /// Replaces the measured rate, which this station reaches alone, by a higher rate, also without
+    /// a queue. A station may have measured a low rate while the air was disturbed. Its windows are
+    /// then too short to make a queue, and without a queue it does not measure again.
     fn outdo_alone(&mut self, now: Instant) {
         let (measured, mean) = (self.alone.get(), self.mean());
         if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {
@@ -131,12 +132,13 @@ impl RateWatch {
         }
     }
 
-    /// The delivery rate since the tick before.
+    /// The delivery rate since the last tick.
     pub(crate) fn delivered(&self) -> Rate {
         self.rate
     }
 
-    /// The mean delivery rate over [`MEAN_TICKS`]. A single tick may contain one aggregate more or less.
+    /// The mean delivery rate over [`MEAN_TICKS`]. The rate of a single tick varies by an aggregate
+    /// more or less.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
@@ -150,7 +152,7 @@ impl RateWatch {
         self.total.get()
     }
 
-    /// The configured maximum, scaled by the change of the PHY rate since the maximum was measured.
+    /// The configured maximum, scaled in proportion to the PHY rate.
     fn configured(&self) -> Option<Rate> {
         let max = self.configured_max?;
         let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
@@ -173,7 +175,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
-    /// A station with one connection, which delivered `segments` in this tick.
+    /// A station with one connection. The connection delivered `segments` in this tick.
     fn own(segments: u32) -> StationView {
         let connection = ConnectionView { delivered: segments, ..example() };
         StationView { link_rate: None, connections: vec![connection] }
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(run(30, &[peer(true, 1)], queue), None, "not alone");
     }
 
-    /// A station that is the only sender, and has a queue while it delivers.
+    /// A station that is the only sender. It has a queue while it delivers.
     struct Alone {
         watch: RateWatch,
         tick: u64,
@@ -233,8 +235,9 @@ mod tests {
             Self { watch: RateWatch::new(configured.map(Rate::from_mbps)), tick: 0 }
         }
 
-        /// The rate that the station reaches alone after `ticks` ticks, kbit/s. The PHY rates
-        /// (Mbit/s) alternate from tick to tick, and each tick delivers `segments`.
+        /// The rate that the station reaches alone, kbit/s, after `ticks` ticks. Each tick delivers
+        /// `segments`. The PHY rate changes from tick to tick through `link_mbps`; 0 is an unknown
+        /// rate.
         fn run(&mut self, ticks: u64, link_mbps: &[u64], segments: u32) -> Option<u64> {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
@@ -248,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The rate of 1000 segments per tick, kbit/s.
+    /// The rate of 1000 segments in each tick, kbit/s.
     const MEASURED: u64 = 1000 * 1448 * 8 * 2 / 1_000;
 
     #[test]

@@ -1,5 +1,5 @@
-//! The queueing delay: the difference between the RTT and its minimum ("RTT growth" in Shimada et
-//! al., §3.2 steps 3 and 4).
+//! The queueing delay, which is the RTT minus the minimum RTT. Shimada et al. call it "RTT growth"
+//! (§3.2 steps 3 and 4).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,17 +9,20 @@ use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{ConnectionView, RttView, StationView};
 
-/// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one.
+/// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one
+/// sample.
 const HISTORY: usize = 32;
 
 /// Watches the current and the minimum RTT of a station's connections.
 ///
-/// The minimum falls with any lower sample, including the kernel's own minimum. It rises only where
-/// the path has become longer. The RTT may be high because the path is longer, or because packets
-/// of this station wait in a queue. The two causes differ when the station sends less: a queue
-/// becomes shorter and the RTT falls, but a longer path keeps its RTT. So the minimum is measured
-/// anew where the window has fallen to a quarter, the delivery rate has fallen with it, and the RTT
-/// has not. A queue that never empties does not raise the minimum.
+/// The minimum falls with any lower sample, including a lower minimum that the kernel reports. It
+/// rises only where the path has become longer.
+///
+/// The RTT may be high for two reasons: the path is longer, or packets of this station wait in a
+/// queue. The reasons can be told apart when the station sends less: a queue becomes shorter and
+/// the RTT falls, but a longer path keeps its RTT. So the minimum is measured anew where the window
+/// has fallen to a quarter and the delivery rate has fallen with the window, but the RTT has not
+/// fallen. A queue that never empties does not raise the minimum.
 ///
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +36,11 @@ struct Track {
     /// The tick at which the connection last existed.
     seen: u64,
     min: Duration,
-    /// The lowest minimum that the kernel has reported. The kernel keeps its minimum for minutes,
-    /// so that minimum may belong to an earlier path. So the kernel's minimum lowers `min` only
-    /// when it falls below this value.
+    /// The lowest minimum that the kernel has reported. The kernel keeps a minimum for minutes, so
+    /// it may belong to an earlier path. Therefore the kernel's minimum lowers `min` only when it
+    /// falls below this value.
     kernel_min: Option<Duration>,
-    /// The samples since the RTT was last near the minimum.
+    /// The samples since the last one near the minimum.
     grown: VecDeque<Sample>,
 }
 
@@ -49,10 +52,11 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// Takes the connections of one tick and returns the station's RTT: the mean over the
-    /// connections that are sending, weighted by their windows. `None` while no such connection has
-    /// a sample. `common` is the median of the queueing delays that the senders announce. Where the
-    /// path has become longer, the new minimum is the RTT that shows this, less `common`.
+    /// Takes the connections of one tick and returns the station's RTT: the mean over the sending
+    /// connections, weighted by their windows. `None` while no sending connection has a sample.
+    ///
+    /// `common` is the median of the queueing delays that the senders announce. Where the path has
+    /// become longer, the new minimum is the RTT of the small window minus `common`.
     pub fn on_tick(
         &mut self,
         now: Instant,
@@ -72,7 +76,7 @@ impl RttWatch {
         sum.mean()
     }
 
-    /// The track of a connection after this tick; `None` where the connection never had a sample.
+    /// Updates the track of a connection. `None` where the connection has not had a sample yet.
     fn track(
         &mut self,
         now: Instant,
@@ -137,7 +141,7 @@ impl Track {
         }
         self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
         let sample = Sample { at: now, rtt, window: figures.cwnd };
-        // An RTT below this threshold may differ from the minimum by noise alone.
+        // Noise alone may raise the RTT from the minimum up to this threshold.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
             self.grown.clear();
@@ -153,17 +157,19 @@ impl Track {
         }
     }
 
-    /// The lowest RTT since the window fell to a quarter, where the delivery rate has fallen with
-    /// the window. This is the RTT of a longer path plus the queueing delay that all senders see.
+    /// The lowest RTT since the window fell to a quarter; `None` unless the delivery rate has
+    /// fallen with the window. This RTT is that of the longer path plus the queueing delay that all
+    /// senders see.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
         let low = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
-        // The RTT depends on the window of one round trip ago.
+        // The RTT now depends on the window one round trip ago.
         let since = self.grown.iter().rev().take_while(low).last()?;
         let settled = last.at.saturating_since(since.at) >= last.rtt;
-        // The delivery rate is window / RTT. If this station had a queue, the rate would not change
-        // while the window falls. Here it has fallen with the window.
+        // The delivery rate is window / RTT. If this station had a queue, the queue would shorten
+        // while the window falls, and the rate would stay the same. Without a queue the rate falls
+        // with the window.
         let rate = |sample: &Sample, other: &Sample| {
             u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
         };
@@ -178,12 +184,12 @@ mod tests {
     use super::*;
     use crate::observation::example;
 
-    /// A path with one connection, whose kernel minimum never rises.
+    /// A path with one connection. The minimum that the kernel reports never rises.
     struct Path {
         watch: RttWatch,
         tick: u64,
         kernel_min: u64,
-        /// The queueing delay that all senders announce.
+        /// The queueing delay that all senders announce, ms.
         common_ms: u64,
     }
 
@@ -192,7 +198,7 @@ mod tests {
             Self { watch: RttWatch::default(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
         }
 
-        /// The minimum RTT and the queueing delay after a tick at this RTT and window.
+        /// The minimum RTT and the queueing delay, ms, after a tick at this RTT and window.
         fn tick(&mut self, rtt_ms: u64, window: u32) -> (u64, u64) {
             self.kernel_min = self.kernel_min.min(rtt_ms);
             let figures = Figures {
@@ -230,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_never_empties_does_not_raise_the_minimum() {
-        // A bottleneck of 800 segments/s behind 100 ms. The windows rise and fall by the factor
-        // that the watch looks for, and the RTT follows them.
+        // The bottleneck delivers 800 segments/s, and the path is 100 ms long. The window rises and
+        // falls by the factor that the watch looks for, and the RTT follows the window.
         let mut path = Path::new();
         path.tick(100, 80);
         for tick in 0..2_000 {

@@ -87,7 +87,7 @@ pub struct Reservation {
     /// while the reservation is not admitted, and while the owner reaches its rate although the
     /// others leave nothing free.
     pub claim: Share,
-    /// Whether the owner delivers less than the rate.
+    /// Whether the reservation is admitted, and its owner delivers less than the rate.
     pub short: bool,
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use crate::{Reservation, Share, StationId};
 
 /// The stations whose reservations are admitted. The requests are considered in the order of their
-/// tickets, and requests with equal tickets in the order of the stations' ids. Each request that
-/// still fits under `limit` is admitted.
+/// tickets, and requests with equal tickets in the order of the stations' ids. A request is
+/// admitted where its share and the shares admitted before add up to at most `limit`.
 ///
-/// The result depends only on the announcements, so all stations that receive the same announcements decide alike. A
-/// refused reservation does not block a smaller one with a later ticket.
+/// The result depends only on the announcements, so all stations that receive the same
+/// announcements decide alike. A refused request does not block a smaller request with a later
+/// ticket.
 pub(super) fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTreeSet<StationId> {
     let mut queue: Vec<_> = asked.iter().collect();
     queue.sort_by_key(|(station, asked)| (asked.ticket, *station));

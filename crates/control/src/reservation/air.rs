@@ -1,4 +1,4 @@
-//! The rate that the air carries, and the largest rate of each station.
+//! Measures the rate that the air carries, and divides this rate among the stations.
 
 use wakeai_units::{Instant, Rate};
 
@@ -7,28 +7,29 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
-/// Rates are compared as the rates of a station with this weight in the same airtime.
+/// A rate is scaled before it is compared with others: the scaled rate is that of a station with
+/// this weight in the same airtime.
 const UNIT: Rate = Rate::from_mbps(1_000);
-/// The limit of a peer's scaled delivery rate, as a multiple of [`UNIT`].
+/// The largest scaled rate that counts, as a multiple of [`UNIT`].
 const MOST_OF_UNIT: u64 = 2;
-/// A station that delivers less than this part of an equal share, percent, is light: it needs no
-/// more.
+/// A station is light while it delivers less than this percentage of an equal share. Such a station
+/// needs no more.
 const LIGHT_PERCENT: u64 = 85;
-/// A light station may send this much of its present rate, percent, so that it can grow at once.
-/// The others divide the rest.
+/// A light station gets this percentage of its present rate, so that it can grow at once. The
+/// others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// In the mean a tick (0.5 s) has a weight of one in this many. The mean is needed because the sum
-/// of many stations' rates varies, and the maximum of a varying sum is above the rate that the air
-/// carries.
+/// The exponential mean of the sum gives the newest tick (0.5 s) a weight of 1 / this number. The
+/// mean is needed because the sum of many stations' rates varies, and the maximum of a varying sum
+/// is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Air {
     basis: Basis,
-    /// Exponential mean of the sum; `None` before the first tick.
+    /// The exponential mean of the sum; `None` before the first tick.
     mean: Option<Rate>,
-    /// The windowed maximum of that mean.
+    /// The maximum of `mean` in the last ten seconds.
     used: WindowedMax<Rate>,
 }
 
@@ -47,8 +48,8 @@ impl Air {
         self.used.push(now, mean);
     }
 
-    /// The rate that a station of this weight would have with all airtime; `None` where neither
-    /// rates nor weights are known.
+    /// The rate that a station with the weight `weight` would deliver with all airtime; `None`
+    /// where neither rates nor weights are known.
     pub(super) fn whole_for(&self, weight: Rate) -> Option<Rate> {
         let carried = self.carried();
         let whole = carried.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
@@ -56,7 +57,8 @@ impl Air {
     }
 
     /// The rate that the air carries, scaled to [`UNIT`]. It is the measured rate, but at least an
-    /// estimate from the weights, because the stations may send little.
+    /// estimate from the weights, because the measured rate is too low while the stations send
+    /// little.
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
@@ -66,9 +68,9 @@ impl Air {
         self.used.get().max(least)
     }
 
-    /// The largest rate of this station, where the share `rest` of the airtime is divided (max-min
-    /// fair). The peers for which `shares` holds have a part, and so has this station where it
-    /// `takes_part`. `None` where the air's rate is not known.
+    /// The largest rate of this station when the share `rest` of the airtime is divided by max-min
+    /// fairness. The peers for which `shares` holds take part in the division, and this station
+    /// does where `takes_part` holds. `None` where the rate that the air carries is not known.
     pub(super) fn level(
         &self,
         rest: Share,
@@ -85,8 +87,8 @@ impl Air {
         (own > Rate::ZERO).then_some(own)
     }
 
-    /// The share of the airtime that is left unused by the peers for which `shares` holds. It is
-    /// computed from their announced rates.
+    /// The share of the airtime that the other stations leave unused, from the announced rates of
+    /// the peers for which `shares` holds.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
         let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
@@ -114,8 +116,9 @@ impl Air {
     }
 }
 
-/// The equal part of `budget` (max-min fair). A station whose rate is clearly below that part keeps
-/// its rate, and the others divide the rest.
+/// The largest rate of a station when `budget` is divided by max-min fairness. A station whose rate
+/// in `rates` is clearly below an equal part gets little more than this rate, and the others divide
+/// the rest equally.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_up_to_twice_what_its_station_reaches() {
-        // The scaled rate of the peer does not fit 64 bits in the second case.
+        // In the second case the peer's rate would not fit 64 bits when it is scaled.
         for max in [60, 1] {
             let mut air = Air::default();
             let max_rate = Some(Rate::from_bps(max));

@@ -1,11 +1,12 @@
-//! The request of this station for a reservation: when it is announced, and which ticket it has.
+//! This station's request for a reservation. Decides when the request is announced, and which
+//! ticket it has.
 
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Observation, Reservation, ReservationState, Share};
 
-/// The time for which a station listens before it asks. It receives the tickets of earlier requests
-/// in this time.
+/// The time for which a station listens before it makes a request. In this time it receives the
+/// tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 /// A station that has sent nothing for this long withdraws its request.
 const QUIET_FOR: Duration = Duration::from_secs(2);
@@ -13,13 +14,13 @@ const QUIET_FOR: Duration = Duration::from_secs(2);
 /// of 54 Mbit/s without aggregation, and a larger part with aggregation.
 pub(super) const EFFICIENCY_PERCENT: u64 = 40;
 
-/// The wanted rate, and the request that is announced for it.
+/// The rate that this station wants, and the announced request for this rate.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     started: Instant,
     pub(super) wanted: Option<Rate>,
     last_data: Option<Instant>,
-    /// The announced request, with a claim of zero: the claim is decided elsewhere.
+    /// The announced request. Its claim is zero here, because `ClaimControl` decides on the claim.
     pub(super) asked: Option<Reservation>,
 }
 
@@ -28,13 +29,14 @@ impl Asking {
         Self { started: now, wanted: None, last_data: None, asked: None }
     }
 
-    /// Sets the wanted rate. Any change of the rate makes a new request with a new ticket.
+    /// Sets the wanted rate. A change of the rate leads to a new request with a new ticket.
     pub(super) fn want(&mut self, rate: Option<Rate>) {
         self.wanted = rate.filter(|rate| *rate > Rate::ZERO);
         self.asked = self.asked.filter(|asked| Some(asked.rate) == self.wanted);
     }
 
-    /// Makes, keeps or withdraws the request. `last_ticket` is the largest ticket of the peers.
+    /// Makes, keeps or withdraws the request. `last_ticket` is the largest ticket among the peers'
+    /// requests.
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation, last_ticket: u64) {
         if seen.sending().next().is_some() {
             self.last_data = Some(now);
@@ -67,8 +69,8 @@ fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> 
 }
 
 /// The share of the airtime that `rate` takes: `rate / Max_i`, with `Max_i` the rate that the
-/// station reaches alone. Where that rate is unknown, a low estimate from the PHY rate takes its
-/// place.
+/// station reaches alone. Where `Max_i` is unknown, a low estimate from the PHY rate is used. The
+/// result is `None` where the PHY rate is unknown, too.
 fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
     let known = |rate: &Rate| *rate > Rate::ZERO;
     let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);

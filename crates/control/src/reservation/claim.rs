@@ -1,42 +1,44 @@
-//! The claim: the share of the airtime that the other stations have to leave free for the owner of a reservation.
+//! The claim of a reservation: the share of the airtime that the other stations have to leave free
+//! for the owner.
 
 use wakeai_units::{Duration, Rate};
 
 use crate::Share;
 
-/// The target rate of an owner, percent of the reserved rate. It is above 100 because the rate
-/// varies: only with a higher mean does it reach the reserved rate in every period of a few
-/// seconds.
+/// The target rate of an owner, percent of the reserved rate. The percentage is above 100 because
+/// the owner's rate varies. In periods of a few seconds the rate reaches the reserved rate every
+/// time only if its mean is higher.
 const TARGET_PERCENT: u64 = 125;
-/// An owner is short while its delivery rate is below this, percent of the reserved rate.
+/// An owner is short of its reserved rate while it delivers less than this percentage of it.
 const SHORT_PERCENT: u64 = 99;
-/// The part of the missing rate that is added to the claim at each tick (0.5 s), permille. It holds
-/// for messages every [`MESSAGE_INTERVAL`]. With longer intervals it is smaller in proportion, so
-/// that the other stations follow a claim before it changes again.
+/// The part of the missing rate that is added to the claim at each tick (0.5 s), permille. It
+/// applies where this station sends a message every [`MESSAGE_INTERVAL`] or more often. At longer
+/// intervals the part is smaller in proportion, so that the other stations follow a claim before it
+/// changes again.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
-/// A claim below the share that the others leave unused has no effect. So this part of the
-/// difference is added at each tick, percent.
+/// A claim has no effect below the share that the others leave unused anyway. So a smaller claim
+/// quickly grows to this share: by this percentage of the difference per tick.
 const UNUSED_PERCENT: u32 = 25;
-/// The largest claim, percent of the share that the reservation takes while the air is fully used.
+/// The largest claim, percent of the first claim (see `SETTLES_WITHIN`).
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim stays at the share that the reservation takes
-/// while the air is fully used. After that time the others follow the claim, and the mean of the
-/// delivery rate shows its effect.
+/// For this many ticks after the admission the claim stays at its first value. This is the share
+/// that the target rate takes while the air is fully used. By the end of these ticks the others
+/// follow the claim, and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// An integrator: it raises the claim while the owner is below its target rate, and lowers the
-/// claim while the owner is above.
+/// Controls the claim as an integrator. The claim rises while the owner is below its target rate,
+/// and falls while the owner is above it.
 ///
 /// Let `A` be the rate that the air carries for this station. Where the others leave the share `c`
 /// free and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate
-/// divided by `A`.
+/// divided by `A`. Each tick adds a part of this growth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
     pub(super) claim: Share,
     /// Whether the owner delivers less than the reserved rate.
     pub(super) short: bool,
-    /// Ticks since the admission.
+    /// The number of ticks since the admission.
     ticks: u32,
 }
 
@@ -47,9 +49,9 @@ pub(super) struct Measured {
     pub(super) rate: Rate,
     /// The owner's delivery rate, the mean of four ticks.
     pub(super) delivered: Rate,
-    /// The rate that the air carries for this station; `None` where it is not known.
+    /// The rate that the air carries for this station; `None` where the rate is not known.
     pub(super) whole: Option<Rate>,
-    /// The share of the airtime that the others leave unused already.
+    /// The share of the airtime that the others already leave unused.
     pub(super) left: Share,
     /// The time between this station's presence messages.
     pub(super) interval: Duration,
@@ -107,7 +109,7 @@ mod tests {
     }
 
     /// The lowest and the highest rate of the owner in the last 200 of 600 ticks, Mbit/s. The air
-    /// carries `carries` Mbit/s, and the others follow the claim after `delay` ticks.
+    /// carries `carries` Mbit/s. The others follow the claim after `delay` ticks.
     fn settled(carries: u64, delay: usize, interval_s: u64) -> (f64, f64) {
         let mut control = ClaimControl::default();
         let mut claims = vec![Share::ZERO; delay];
@@ -127,8 +129,8 @@ mod tests {
 
     #[test]
     fn the_owner_reaches_its_target_rate_and_keeps_it() {
-        // The owner assumes that the air carries 24 Mbit/s. In these cases it carries less, as
-        // much, or more.
+        // The owner assumes that the air carries 24 Mbit/s. In truth the air carries less, as much,
+        // or more.
         for carries in [20, 24, 28] {
             for (delay, interval) in [(2, 1), (5, 1), (16, 7)] {
                 let (least, most) = settled(carries, delay, interval);

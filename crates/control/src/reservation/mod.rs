@@ -1,15 +1,16 @@
 //! Reservations: rates that the peers of a station leave free for it.
 //!
 //! Under DCF (802.11's distributed coordination function) all saturated stations get equal turns.
-//! So a sender gets more than its share only while the others are *unsaturated*. A station that
-//! needs a rate announces it in its presence messages, and all stations decide by the same rule
-//! which requests are [`admitted`]. The owner of a reservation announces in every message its
-//! claim: the share of the airtime that the others have to leave free now ([`Reservation::claim`]).
-//! Each of the others limits its rate to an equal part of the rest. `docs/concepts/reservations.md`
-//! has the formulas.
+//! So a station gets more than an equal share only while the others are *unsaturated*: they do not
+//! always have data to send. A station that needs a rate announces this request in its presence
+//! messages. All stations decide in the same way which requests are [`admitted`]. In every message
+//! the owner of an admitted reservation announces its claim: the share of the airtime that the
+//! others have to leave free now ([`Reservation::claim`]). Each of the others limits its rate to an
+//! equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
-//! The files are `admission` (the admitted requests), `asking` (the own request), `claim` (the owner's claim), `air`
-//! (the rate that the air carries) and `yielding` (the bounds).
+//! The files are `admission` (which requests are admitted), `asking` (this station's request),
+//! `claim` (this station's claim), `air` (the rate that the air carries) and `yielding` (the bounds
+//! that leave rates free).
 
 mod admission;
 mod air;
@@ -43,11 +44,11 @@ pub(crate) struct Reservations {
     received: BTreeMap<StationId, Received>,
     admitted: BTreeSet<StationId>,
     state: ReservationState,
-    /// The sum of the peers' claims, as far as this station already leaves it free.
+    /// The part of the sum of the peers' claims that this station already leaves free.
     claimed: Share,
 }
 
-/// A peer's reservation.
+/// A peer's reservation, and the time until which it is kept without a further message.
 #[derive(Debug)]
 struct Received {
     asked: Reservation,
@@ -55,15 +56,16 @@ struct Received {
 }
 
 /// A silent peer keeps its reservation for this number of its message intervals. Broadcasts are not
-/// retransmitted, and three collisions in a row must not end a reservation.
+/// retransmitted, and a reservation must not end because three of them in a row collide.
 const REMEMBERED_INTERVALS: u64 = 8;
 /// The longest time for which a silent peer keeps its reservation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// The largest growth per tick of the claims that this station follows. It keeps a single message
-/// from taking the airtime away at once.
+/// The claims that this station follows grow by at most this much per tick, so that a single
+/// message does not take the airtime away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
-/// The limit of an owner's claim, percent of the share that it reserved. It is above 100 because
-/// the others also have to leave airtime for the owner's collisions.
+/// An owner's claim counts up to this percentage of the share that the owner has reserved. The
+/// percentage is above 100 because the others also have to leave airtime for the owner's
+/// collisions.
 const MOST_CLAIMED_PERCENT: u32 = 150;
 
 impl Reservations {
@@ -81,7 +83,7 @@ impl Reservations {
         }
     }
 
-    /// Asks for this rate from the next tick on. `None` ends the reservation.
+    /// Asks for `rate` from the next tick on. `None` ends the reservation.
     pub(crate) fn want(&mut self, rate: Option<Rate>) {
         self.asking.want(rate);
     }
@@ -94,7 +96,7 @@ impl Reservations {
         self.state
     }
 
-    /// The reservation that this station announces.
+    /// The request of this station as it announces it, with the present claim.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked?;
         let ClaimControl { claim, short, .. } = self.control;
@@ -106,9 +108,10 @@ impl Reservations {
         self.admitted.contains(&peer)
     }
 
-    /// Decides which reservations are admitted, and the claim of this station until the next tick.
-    /// `interval` is the time between presence messages of this station. The result is true where
-    /// this station's reservation has changed and is to be announced soon.
+    /// Decides which reservations are admitted, and decides the claim of this station until the
+    /// next tick. `interval` is the time between presence messages of this station. The result is
+    /// true where this station's reservation has changed, so that the change has to be announced
+    /// soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked.map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -182,14 +185,14 @@ impl Reservations {
         self.claimed = all.min(self.claimed.plus(FOLLOWED_PER_TICK));
     }
 
-    /// The largest sum of claims. Of the airtime that cannot be reserved, three quarters stay with
-    /// the stations without a reservation.
+    /// The largest sum of claims that counts. The stations without a reservation keep three
+    /// quarters of the airtime that cannot be reserved.
     fn most_claimed(&self) -> Share {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations, because the owners have no
-    /// part of the rest of the airtime.
+    /// The observation for the law, without the owners of reservations: the owners take no part of
+    /// the rest of the airtime.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -207,8 +210,8 @@ impl Reservations {
         Cow::Owned(rest)
     }
 
-    /// Changes the bounds of a law in two ways: the reserved rates of others stay free, and this
-    /// station's own reservation is not limited.
+    /// Changes the bounds of a law. A station without a reservation leaves the reserved rates of
+    /// others free, and an owner is not bound below its own reservation.
     pub(crate) fn bound(
         &self,
         bounds: Bounds,
@@ -227,8 +230,9 @@ impl Reservations {
         }
     }
 
-    /// The largest rate of this station where the share `claimed` is to be left free; `None` where
-    /// there is no such limit. `takes_part` says whether this station has a part of the rest.
+    /// The largest rate of this station while the share `claimed` is left free; `None` where the
+    /// rate has no such limit. `takes_part` says whether this station takes part in the division of
+    /// the rest.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;
@@ -246,9 +250,9 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// The share that a station without a reservation leaves free after each of five ticks. There
-    /// is one owner for each entry of `claims`: the owner has reserved 40 % of the airtime and
-    /// claims that many percent.
+    /// The share that a station without a reservation leaves free after each of five ticks. Each
+    /// entry of `claims` stands for one owner. The owner has reserved 40 % of the airtime, and the
+    /// entry is its claim in percent.
     fn left(station: &mut Reservations, claims: &[u32]) -> [Share; 5] {
         let owners = (2..).zip(claims).map(|(id, claim)| {
             let asked = Reservation {
@@ -303,7 +307,8 @@ mod tests {
 
     #[test]
     fn claims_are_followed_up_to_a_limit() {
-        // A single owner gets at most one and a half times its share. All owners together leave some airtime.
+        // A single owner gets at most one and a half times its share. All owners together get at
+        // most 85 %.
         assert_eq!(left(&mut station(), &[100])[4], Share::from_percent(60));
         assert_eq!(left(&mut station(), &[100, 100])[4], Share::from_percent(85));
     }

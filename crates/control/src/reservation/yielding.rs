@@ -1,35 +1,37 @@
-//! Changes a law's bounds so that reserved rates stay free.
+//! Changes the bounds of a law so that reserved rates stay free.
 
 use wakeai_units::{Duration, Rate, Segments};
 
 use crate::laws::airtime::Path;
 use crate::{Bounds, Observation, Reason, Share};
 
-/// The time between two ticks; the bounds are decided once per tick.
+/// The time between two ticks. The bounds are decided once per tick.
 const TICK: Duration = Duration::from_millis(500);
-/// The largest rate of the owner of a reservation while others leave airtime free, percent of the
-/// reserved rate. It is above 100 for two reasons: the owner can make up for a lower rate, and the
-/// others see when airtime is unused.
+/// The largest rate of an owner (a station with an admitted reservation) while others leave airtime
+/// free, percent of the reserved rate. The percentage is above 100 for two reasons: the owner can
+/// make up for an earlier lower rate, and the others see when the owner leaves airtime unused.
 const OWNER_PERCENT: u64 = 160;
-/// The least window of an owner, percent of its largest rate times its RTT. It is above 100 because
-/// the RTT may grow until the next tick.
+/// The smallest ceiling of an owner's window, percent of its largest rate times its RTT. The
+/// percentage is above 100 because the RTT may grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
-/// The largest queueing delay that counts in the window of an owner. A longer queue gives the owner
-/// no more turns, and delays all stations.
+/// The largest queueing delay that counts in the window of an owner. A longer queue does not give
+/// the owner more turns, but delays all stations.
 const OWNER_QUEUE: Duration = Duration::from_millis(300);
-/// The largest queueing delay that counts in the window of a station without a reservation. A
-/// window that grew with the queue would keep the queue, and the station would stay saturated.
+/// The largest queueing delay that counts in the window of a station without a reservation. If the
+/// window grew with a longer queue, the queue would stay, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// A window of at least this size limits the rate. It is sent in bursts, which fill aggregates. In
-/// a smaller window one segment is too large a part, so pacing limits the rate instead.
+/// A window of at least this size limits the rate of a station. The station then sends in bursts,
+/// which fill aggregates. In a smaller window one segment is too large a part, so pacing limits the
+/// rate instead.
 const WINDOWED: Segments = Segments::new(8);
-/// The window of a paced station, percent of the window that its rate needs.
+/// The ceiling of a paced station's window, percent of the window that the pacing rate needs.
 const PACED_PERCENT: u64 = 125;
-/// The least window per connection. With fewer segments in flight, a loss causes a timeout.
+/// The smallest window per connection, segments. With fewer segments in flight, a loss causes a
+/// timeout.
 const LEAST: u32 = 4;
 
-/// The bounds of a station without a reservation. The station sends at most `level`, so that it is
-/// not saturated.
+/// The bounds of a station without a reservation. The station sends at most at the rate `level`, so
+/// that it is not saturated.
 pub(super) fn of_other(
     bounds: Bounds,
     claimed: Share,
@@ -52,10 +54,10 @@ pub(super) fn of_other(
     )
 }
 
-/// The bounds of a station whose reservation is admitted. The law does not bound the station below
-/// the reserved rate. While others leave airtime free for the station, its rate is limited to a
-/// multiple of the reserved rate, or to `level` where that is higher. `level` is the largest rate
-/// of the others.
+/// The bounds of a station whose reservation is admitted. The bounds allow at least the reserved
+/// rate, whatever the law says. While others leave airtime free for the station, its rate is
+/// limited to a multiple of the reserved rate, or to `level` where `level` is higher. `level` is
+/// the largest rate that a station without a reservation may have now.
 pub(super) fn of_owner(
     bounds: Bounds,
     reserved: Rate,
@@ -76,14 +78,15 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
-/// The path, from the figures of all senders. The minimum RTT of this station alone is not enough:
-/// where the station began to send while others filled a queue, its minimum contains that queue.
-/// Its window would then exceed `level` while the queue lasts.
+/// The path, from the queueing delays of all senders. The minimum RTT of this station alone is not
+/// enough. Where the station began to send while others filled a queue, its minimum RTT contains
+/// this queue. Its window would then be too large for `level` while the queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
     seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
 }
 
-/// The window for the rate `level` at the present RTT, less half of the excess of the last tick.
+/// The window for the rate `level` at the present RTT. Half of the rate by which the last tick
+/// exceeded `level` is subtracted first.
 fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
@@ -96,7 +99,8 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
     Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
-/// Paces at `rate`, but not below one segment per tick, because the bounds change at the next tick.
+/// Sets the pacing rate `rate`, but at least one segment per tick, because the bounds change at the
+/// next tick.
 fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
     Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
 }
@@ -166,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_queue_from_before_the_start_is_not_part_of_the_path() {
-        // The others see a queueing delay of 200 ms, and this station sees one of 20 ms.
+        // The others see a queueing delay of 200 ms, and this station sees a delay of 20 ms.
         let mut late = seen(185, 20);
         late.peers = (1..=3).map(|id| peer(id, announcement(5))).collect();
         for peer in &mut late.peers {
