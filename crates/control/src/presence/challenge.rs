@@ -1,11 +1,13 @@
-//! Challenges: a station proves with them that its message is new and not a recording.
+//! Challenges. By repeating the challenge of another station, a station proves that its message is
+//! new and not a recording.
 //!
-//! A message carries the boot id of its station, drawn at the start of the controller: each boot id
-//! is one incarnation of the station. Sequence numbers detect the replay of messages that were
-//! received before. They do not detect recorded messages of an incarnation that was never heard. So
-//! each station sends a challenge, a number that is unpredictable without the key. Another
-//! incarnation counts as live only after one of its messages has repeated a recent challenge. Such
-//! a message cannot have been recorded before the challenge was first sent.
+//! A message carries the boot id of its station. The boot id is drawn at the start of the
+//! controller, and names one incarnation of the station. Sequence numbers detect the replay of
+//! messages that were received before. They do not detect recorded messages of an incarnation from
+//! which nothing was received before. So each station sends a challenge, a number that is
+//! unpredictable without the key. Another incarnation counts as live only after one of its messages
+//! has repeated a recent challenge. A message with this repetition cannot have been recorded before
+//! the challenge was first sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,15 +24,16 @@ const ROTATE_AFTER: Duration = Duration::from_secs(60);
 struct Epoch {
     challenge: Challenge,
     since: Instant,
-    /// The incarnation that was dropped at the end of this epoch. It does not prove itself live by
-    /// answering the challenge of this epoch or of an earlier one.
+    /// The incarnation that was dropped at the end of this epoch. To prove that it is live, this
+    /// incarnation has to answer the challenge of a later epoch.
     closed_by: Option<BootId>,
 }
 
 /// This station's own challenges.
 ///
-/// A challenge is replaced after some time. It is also replaced when an incarnation is dropped, so
-/// that no old message makes that incarnation live again. At most 32 challenges are kept.
+/// Each challenge has its epoch, the time in which this station sends it. A challenge is replaced
+/// after some time, and also when an incarnation is dropped, so that no old message makes that
+/// incarnation live again. At most 32 challenges are kept.
 pub(crate) struct Challenges {
     key: [u8; 32],
     boot: BootId,
@@ -39,7 +42,8 @@ pub(crate) struct Challenges {
 }
 
 impl Challenges {
-    /// The challenges of the incarnation `boot`, unpredictable without the group key.
+    /// The challenges of this station's incarnation `boot`. They are unpredictable without the
+    /// group key.
     pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
         let mut this = Self { key, boot, count: 0, epochs: VecDeque::new() };
@@ -47,7 +51,7 @@ impl Challenges {
         this
     }
 
-    /// The challenge to send now; `interval` is the time between this station's messages.
+    /// The challenge to send now. `interval` is the time between this station's messages.
     pub(crate) fn current(&mut self, now: Instant, interval: Duration) -> Challenge {
         let lifetime = ROTATE_AFTER.max(interval.saturating_mul(8));
         let newest = self.epochs.back().expect("one epoch is always open");
@@ -63,19 +67,19 @@ impl Challenges {
         self.epochs.back().expect("one epoch is always open").challenge
     }
 
-    /// Drops the incarnation `boot`. Only an answer to a later challenge proves that it is live
-    /// again.
+    /// Drops the incarnation `boot` of another station. Only an answer to a later challenge proves
+    /// that this incarnation is live again.
     pub(crate) fn retire(&mut self, now: Instant, boot: BootId) {
         self.epochs.back_mut().expect("one epoch is always open").closed_by = Some(boot);
         self.open(now);
     }
 
-    /// Whether `boot` was dropped during the kept epochs.
+    /// Whether `boot` was dropped at the end of an epoch that is still kept.
     pub(crate) fn retired(&self, boot: BootId) -> bool {
         self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
-    /// Whether `answers` in a message of `boot` prove that this incarnation is live.
+    /// Whether the `answers` in a message of the incarnation `boot` prove that it is live.
     pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
         self.epochs
             .iter()
@@ -105,23 +109,24 @@ const REPEATS: u8 = 4;
 
 struct Owed {
     challenge: Challenge,
-    /// The highest sequence number that was received from this incarnation.
+    /// The highest sequence number that was received from the sender of the challenge.
     sequence: u64,
     heard: Instant,
     answered: u8,
-    /// The place of the challenge in the order of arrival.
+    /// The place of the challenge in the order of arrival, from 0.
     place: u64,
 }
 
-/// The challenges of others that this station answers.
+/// The challenges of other stations, which this station answers.
 ///
-/// Anyone can replay messages of incarnations that ended long ago. Their challenges need no answer,
-/// but this station cannot know that. So it answers challenges in the order of their arrival, and
-/// takes each message only once. Replayed messages then delay the answer to a newcomer no longer
-/// than it takes to answer their own challenges.
+/// Anyone can replay messages of incarnations that ended long ago. The challenges in these messages
+/// need no answer, but this station cannot recognise them. So it answers challenges in the order of
+/// arrival, and takes each message only once. Replayed messages then delay the answer to a newcomer
+/// only by the time that the answers to their own challenges take.
 ///
-/// At most `limit` incarnations are kept. When there are more, one is dropped: first one whose
-/// challenge was answered, or else the one that was heard least recently.
+/// The list has the challenges of at most `limit` incarnations. When it is full, a new incarnation
+/// replaces one whose challenge was answered. Where none was answered, it replaces the one that was
+/// heard least recently.
 pub(crate) struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
@@ -134,8 +139,9 @@ impl Answers {
         Self { limit, owed: BTreeMap::new(), places: 0 }
     }
 
-    /// Takes `challenge`, which the incarnation `boot` sent in its message `sequence`. Where that
-    /// message or a later one was received before, it does nothing and returns false.
+    /// Takes `challenge`, which the incarnation `boot` sent in the message with the number
+    /// `sequence`. Where this message or a later one was received before, the call changes nothing
+    /// and returns false.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
@@ -164,8 +170,8 @@ impl Answers {
         true
     }
 
-    /// The answers of the next message, at most `slots`: the challenges with the fewest answers first, in the
-    /// order of arrival.
+    /// The answers of the next message, at most `slots`. The challenges with the fewest answers
+    /// come first. Among equal ones the order of arrival decides.
     pub(crate) fn take(&mut self, slots: usize) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();

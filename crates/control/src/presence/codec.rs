@@ -1,4 +1,4 @@
-//! The presence message, by which a station tells others about itself, as bytes on the wire.
+//! The presence message as bytes on the wire. A station sends it to tell others about itself.
 
 use wakeai_units::{Duration, Rate};
 
@@ -6,9 +6,10 @@ use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
 use super::{BootId, Challenge};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
-/// The largest number of answers in one message without a turn.
+/// The largest number of answers in a message without a request for a turn.
 pub(super) const ANSWER_SLOTS: usize = 16;
-/// The largest number of answers in a message with a turn, which takes the place of the last answer.
+/// The largest number of answers in a message with a request for a turn. The request has the place
+/// of the last answer.
 const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
 
 const MAGIC: [u8; 4] = MessageFormat::Presence.magic();
@@ -31,14 +32,15 @@ const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
 const HAS_TURN: u8 = 1 << 7;
 
-/// The state of a turn has the upper 8 bits of a word, and the time left in ms the lower 24.
+/// A word of 32 bits has the state of a turn in the upper 8 bits, and the time left (ms) in the
+/// lower 24 bits.
 const LEFT_BITS: u32 = 24;
 const MAX_LEFT_MS: u64 = (1 << LEFT_BITS) - 1;
 
-/// The longest interval that a station may announce. Even 1024 stations need less at a basic rate
-/// (the rate of broadcasts) of 6 Mbit/s.
+/// The longest interval that a station may announce. Even 1024 stations need shorter intervals at a
+/// basic rate (the rate of broadcasts) of 6 Mbit/s.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
-/// The largest valid rate. No radio is faster.
+/// The largest valid rate, 1 Tbit/s. No radio is faster.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
 /// One presence message of a station.
@@ -50,31 +52,32 @@ pub struct Presence {
     pub station: StationId,
     /// The boot id of the station, which is new after each start.
     pub boot: BootId,
-    /// Grows by one with each message of this incarnation.
+    /// The sequence number. It grows by one with each message, query and answer of this
+    /// incarnation.
     pub sequence: u64,
-    /// Its next message comes within this time; whole milliseconds, 1 ms to 600 s.
+    /// The longest time until the station's next message; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,
-    /// Its announcement; spans of time are in whole microseconds.
+    /// The announcement of the station. Its RTT and its queueing delay have whole microseconds.
     pub announced: Announcement,
     /// The Unix time of sending, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,
     /// The challenge of the station: a number that others repeat to prove that they are live. It is
-    /// above zero, because zero marks an empty answer slot.
+    /// above zero, because zero marks an empty slot for an answer.
     pub challenge: Challenge,
-    /// The challenges of other stations that the station answers by repeating them; at most 16, or
-    /// 15 in a message with a turn.
+    /// The answers: challenges of other stations, repeated. There are at most 16, or 15 in a
+    /// message with a request for a turn.
     pub answers: Vec<Challenge>,
 }
 
-/// The reason why a datagram is not a valid message of this group.
+/// The reason for which a datagram is not a valid message of this group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Wrong length or wrong magic.
+    /// The length or the first bytes are wrong.
     #[error(
         "a presence message is {MESSAGE_LEN} bytes that begin with \"WKAI\", and this datagram is not one"
     )]
     Malformed,
-    /// Another version of the format.
+    /// The message has another version of the format.
     #[error(
         "{} version {} was found, {} is understood: update the older agent",
         .0.format.name(), .0.version, .0.format.version()
@@ -90,7 +93,8 @@ pub enum DecodeError {
     Invalid,
 }
 
-/// Writes, reads and authenticates messages with a group key. It also reads messages under other accepted keys.
+/// Writes, reads and authenticates messages with a group key. The codec also reads messages under
+/// other accepted keys.
 #[derive(Clone)]
 pub struct Codec {
     seal: Seal,
@@ -102,7 +106,8 @@ impl Codec {
         Self::accepting(group_key, &[])
     }
 
-    /// A codec that also accepts messages under `others`, while a fleet changes its key.
+    /// A codec that also accepts messages under the keys `others`. This is needed while a fleet
+    /// changes its key.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
         Self { seal: Seal::new(MessageFormat::Presence, group_key, others) }
     }
@@ -176,7 +181,7 @@ fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {
     bytes
 }
 
-/// The reservation in an authentic message; `Err` where it is out of range.
+/// The reservation in an authentic message; `Err` where a field is out of range.
 fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>, ()> {
     let u32_at = |at| u32::from_be_bytes(field(message, at));
     let u64_at = |at| u64::from_be_bytes(field(message, at));
@@ -199,12 +204,12 @@ fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>,
     if in_range { Ok(Some(reservation)) } else { Err(()) }
 }
 
-/// The number of answers that a message has room for.
+/// The number of slots for answers in a message.
 pub(super) fn answer_slots(has_turn: bool) -> usize {
     if has_turn { ANSWER_SLOTS_BESIDE_TURN } else { ANSWER_SLOTS }
 }
 
-/// The number of each state on the wire.
+/// The number of a state on the wire.
 fn turn_state(state: TurnState) -> u32 {
     match state {
         TurnState::Waiting => 0,
@@ -214,7 +219,7 @@ fn turn_state(state: TurnState) -> u32 {
     }
 }
 
-/// The turn in an authentic message; `Err` where it is out of range.
+/// The request for a turn in an authentic message; `Err` where a field is out of range.
 fn parse_turn(message: &[u8; MESSAGE_LEN]) -> Result<Option<Turn>, ()> {
     if message[5] & HAS_TURN == 0 {
         return Ok(None);
@@ -397,8 +402,8 @@ mod tests {
 
         #[test]
         fn an_accepted_message_has_exactly_one_encoding(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may send any bytes. Where a message is accepted, encoding it
-            // gives the same bytes.
+            // A member of the group may send any bytes. An accepted message is encoded to the same
+            // bytes.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);

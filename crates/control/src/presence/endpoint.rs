@@ -1,5 +1,5 @@
-//! The endpoint of a station's presence messages. It maintains the table of live peers from the
-//! datagrams that arrive, and announces the station.
+//! The endpoint of a station's presence messages. It receives datagrams and keeps the table of live
+//! peers, and it announces the station.
 
 use std::collections::VecDeque;
 
@@ -16,11 +16,12 @@ use super::table::{PeerTable, Verdict};
 use super::{BootId, Codec, DecodeError, OtherVersion, Presence, PresenceCounters};
 use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
 
-/// Sends and receives presence messages.
+/// Sends and receives presence messages, queries and answers.
 ///
-/// Order of calls: [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::expire`] at each
-/// tick, [`Endpoint::poll_transmit`] and [`Endpoint::poll_fleet`] when [`Endpoint::next_timeout`] has
-/// come, then [`Endpoint::poll_change`] until `None`. `now` never goes back.
+/// Order of calls: [`Endpoint::handle_datagram`] for each datagram, and [`Endpoint::expire`] at
+/// each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
+/// [`Endpoint::poll_fleet`]. After each of them, [`Endpoint::poll_change`] until it gives `None`.
+/// `now` never goes back.
 pub(crate) struct Endpoint {
     station: StationId,
     bssid: [u8; 6],
@@ -38,14 +39,14 @@ pub(crate) struct Endpoint {
     changes: VecDeque<PeerChange>,
     fleet: Fleet,
     fleet_codec: FleetCodec,
-    /// The Unix time of `Instant::ZERO`. It is `None` until `set_unix_at_epoch` is called.
+    /// The Unix time of `Instant::ZERO`; `None` until `set_unix_at_epoch` is called.
     unix_at_epoch: Option<Duration>,
     /// The last message of a version that this program does not read.
     other_version: Option<OtherVersion>,
 }
 
-/// The endpoint answers the challenges of all peers, and those of at most this many incarnations (boot
-/// ids of stations) that have not yet proved to be live.
+/// The endpoint answers the challenges of all peers in the table. In addition, it answers those of
+/// at most this many incarnations (boot ids) that have not yet proved to be live.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
@@ -73,15 +74,15 @@ impl Endpoint {
         }
     }
 
-    /// From now on, authenticates messages with `group_key`, and accepts messages under `group_key`
-    /// and under `others`. The known peers stay.
+    /// Changes the keys. The endpoint then authenticates messages with `group_key`, and accepts
+    /// messages under `group_key` and under `others`. The known peers stay.
     pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
         self.fleet_codec = FleetCodec::accepting(group_key, others);
     }
 
-    /// Sets the Unix time of `Instant::ZERO`, which changes when the system clock is set. Presence
-    /// messages carry the time only where clocks are synchronised; queries and answers always do.
+    /// Sets the Unix time of `Instant::ZERO`, which changes when the system clock is set. Queries
+    /// and answers carry this time. Presence messages carry it only where clocks are synchronised.
     pub(crate) fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.unix_at_epoch = Some(unix);
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.clocks {
@@ -154,7 +155,7 @@ impl Endpoint {
         *counter += 1;
     }
 
-    /// Takes a query or an answer of another station. Returns whether it was a query.
+    /// Takes a query or an answer of another station. The second value is true for a query.
     fn take_fleet(&mut self, now: Instant, message: FleetMessage) -> (Taken, bool) {
         let (station, boot) = (message.station, message.boot);
         match message.content {
@@ -177,7 +178,8 @@ impl Endpoint {
         }
     }
 
-    /// The window for the answers of all known stations, each at the basic rate.
+    /// The time in which the answers of all known stations take 0.5 % of the air, each at the basic
+    /// rate.
     fn window(&self) -> Duration {
         window(self.table.len() + 1, airtime_of(ANSWER_LEN, self.basic_rate, None))
     }
@@ -186,7 +188,8 @@ impl Endpoint {
         self.unix_at_epoch.map(|unix_at_epoch| unix_time(unix_at_epoch, now))
     }
 
-    /// Asks the other stations for their figures, unless a query is under way. Returns its number.
+    /// Asks the other stations for their figures, unless a query is under way. Returns the number
+    /// of the query.
     pub(crate) fn ask_fleet(&mut self, now: Instant) -> u64 {
         self.fleet.ask(now, self.table.live(now).map(|peer| peer.station))
     }
@@ -201,7 +204,8 @@ impl Endpoint {
         self.fleet.answers(now)
     }
 
-    /// Returns the query or the answer that is due. `link_rate` is the PHY rate, where it is known.
+    /// Returns the query or the answer that is due. `link_rate` is this station's PHY rate, where
+    /// it is known, and `figures` gives the figures for an answer.
     pub(crate) fn poll_fleet(
         &mut self,
         now: Instant,
@@ -237,7 +241,7 @@ impl Endpoint {
         }))
     }
 
-    /// Takes what is known of the last message of another version.
+    /// Takes the last message of a version that this program does not read.
     pub(crate) fn take_other_version(&mut self) -> Option<OtherVersion> {
         self.other_version.take()
     }
@@ -248,9 +252,9 @@ impl Endpoint {
         self.expire_one(now, station);
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
-        // Where clocks agree, the time in a message proves that its incarnation is live. An
-        // incarnation that was dropped has to answer a challenge instead, because a recorded
-        // message of it may be younger than the tolerance.
+        // Where clocks agree, the time in a message proves that its incarnation is live. This does
+        // not hold for an incarnation that was dropped: a recorded message of it may be younger
+        // than the tolerance, so it has to answer a challenge.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -289,9 +293,9 @@ impl Endpoint {
         );
     }
 
-    /// Removes `station` where it is due to be removed. After the machine was suspended, messages
-    /// are read before the first tick. Without this call they would renew a peer whose incarnation
-    /// has to prove again that it is live.
+    /// Removes `station` where it is due to be removed. This is needed because messages are read
+    /// before the first tick after the machine was suspended. Without this call they would renew a
+    /// peer whose incarnation has to prove again that it is live.
     fn expire_one(&mut self, now: Instant, station: StationId) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire_one(
@@ -302,18 +306,19 @@ impl Endpoint {
         );
     }
 
-    /// The time between this station's messages, as it announced it last; zero before the first.
+    /// The interval that this station announced in its last message; zero before the first message.
     pub(crate) fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Announces this station early, because it has begun or ceased to send, or because its
-    /// reservation has changed.
+    /// Announces this station early. This is for news: the station has begun or ceased to send, or
+    /// its reservation has changed.
     pub(crate) fn announce_soon(&mut self, now: Instant) {
         self.schedule.news(now, self.table.len() + 1);
     }
 
-    /// Announces a change of this station's request for a turn. `sends` says whether its transfers send.
+    /// Announces a change of this station's request for a turn. `sends` says whether the transfers
+    /// of this station now send.
     pub(crate) fn announce_turn(&mut self, now: Instant, sends: bool) {
         self.schedule.news(now, self.table.len() + 1);
         self.schedule.turn(now, sends);
@@ -346,7 +351,7 @@ impl Endpoint {
         Some(self.codec.encode(&message))
     }
 
-    /// The earliest time at which the next message may be due.
+    /// The earliest time at which a message may be due.
     pub(crate) fn next_timeout(&self) -> Instant {
         let next = self.schedule.next();
         self.fleet.next_timeout().map_or(next, |fleet| fleet.min(next))
@@ -372,9 +377,9 @@ fn unix_time(unix_at_epoch: Duration, now: Instant) -> Duration {
     unix_at_epoch.saturating_add(now.saturating_since(Instant::ZERO))
 }
 
-/// Whether the message's time is within the tolerance; `None` where clocks are not synchronised.
-/// Where they are, a message without a time is out of tolerance, because its sender is configured
-/// differently.
+/// Whether the time in the message is within the tolerance; `None` where clocks are not
+/// synchronised. Where clocks are synchronised, a message without a time is refused, because its
+/// sender is configured differently.
 fn in_time(clocks: Clocks, now: Instant, message: &Presence) -> Option<bool> {
     let Clocks::Synchronised { unix_at_epoch, tolerance } = clocks else {
         return None;

@@ -1,10 +1,11 @@
-//! Presence messages, by which stations learn which others share their access point.
-//! `docs/concepts/presence.md` describes the format of a message and the attacks that it prevents.
+//! Presence messages. From them a station learns which other stations share its access point.
+//! `docs/concepts/presence.md` describes the format of a message, and the attacks that the format
+//! prevents.
 //!
 //! [`Presence`] is one message. [`Codec`] writes and reads messages, and `seal` authenticates them.
-//! Four modules use them: `table` keeps the live peers, `challenge` proves that a peer is live,
-//! `schedule` decides when to send, and `endpoint` joins the other three. `fleet` has a second kind
-//! of messages: on request a station asks the others for the figures of their agents.
+//! `table` keeps the live peers, `challenge` proves that a peer is live, and `schedule` decides
+//! when to send. `endpoint` joins these three. `fleet` has two further kinds of messages: a query
+//! by which a station asks the others for the figures of their agents, and the answer to a query.
 
 mod challenge;
 mod codec;
@@ -23,28 +24,29 @@ pub use fleet::{
 pub use schedule::{AIR_PARTS, airtime, airtime_of};
 pub use seal::{MessageFormat, OtherVersion};
 
-/// Random bytes that are drawn for each controller. They name one incarnation of the station: its
-/// run from one start to the next.
+/// The boot id: random bytes, new for each controller. It names one incarnation of the station,
+/// which is its run from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
-/// A number that another station has to repeat. Zero marks an empty slot in a message.
+/// A number that another station has to repeat, to prove that its message is new. Zero marks an
+/// empty slot in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
 
-/// Counters of datagrams since the start. Each received datagram is counted in exactly one of them:
-/// presence messages, and the queries and answers of a fleet.
+/// Counters of datagrams since the start. Each received datagram is counted in exactly one counter.
+/// Datagrams are presence messages, queries and answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceCounters {
-    /// Presence messages sent.
+    /// Presence messages that this station has sent.
     pub sent: u64,
-    /// Queries to the fleet and answers to such queries, sent.
+    /// Queries and answers that this station has sent.
     pub fleet_sent: u64,
-    /// Messages of live peers that were taken in.
+    /// Presence messages of live peers, which have updated the table.
     pub accepted: u64,
-    /// Authentic messages of stations that have not yet proved to be live.
+    /// Authentic presence messages and queries of stations that have not yet proved to be live.
     pub unproven: u64,
-    /// Datagrams that are no message: their length or their first bytes are wrong.
+    /// Datagrams with a wrong length or wrong first bytes.
     pub malformed: u64,
     /// Messages of another version of the format.
     pub wrong_version: u64,
@@ -58,17 +60,19 @@ pub struct PresenceCounters {
     pub own: u64,
     /// Messages with this station's id and another boot id: another station has the same id.
     pub duplicate_id: u64,
-    /// Messages whose sequence number was received before, or whose incarnation was replaced.
+    /// Messages with a sequence number that is not above the last one of their sender, messages of
+    /// a replaced incarnation, and second answers to one query.
     pub replayed: u64,
-    /// Messages whose time differs by more than the tolerance, where clocks are synchronised.
+    /// Messages whose time differs from this station's time by more than the tolerance, or is
+    /// missing, where clocks are synchronised.
     pub stale: u64,
     /// Messages of new stations that arrived while the table was full, and queries and answers for
-    /// which there was no room.
+    /// which this station had no room.
     pub table_full: u64,
     /// Queries of live peers to the fleet, which this station answers.
     pub queries: u64,
     /// Answers to this station's own queries.
     pub answers: u64,
-    /// Answers to the queries of other stations.
+    /// Answers to the queries of other stations, and to earlier queries of this station.
     pub unasked: u64,
 }

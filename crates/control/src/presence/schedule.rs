@@ -1,5 +1,5 @@
-//! The times of a station's presence messages. The messages of all stations take at most 0.5 % of
-//! the airtime.
+//! Decides when a station sends its presence messages. The messages of all stations together take
+//! at most 0.5 % of the airtime.
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
@@ -7,57 +7,60 @@ use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 
-/// The presence messages of all stations take one part in this many of the airtime: 0.5 %.
+/// The presence messages of all stations together take at most 1 / this number of the airtime: 0.5
+/// %.
 pub const AIR_PARTS: u64 = 200;
 /// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// This many first messages follow at the shortest interval, because the number of stations is not
-/// known yet.
+/// The number of first messages at the shortest interval. The number of stations is not known yet
+/// when they are sent.
 const OPENING_MESSAGES: u32 = 2;
 /// News is sent early only where the station then owes the airtime of at most this many messages.
 const MOST_OWED: u64 = 5;
-/// The number of messages with the same news, [`AGAIN_AFTER`] apart. Only two are sent where
-/// regular messages follow within twice that time.
+/// The number of messages with the same news. They are [`AGAIN_AFTER`] apart. Where regular
+/// messages are at most twice that time apart, only two are sent.
 const NEWS_MESSAGES: u32 = 3;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// The largest random delay of the message about the begin or the end of a turn. The peers wait for
-/// this message.
+/// The largest random delay of the message about the begin or the end of a turn. The delay is short
+/// because the peers wait for this message.
 const TURN_SPREAD: Duration = Duration::from_millis(20);
 /// The number of messages about the end of a turn.
 const TURN_END_MESSAGES: u32 = 3;
 /// The largest number of queries and answers of a fleet between two presence messages.
 const MOST_BESIDES: u32 = 2;
 
-/// IPv4 and UDP headers, bytes.
+/// The IPv4 and UDP headers, bytes.
 const IP_UDP: usize = 28;
-/// MAC header with `QoS`, LLC/SNAP, CCMP and FCS (802.11-2020 §9.3.2, §12.5.3), bytes.
+/// The MAC header with `QoS`, LLC/SNAP, CCMP and FCS (802.11-2020 §9.3.2, §12.5.3), bytes.
 const MAC: usize = 26 + 8 + 16 + 4;
-/// MAC acknowledgement, bytes.
+/// The MAC acknowledgement, bytes.
 const ACK: usize = 14;
 const SIFS: Duration = Standard::N.sifs();
 const SLOT: Duration = Standard::N.slot();
 const BEST_EFFORT: Contention = Contention::of(Standard::N);
-/// AIFS of best effort and the mean backoff in the smallest contention window. The backoff is
-/// counted in full, although the stations' backoffs overlap on a busy medium.
+/// The time of a channel access: AIFS of best effort and the mean backoff in the smallest
+/// contention window. The backoff is counted in full, although the stations' backoffs overlap on a
+/// busy medium.
 const ACCESS: Duration = Duration::from_micros(
     SIFS.as_micros()
         + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
         + BEST_EFFORT.cw_min as u64 * SLOT.as_micros() / 2,
 );
-/// OFDM preamble, SIGNAL and 2.4 GHz signal extension.
+/// The OFDM preamble, SIGNAL and the signal extension at 2.4 GHz.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// The long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
 
-/// The airtime of one presence message. It consists of the frame to the access point with its
-/// acknowledgement, at `link_rate` (the basic rate where it is not known), and of the access
-/// point's broadcast at `basic_rate`. The result is an upper estimate: contention, the security
-/// header and the padding to a whole OFDM symbol are counted in full.
+/// The airtime of one presence message. The message is sent twice. The first transmission is the
+/// frame to the access point with its acknowledgement, at `link_rate` (the basic rate where
+/// `link_rate` is not known). The second is the access point's broadcast at `basic_rate`. The
+/// result is an upper estimate: contention, the security header and the padding to a whole OFDM
+/// symbol are counted in full.
 pub fn airtime(basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     airtime_of(MESSAGE_LEN, basic_rate, link_rate)
 }
 
-/// As [`airtime`], for a message of `length` bytes.
+/// The airtime of a message of `length` bytes, estimated as in [`airtime`].
 pub fn airtime_of(length: usize, basic_rate: Rate, link_rate: Option<Rate>) -> Duration {
     let uplink = link_rate.unwrap_or(basic_rate).max(basic_rate);
     let data = length + IP_UDP + MAC;
@@ -77,14 +80,14 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The upper limit of [`longest_interval`]. In three intervals of this length a thousand stations
-/// can send a message each.
+/// The upper limit of [`longest_interval`]. In three such intervals a thousand stations can send
+/// one message each.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The limit of the interval that a peer may announce, where this station knows `stations` stations
-/// and a message takes `cost` of airtime. It is the time that pays for five messages, the largest
-/// debt. A station that has just started knows fewer stations than the others know. So the limit is
-/// computed for twice as many stations and eight more.
+/// The limit of the interval that a peer may announce. This station knows `stations` stations, and
+/// a message takes `cost` of airtime. The limit is the time that pays for five messages, the
+/// largest debt. It is computed for twice as many stations and eight more, because a station that
+/// has just started knows fewer stations than the others know.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
@@ -93,12 +96,14 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 
 /// Decides when this station sends its presence messages.
 ///
-/// Each message adds its [`airtime`] to this station's debt. The station's equal part of the 0.5 %
-/// pays the debt off as time passes. The next message waits until the debt is zero. News is sent
-/// early as long as the debt is at most five messages. The wait after news is longer in return.
+/// Each message adds its [`airtime`] to this station's debt. As time passes, the station's equal
+/// part of the 0.5 % pays the debt off. The next message waits until the debt is zero. News (a
+/// change that the peers should know soon) is sent early as long as the debt is at most five
+/// messages. In return the wait after news is longer.
 ///
-/// Order of calls: [`Schedule::news`] where there is news, then [`Schedule::due`], and then
-/// [`Schedule::sent`] where a message is due.
+/// Order of calls: [`Schedule::news`] where there is news, then [`Schedule::due`], and
+/// [`Schedule::sent`] where a message is due. For queries and answers: [`Schedule::affords`], and
+/// [`Schedule::sent_besides`] where one is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     random: u64,
@@ -115,27 +120,28 @@ pub(crate) struct Schedule {
     paid_at: Instant,
     turn: TurnMessages,
     /// The number and the airtime of the queries and answers of a fleet since the last presence
-    /// message. The next presence message adds the airtime to the debt, so that the interval that
-    /// was announced before is kept, and the interval that is announced then pays for them, too.
+    /// message. The next presence message adds this airtime to the debt. So it comes within the
+    /// interval that was announced before, and announces a longer interval, which pays for the
+    /// queries and answers.
     besides: (u32, Duration),
 }
 
 /// The messages of a station that sends in its turn. They follow at the shortest interval, so that
-/// the peers notice the end of the turn soon, and they are not counted in the debt. A few stations send
-/// at a time, so these messages of all stations together take about another 0.5 % of the air.
+/// the peers soon notice the end of the turn. They are not counted in the debt. Only a few stations
+/// send at a time, so such messages of all stations together take about another 0.5 % of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnMessages {
     /// It is not the station's turn.
     None,
     /// It is the station's turn.
     Sending,
-    /// The turn has ended, and this number of messages still say so.
+    /// The turn has ended. This number of messages about the end are still to be sent.
     Ended(u32),
 }
 
 impl Schedule {
-    /// A schedule whose first message is due within half a second of `now`. The time depends on the
-    /// boot id, so that stations that are switched on together do not send together.
+    /// A schedule with the first message within half a second of `now`. The time depends on the
+    /// boot id, so that stations that are switched on together do not send at the same time.
     pub(crate) fn new(now: Instant, boot: BootId) -> Self {
         let seed = boot.0.iter().fold(0_u64, |seed, byte| splitmix(seed ^ u64::from(*byte)));
         let mut this = Self {
@@ -166,7 +172,8 @@ impl Schedule {
         if self.sent == 0 || self.debt + self.besides.1 > self.cost * (MOST_OWED - 1) {
             return;
         }
-        // A random delay keeps stations whose users start together from sending together.
+        // Users may start several stations together. A random delay keeps the stations from sending
+        // at the same time.
         let soon = (self.last + MIN_INTERVAL).max(now) + self.part_of(MIN_INTERVAL / 4);
         if soon < self.next {
             self.next = soon;
@@ -186,9 +193,9 @@ impl Schedule {
         self.again = None;
     }
 
-    /// Whether a message is due, with `stations` stations at the access point, this one included.
-    /// Where the number has grown since the last call, the message may be planned for a later time
-    /// instead.
+    /// Whether a message is due. `stations` is the number of stations at the access point, this one
+    /// included. Where this number has grown since the last call, the message may be planned for a
+    /// later time instead.
     pub(crate) fn due(&mut self, now: Instant, stations: usize) -> bool {
         if now < self.next {
             return false;
@@ -203,7 +210,7 @@ impl Schedule {
     }
 
     /// Counts a message that takes `cost` of airtime. Returns the interval that the message has to
-    /// announce. The next message comes within that interval, unless the number of stations grows.
+    /// announce. The next message comes within this interval, unless the number of stations grows.
     pub(crate) fn sent(&mut self, now: Instant, stations: usize, cost: Duration) -> Duration {
         self.pay(now, stations);
         self.turn = match self.turn {
@@ -236,8 +243,9 @@ impl Schedule {
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
     }
 
-    /// Whether a query or an answer of a fleet, which takes `cost` of airtime, may be sent now: there
-    /// was a presence message, few others were sent since, and there is still room for news.
+    /// Whether a query or an answer of a fleet may be sent now. It takes `cost` of airtime. There
+    /// are three conditions: this station has sent a presence message, it has sent at most one
+    /// query or answer since, and the debt leaves room for news.
     pub(crate) fn affords(&self, now: Instant, stations: usize, cost: Duration) -> bool {
         let (count, besides) = self.besides;
         let paid = self.paid(now, stations);
@@ -258,14 +266,15 @@ impl Schedule {
         let owed = self.debt.saturating_mul(AIR_PARTS).saturating_mul(stations.max(1) as u64);
         let soon = self.sent < OPENING_MESSAGES || self.turn != TurnMessages::None;
         let wait = if soon { MIN_INTERVAL } else { owed.max(MIN_INTERVAL) };
-        // Jitter only lengthens the wait, so the limit of the airtime is not exceeded.
+        // The jitter only lengthens the wait, so the messages do not exceed their part of the
+        // airtime.
         let jitter = self.part_of(wait / 8);
         self.next = now + wait.saturating_add(jitter).min(MAX_INTERVAL);
     }
 
     fn pay(&mut self, now: Instant, stations: usize) {
         let paid = self.paid(now, stations);
-        // One nanosecond is added, so that rounding does not delay a message.
+        // The added nanosecond makes up for rounding, which would delay a message.
         self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));
         self.paid_at = now;
     }
@@ -293,7 +302,8 @@ mod tests {
         BootId([station as u8 ^ (station >> 8) as u8; 16])
     }
 
-    /// The times at which stations that know each other send during `span`, and the airtime of their messages.
+    /// The times of the messages of stations that know each other during `span`, and the airtime of
+    /// these messages.
     fn sending_times(stations: usize, span: Duration) -> (Vec<Vec<Instant>>, Duration) {
         let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
         let end = Instant::ZERO + span;
@@ -518,8 +528,9 @@ mod tests {
 
     #[test]
     fn the_airtime_of_a_message_adds_up() {
-        // 264 + 28 + 54 = 346 bytes. Uplink at 65 Mbit/s: access 110, preamble and padding 34,
-        // data 42.6, SIFS 16, ACK at 6 Mbit/s 34 + 18.7; broadcast: 110 + 34 + 461.3 us.
+        // The frame has 264 + 28 + 54 = 346 bytes. The uplink at 65 Mbit/s takes 110 us (access) +
+        // 34 us (preamble and padding) + 42.6 us (data) + 16 us (SIFS) + 34 + 18.7 us (ACK at 6
+        // Mbit/s). The broadcast takes 110 + 34 + 461.3 us.
         let micros = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65))).as_micros();
         assert_eq!(micros, 860);
         assert!(airtime(Rate::from_mbps(1), None) > Duration::from_millis(5));

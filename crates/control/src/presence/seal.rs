@@ -1,16 +1,17 @@
-//! What the formats on the presence port have in common, in every version: four bytes that name the
-//! format, a byte with its version, the access point and the station at fixed places, and at the end
-//! an authenticator whose key is derived for this version of the format.
+//! The parts that all formats on the presence port have, in every version: four bytes that name the
+//! format, a byte with the version, the access point and the station at fixed places, and an
+//! authenticator at the end. The authenticator's key is derived for one version of one format.
 //!
-//! So a message of another version is never read as one of this version, and a station can tell
-//! which member of its group sent it.
+//! So a message of another version is never taken for a message of this version, and a station can
+//! tell which member of its group sent it.
 
 use super::DecodeError;
 use crate::StationId;
 
 /// The length of the authenticator, bytes.
 pub(super) const TAG_LEN: usize = 16;
-/// The length of the part that every version has: format, version, a byte, BSSID, station.
+/// The length of the first part of every version, bytes: format, version, one byte of any meaning,
+/// BSSID, station.
 const COMMON_LEN: usize = 20;
 
 /// A format of messages on the presence port.
@@ -18,12 +19,12 @@ const COMMON_LEN: usize = 20;
 pub enum MessageFormat {
     /// Presence messages.
     Presence,
-    /// Queries to a fleet, and the answers to them.
+    /// Queries and answers of a fleet.
     Fleet,
 }
 
 impl MessageFormat {
-    /// The name of the format, as it stands in the context of its keys.
+    /// The name of the format. The context of its keys contains this name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Presence => "presence",
@@ -55,18 +56,19 @@ pub struct OtherVersion {
     pub format: MessageFormat,
     /// The version in the message.
     pub version: u8,
-    /// The access point and the station that the message names, where its authenticator shows that
-    /// a member of the group wrote it.
+    /// The access point and the station that the message names; `None` unless the authenticator
+    /// shows that a member of the group wrote the message.
     pub sender: Option<([u8; 6], StationId)>,
 }
 
-/// Authenticates messages of one format with a group key. It also accepts other keys.
+/// Authenticates messages of one format with a group key, and also accepts messages under other
+/// keys.
 #[derive(Clone)]
 pub(super) struct Seal {
     format: MessageFormat,
-    /// The keys of the group. The first one signs.
+    /// The keys of the group. The first key is the one that authenticates this station's messages.
     group_keys: Vec<[u8; 32]>,
-    /// The key that is derived from each of them for the version of this program.
+    /// The keys for the version of this program, one derived from each key of the group.
     keys: Vec<[u8; 32]>,
 }
 
@@ -77,12 +79,12 @@ impl Seal {
         Self { format, keys: group_keys.iter().map(derive).collect(), group_keys }
     }
 
-    /// Appends the authenticator.
+    /// Appends the authenticator to a message.
     pub(super) fn close(&self, bytes: &mut Vec<u8>) {
         bytes.extend(tag(&self.keys[0], bytes));
     }
 
-    /// The message in `datagram`, which has `N` bytes with its authenticator.
+    /// The message in `datagram`. The message has `N` bytes, the authenticator included.
     pub(super) fn open<'a, const N: usize>(
         &self,
         datagram: &'a [u8],
@@ -114,8 +116,8 @@ impl Seal {
     }
 }
 
-/// The authenticator's key is derived from the group key, so that the group key can have other
-/// uses, too, and so that no version of a format is taken for another.
+/// Derives the key of the authenticator from the group key. So the group key can have other uses,
+/// too, and no version of a format is taken for another version.
 fn derive(format: MessageFormat, version: u8, group_key: &[u8; 32]) -> [u8; 32] {
     let context = format!("Wakeai {} v{version} authenticator", format.name());
     blake3::derive_key(&context, group_key)
@@ -132,7 +134,7 @@ fn is_authentic(key: &[u8; 32], message: &[u8]) -> bool {
     equal_in_constant_time(&tag(key, body), found)
 }
 
-/// Compares in constant time, so that the duration does not depend on the place of the first difference.
+/// Compares in constant time: the duration does not depend on the place of the first difference.
 fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -141,7 +143,7 @@ fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A message of any version: what all versions have, and `more` bytes.
+    /// A message of any version: the parts that all versions have, and `more` bytes.
     fn message(format: MessageFormat, version: u8, key: &[u8; 32], more: usize) -> Vec<u8> {
         let mut bytes = format.magic().to_vec();
         bytes.extend([version, 0]);
@@ -181,7 +183,7 @@ mod tests {
         for (format, version) in
             [(MessageFormat::Presence, 1), (MessageFormat::Presence, 3), (MessageFormat::Fleet, 2)]
         {
-            // The authenticator of another version or format, under the name of this one.
+            // The message names this version and format, but its authenticator is that of another.
             let mut forged = message(format, version, &key, 10);
             forged[..5].copy_from_slice(&good[..5]);
             let body = forged.len() - TAG_LEN;

@@ -8,16 +8,15 @@ use wakeai_units::{Duration, Instant};
 use super::{BootId, Presence};
 use crate::{PeerView, StationId};
 
-/// A peer is no longer live after this many of its announced intervals without a message.
+/// A peer is no longer live after a silence of more than this many of its announced intervals.
 const LIVE_INTERVALS: u64 = 3;
-/// A peer is removed from the table after this many of its intervals without a message. Until then, when
-/// it is no longer live, a message of the same
-/// incarnation (the same start of that station) makes it live again without a new proof. This is
-/// needed because broadcasts are not retransmitted, and many of them collide where many stations
-/// contend.
+/// A peer is removed from the table after a silence of more than this many of its intervals.
+/// Between the two limits the peer is dormant: the next message of the same incarnation (the same
+/// start of that station) makes it live again without a new proof. This is needed because
+/// broadcasts are not retransmitted. Where many stations contend, many broadcasts collide.
 const DORMANT_INTERVALS: u64 = 12;
-/// However long the interval is that a peer announces, [`LIVE_INTERVALS`] and [`DORMANT_INTERVALS`] count as
-/// at most this time. Stations that a member invents cannot fill the table for longer.
+/// The upper limit of both silences, whatever interval the peer announces. It limits how long
+/// stations that a member of the group has invented stay in the table after their last message.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// The effect of an authentic message on the table.
@@ -25,15 +24,16 @@ const DORMANT_FOR: Duration = Duration::from_secs(300);
 pub(crate) enum Verdict {
     /// The message has updated a live peer.
     Updated,
-    /// The peer is live from now on, because it is new or has come back.
+    /// The peer is live from now on. It is new, or it was dormant.
     Joined,
-    /// The peer has restarted. The incarnation that is given here was replaced.
+    /// The peer has restarted. The boot id is that of the earlier incarnation, which the new one
+    /// has replaced.
     Restarted(BootId),
-    /// The sequence number of the message is not above the last one.
+    /// The sequence number of the message is not above that of an earlier message.
     Replayed,
     /// The incarnation of the message has not proved to be live.
     Unproven,
-    /// The table is full.
+    /// The message is of a new peer, and the table is full.
     Full,
 }
 
@@ -41,7 +41,7 @@ struct Peer {
     heard: Instant,
     last: Presence,
     live: bool,
-    /// The sequence number of its last query to the fleet; zero without one.
+    /// The sequence number of the peer's last query to the fleet; zero before the first query.
     queried: u64,
 }
 
@@ -52,10 +52,10 @@ impl Peer {
     }
 }
 
-/// The peers by station id, at most a fixed number of them.
+/// The live and the dormant peers, by station id. Their number has a limit.
 ///
-/// Order of calls: [`PeerTable::expire`] at each tick; for each message [`PeerTable::expire_one`], then
-/// [`PeerTable::hear`].
+/// Order of calls: [`PeerTable::expire`] at each tick. For each message, [`PeerTable::expire_one`]
+/// and then [`PeerTable::hear`] or [`PeerTable::query`].
 pub(crate) struct PeerTable {
     limit: usize,
     peers: BTreeMap<StationId, Peer>,
@@ -68,7 +68,7 @@ impl PeerTable {
     }
 
     /// Takes an authentic message of this access point. `proven` says whether the message proves
-    /// that its incarnation is live. An incarnation in the table needs no proof.
+    /// that its incarnation is live. The message of an incarnation in the table needs no proof.
     pub(crate) fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
         let full = self.peers.len() >= self.limit;
         let Some(peer) = self.peers.get_mut(&message.station) else {
@@ -97,8 +97,9 @@ impl PeerTable {
         Verdict::Restarted(old)
     }
 
-    /// Takes a query of the incarnation `boot` of `station`. [`Verdict::Updated`] where it is new and
-    /// the incarnation is in the table. It does not count as a presence message.
+    /// Takes a query of the incarnation `boot` of `station`. The result is [`Verdict::Updated`]
+    /// where the query is new and the incarnation is in the table. A query does not make a dormant
+    /// peer live.
     pub(crate) fn query(&mut self, station: StationId, boot: BootId, sequence: u64) -> Verdict {
         let peer = self.peers.get_mut(&station).filter(|peer| peer.last.boot == boot);
         let Some(peer) = peer else { return Verdict::Unproven };
@@ -114,8 +115,8 @@ impl PeerTable {
         self.peers.insert(peer.last.station, peer);
     }
 
-    /// Removes silent peers. Calls `left` for each peer that is no longer live. Calls `dropped` for
-    /// each incarnation that is removed, which needs a new proof to come back.
+    /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for
+    /// each incarnation that is removed. A removed incarnation needs a new proof to come back.
     pub(crate) fn expire(
         &mut self,
         now: Instant,
@@ -135,9 +136,9 @@ impl PeerTable {
         });
     }
 
-    /// Removes `station` where it has been silent for so long that its incarnation needs a new proof. Calls `left` and
-    /// `dropped` as [`PeerTable::expire`] does. A peer that was silent for a shorter time stays: the message that
-    /// is about to be read makes it live again.
+    /// Removes `station` where it is due to be removed. Calls `left` and `dropped` as
+    /// [`PeerTable::expire`] does. A dormant peer stays, because the message that is about to be
+    /// read makes it live again.
     pub(crate) fn expire_one(
         &mut self,
         now: Instant,
@@ -166,7 +167,7 @@ impl PeerTable {
         })
     }
 
-    /// The number of peers in the table, live or not.
+    /// The number of peers in the table, live and dormant.
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }
@@ -215,10 +216,11 @@ mod tests {
         ]
     }
 
-    /// A simple model of the rules of the table.
+    /// A simple model of the table.
     #[derive(Default)]
     struct Model {
-        /// Station, boot, sequence, heard (ms), interval (ms), live.
+        /// Each peer's station, boot, sequence number, time of the last message (ms), interval
+        /// (ms), and whether it is live.
         known: Vec<(u64, u8, u64, u64, u64, bool)>,
     }
 
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!(query(&mut table, 1, 5), Verdict::Replayed, "older than its last message");
         assert_eq!(query(&mut table, 1, 7), Verdict::Updated);
         assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
-        // A presence message that was overtaken by the query still counts.
+        // A presence message counts although a query with a later number came first.
         let now = Instant::ZERO;
         assert_eq!(table.hear(now, message(1, 1, 6, 1_000), true), Verdict::Updated);
         assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);

@@ -1,23 +1,28 @@
-//! Turns: of the stations that have transfers, a few send at a time.
+//! Turns: of the stations that have transfers, only a few send at a time.
 //!
-//! Side by side, all transfers end late. One after another, most end early and the last one ends no
-//! later, because the air carries at least as much with few senders. So a station that has a
-//! transfer announces a request. The request has a *ticket* and the time that the transfer needs
-//! alone. The ticket is one above the largest that the station has received (Lamport's bakery). The
-//! stations are served in the order of tickets, equal ones by station id. A station begins when
-//! those before it need less than [`OVERLAP`] together, so that its window has grown when they end.
+//! If all transfers send at the same time, all of them end late. If they send one after another,
+//! most end early, and the last one ends no later, because the air carries at least as much with
+//! few senders. So a station that has a transfer announces a request. The request has a *ticket*,
+//! which is one above the largest ticket that the station has received (Lamport's bakery), and the
+//! time that the transfer needs alone. The stations are served in the order of tickets, and those
+//! with equal tickets in the order of station ids. A station begins when the stations before it
+//! need at most [`OVERLAP`] together, so that its window has grown when they end.
 //!
-//! The announcements may be lost, old or false, so each rule has a limit of time:
+//! Announcements may be lost, old or false, so no station waits without a limit of time:
 //!
-//! - A station that should send and is not heard to send is passed over after [`PATIENCE`].
-//! - A turn ends after [`TURN`]; a station that has more to send asks again and goes to the end of the order.
-//! - The first of the stations that wait sends in addition for [`TRIAL`] after it has been first
-//!   for [`FIRST_FOR`]. Where it delivers clearly more than a fair part, or where all announced
-//!   rates together use little of the air, those before it leave air unused. It then goes on, and
-//!   tells the others. For [`FREE_FOR`] each of them leaves one of the stations before it out of
-//!   account.
+//! - A station whose turn it is, but which does not announce that it sends, is passed over after
+//!   [`PATIENCE`].
+//! - A turn ends after [`TURN`]. A station that then has more to send goes to the end of the order
+//!   with a new ticket.
+//! - A trial shows whether the stations before a waiting station leave air unused. A station that
+//!   has been the first of the waiting ones for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
+//!   succeeds where the station delivers clearly more than a fair part, or where all announced
+//!   rates together use little of the air. After success the station continues to send, and
+//!   announces this. For [`FREE_FOR`] each of the others then ignores one of the stations before
+//!   it.
 //!
-//! Only transfers that ask wait for turns. Stations without agents, and other connections, do not.
+//! Only transfers that request turns wait. Other connections and stations without agents do not
+//! wait.
 
 mod order;
 mod request;
@@ -30,34 +35,38 @@ pub use self::request::{Permission, Turn, TurnState};
 use self::request::{Phase, Request};
 use crate::{Observation, PeerView, StationId};
 
-/// A station begins when the stations before it need at most this time together, if each sends alone.
+/// A station begins when the stations before it need at most this time together. It is the sum of
+/// the times that they announce.
 const OVERLAP: Duration = Duration::from_millis(1_500);
-/// The largest number of stations that are left out of account where the air is found unused.
+/// The largest number of stations that a station ignores because trials have found the air unused.
 const MOST_LEFT_OUT: usize = 6;
-/// A station listens for this long after its request, to receive the requests of others that began
-/// at the same time.
+/// A station listens for this long after its request. In this time it receives the requests of
+/// others that began at the same time.
 const LISTENS_FOR: Duration = Duration::from_millis(600);
-/// The time for which this station waits for a station before it that shows no sign of sending.
+/// The time for which this station waits for a station before it that does not announce that it
+/// sends.
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);
-/// The time that the first waiting station waits before its trial.
+/// The time for which a station has to be the first waiting one before it makes a trial.
 const FIRST_FOR: Duration = Duration::from_secs(2);
 /// The duration of a trial.
 const TRIAL: Duration = Duration::from_secs(1);
-/// The time from one trial to the next, of this station or of another. It is also the time for which a station is left out of account.
+/// The time from one trial to the next, of this station or of another one. It is also the time for
+/// which stations are ignored after a successful trial.
 const FREE_FOR: Duration = Duration::from_secs(18);
 
-/// Decides when this station's transfers may send.
+/// Decides when the transfers of this station may send.
 ///
-/// Order of calls: [`Turns::want`] where transfers begin or end, and [`Turns::update`] after each
-/// message, at each tick and at [`Turns::next_timeout`]. At each tick also [`Turns::on_tick`].
+/// Order of calls: [`Turns::want`] where transfers begin or end; [`Turns::on_tick`] at each tick;
+/// [`Turns::update`] after each message, at each tick and at [`Turns::next_timeout`].
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     station: StationId,
     own: Option<Request>,
     order: Order,
-    /// The number of stations that are left out of account, and the time until which they are.
+    /// The number of stations before this one that are ignored, and the time until which they are
+    /// ignored.
     left_out: (usize, Instant),
     /// The earliest time of the next trial.
     next_trial: Instant,
@@ -76,8 +85,9 @@ impl Turns {
         }
     }
 
-    /// Says how many bytes the station's transfers have left; `None` where it has none. A new request is
-    /// at the end of the order. `seen` is the observation of the last tick, and `peers` are the live peers.
+    /// Takes the number of bytes that the station's transfers have left; `None` where it has no
+    /// transfers. A new request goes to the end of the order. `seen` is the observation of the last
+    /// tick, and `peers` are the live peers.
     pub(crate) fn want(
         &mut self,
         now: Instant,
@@ -98,7 +108,7 @@ impl Turns {
         }
     }
 
-    /// Decides anew. `peers` are the live peers.
+    /// Takes the announcements of the live peers, and decides anew what this station does.
     pub(crate) fn update(&mut self, now: Instant, peers: &[PeerView]) {
         self.order.hear(now, peers);
         let additional = self.order.additional() + usize::from(self.is_additional());
@@ -111,7 +121,7 @@ impl Turns {
         own.phase = self.decide(now, own, alone);
         if let Phase::Sending { since } | Phase::Additional { since } = &mut own.phase {
             if now >= *since + TURN && self.order.somebody_waits() {
-                // The turn is over: the station asks again, at the end of the order.
+                // The turn is over. The station goes to the end of the order with a new ticket.
                 own.ticket = self.order.next_ticket().max(own.ticket.saturating_add(1));
                 own.phase = Phase::Waiting { first_since: None };
                 own.phase = self.decide(now, own, alone);
@@ -145,8 +155,8 @@ impl Turns {
         }
     }
 
-    /// Waits, and begins a trial where the time for one has come. `before` is the number of waiting
-    /// stations before this one.
+    /// Returns the phase of a waiting station. A trial begins where its time has come. `before` is
+    /// the number of waiting stations before this one.
     fn wait(&mut self, now: Instant, first_since: Option<Instant>, before: usize) -> Phase {
         if before > 0 {
             return Phase::Waiting { first_since: None };
@@ -175,8 +185,8 @@ impl Turns {
         }
     }
 
-    /// What the station's transfers may do. A station without transfers may send, so that one that begins
-    /// without asking does not wait.
+    /// What the station's transfers may do. Without a request the permission is to send, so that a
+    /// transfer without turns does not wait.
     pub(crate) fn permission(&self) -> Permission {
         self.own.map_or(Permission::Send, |own| own.permission())
     }
@@ -186,7 +196,7 @@ impl Turns {
         self.own.map(|own| own.announced())
     }
 
-    /// The time at which the decision may change without a message.
+    /// The earliest time at which the decision changes without a message.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.next_timeout
     }
@@ -195,7 +205,7 @@ impl Turns {
         matches!(self.own, Some(Request { phase: Phase::Additional { .. }, .. }))
     }
 
-    /// The number of stations before the own one that are left out of account.
+    /// The number of stations before this one that are ignored now.
     fn left_out(&self, now: Instant) -> usize {
         let (left_out, until) = self.left_out;
         if now < until { left_out } else { 0 }

@@ -1,4 +1,4 @@
-//! The order in which stations send, from the announcements of the peers.
+//! The order in which stations send. It follows from the announcements of the peers.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,30 @@ use crate::{PeerView, StationId};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     peers: BTreeMap<StationId, Peer>,
-    /// The largest ticket of all requests so far.
+    /// The largest ticket of all peers' requests so far.
     last_ticket: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     announced: Turn,
-    /// The ticket that counts. It is larger than the announced one after a turn that was too long.
+    /// The ticket that counts for the order. It is larger than the announced ticket where an
+    /// earlier turn of this peer was too long.
     ticket: u32,
     /// The time of the peer's last message.
     heard: Instant,
-    /// The time since which it is this peer's turn.
+    /// The time at which this peer's turn began; `None` while it is not its turn.
     turn_since: Option<Instant>,
 }
 
-/// The place of the own request in the order.
+/// The place of this station's request in the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Whether it is the own turn.
+    /// Whether it is this station's turn.
     pub(super) is_turn: bool,
-    /// The number of peers before it that wait and whose turn has not come.
+    /// The number of peers before this station that wait and whose turn has not come.
     pub(super) waiting: usize,
-    /// The time at which this changes without a message.
+    /// The earliest time at which the place changes without a message.
     pub(super) changes_at: Option<Instant>,
 }
 
@@ -49,7 +50,7 @@ impl Order {
                 Some(known) if known.announced.ticket == announced.ticket => {
                     Peer { announced, heard: at, ..*known }
                 }
-                // A new request is never before the old one.
+                // A new request of a peer never comes before its old request.
                 _ => {
                     let ticket = announced.ticket.max(known.map_or(0, |known| known.ticket));
                     Peer { announced, ticket, heard: at, turn_since: None }
@@ -61,18 +62,18 @@ impl Order {
         self.peers = heard;
     }
 
-    /// The ticket of a new request.
+    /// The ticket for a new request of this station.
     pub(super) fn next_ticket(&self) -> u32 {
         self.last_ticket.saturating_add(1)
     }
 
-    /// The number of peers that send in addition.
+    /// The number of peers that send in addition to those whose turn it is.
     pub(super) fn additional(&self) -> usize {
         let is = |peer: &&Peer| peer.announced.state == TurnState::Additional;
         self.peers.values().filter(is).count()
     }
 
-    /// Whether a peer sends for a trial, which shows whether the air is used.
+    /// Whether a peer makes a trial, to find out whether the air is used.
     pub(super) fn somebody_tries(&self) -> bool {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Trying)
     }
@@ -82,7 +83,8 @@ impl Order {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Waiting)
     }
 
-    /// The place of the own request `own` among the peers. The first `left_out` peers do not count.
+    /// The place of this station's request `own` among the peers' requests. The first `left_out`
+    /// peers whose turn it is are ignored.
     pub(super) fn place(&mut self, now: Instant, own: (u32, StationId), left_out: usize) -> Place {
         let mut order: Vec<(u32, StationId)> =
             self.peers.iter().map(|(station, peer)| (peer.ticket, *station)).collect();

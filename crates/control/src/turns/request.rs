@@ -11,21 +11,22 @@ pub struct Turn {
     pub ticket: u32,
     /// What the station does.
     pub state: TurnState,
-    /// The time that the rest of the transfers takes at the rate that the station reaches alone; whole
-    /// milliseconds, at most 4.6 hours.
+    /// The time that the rest of the station's transfers takes at the rate that the station reaches
+    /// alone. It has whole milliseconds, and is at most 4.6 hours.
     pub left: Duration,
 }
 
 /// What a station with a transfer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
-    /// It waits for its turn.
+    /// The station waits for its turn.
     Waiting,
-    /// It sends.
+    /// The station sends in its turn.
     Sending,
-    /// It sends for a trial, although it is not its turn.
+    /// The station makes a trial: it sends although it is not its turn, to find out whether the air
+    /// is used.
     Trying,
-    /// It sends although it is not its turn, because it has found the air unused.
+    /// The station sends although it is not its turn, because its trial has found the air unused.
     Additional,
 }
 
@@ -44,11 +45,11 @@ impl fmt::Display for Turn {
 /// What a station's transfers may do now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permission {
-    /// They wait.
+    /// The transfers wait.
     Wait,
-    /// They send in small pieces, because the permission may end within seconds.
+    /// The transfers send in small pieces, because the permission may end within seconds.
     Try,
-    /// They send.
+    /// The transfers send.
     #[default]
     Send,
 }
@@ -68,27 +69,28 @@ impl Permission {
     }
 }
 
-/// The phase of the own request.
+/// The phase of this station's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It receives the requests of others before it decides.
+    /// The station waits, and receives the requests of others, until the time `until`.
     Listening { until: Instant },
-    /// It waits. `first_since` is the time since which no other waiting station is before it.
+    /// The station waits. `first_since` is the time since which it has been the first of the
+    /// waiting stations.
     Waiting { first_since: Option<Instant> },
-    /// It sends in its turn.
+    /// The station sends in its turn.
     Sending { since: Instant },
-    /// It sends for a trial. `best` is its largest delivery rate in one tick of the trial.
+    /// The station makes a trial. `best` is its largest delivery rate in one tick of the trial.
     Trial { since: Instant, best: Rate },
-    /// It sends after a successful trial.
+    /// The station sends in addition, after a successful trial.
     Additional { since: Instant },
 }
 
-/// The own request.
+/// This station's request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) ticket: u32,
     pub(super) phase: Phase,
-    /// The time that the rest of the transfers takes alone.
+    /// The time that the rest of the transfers takes at the rate that the station reaches alone.
     pub(super) left: Duration,
 }
 

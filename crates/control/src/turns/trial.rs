@@ -1,21 +1,23 @@
-//! The trial that shows whether the stations before the own one use the air.
+//! Judges a trial: whether the stations before this one leave the air unused.
 
 use wakeai_units::{Duration, Rate};
 
 use crate::{Announcement, Observation};
 
-/// A trial succeeds above this many percent of a fair part.
+/// A trial succeeds where the station delivers more than this percentage of a fair part of the air.
 const CLEARLY_MORE_PERCENT: u64 = 160;
-/// A trial also succeeds where all announced rates together use less of the air than this, millionths.
+/// A trial also succeeds where all stations together use less than this part of the air,
+/// millionths, by their announced rates.
 const LITTLE_USED: u64 = 800_000;
-/// The queueing delay from which on the air is in use, whatever is announced.
+/// From this queueing delay on the air counts as used, whatever the stations announce.
 const MOST_DELAY: Duration = Duration::from_millis(20);
-/// The rate that a station reaches alone, as percent of its PHY rate, where it was not measured.
+/// The estimate of the rate that a station reaches alone where it was not measured, percent of the
+/// PHY rate.
 const ALONE_PERCENT_OF_PHY: u64 = 60;
-/// The rate that a station reaches alone where nothing is known.
+/// The assumed rate that a station reaches alone, where nothing is known of it.
 const UNKNOWN: Rate = Rate::from_mbps(10);
 
-/// The rate that this station reaches alone.
+/// The rate that this station reaches alone, measured or estimated.
 pub(super) fn alone(seen: &Observation) -> Rate {
     let by_phy = seen.own.link_rate.and_then(of_phy);
     let measured = Some(seen.total_rate).filter(|rate| *rate > Rate::ZERO);
@@ -26,7 +28,8 @@ fn of_phy(rate: Rate) -> Option<Rate> {
     rate.mul_div(ALONE_PERCENT_OF_PHY, 100)
 }
 
-/// Whether a trial in which this station delivered `best` shows that the air is unused.
+/// Whether a trial shows that the air is unused. `best` is the largest delivery rate of this
+/// station in one tick of the trial.
 pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
     let alone = alone(seen);
     let sending = |of: &Announcement| of.turn.is_some() && of.sending;
@@ -36,7 +39,7 @@ pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
     if others > 0 && best > enough {
         return true;
     }
-    // The part of the air that a rate takes, millionths.
+    // The part of the air, millionths, that `rate` takes for a station that reaches `alone`.
     let part = |rate: Rate, alone: Rate| {
         rate.mul_div(1_000_000, alone.bits_per_second().max(1)).map_or(0, Rate::bits_per_second)
     };
@@ -46,7 +49,7 @@ pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
         part(of.delivery_rate, its)
     });
     let used = parts.fold(part(best, alone), u64::saturating_add);
-    // What stations without agents use is not announced, but it delays every packet.
+    // Stations without agents announce nothing, but their packets delay those of this station.
     let delayed = seen.rtt.is_none_or(|rtt| rtt.growth >= MOST_DELAY);
     used < LITTLE_USED && !delayed
 }

@@ -1,4 +1,4 @@
-//! Queries to a fleet and the answers to them, as bytes on the wire.
+//! Queries and answers of a fleet, as bytes on the wire.
 
 use wakeai_units::{Duration, Rate, Segments};
 
@@ -7,13 +7,13 @@ use crate::StationId;
 use crate::presence::seal::{MessageFormat, Seal, TAG_LEN};
 use crate::presence::{BootId, Challenge, DecodeError};
 
-/// The largest number of queries that one answer answers.
+/// The largest number of queries that one answer covers.
 pub(crate) const MOST_QUERIES: usize = 4;
 
 const QUERY: u8 = 1;
 const ANSWER: u8 = 2;
 
-/// What query and answer both have.
+/// The length of the fields that queries and answers have in common, bytes.
 const HEAD_LEN: usize = 52;
 const QUERIES_AT: usize = HEAD_LEN;
 const FIGURES_AT: usize = QUERIES_AT + MOST_QUERIES * 12;
@@ -33,7 +33,7 @@ const HAS_CEILING: u32 = 1 << 5;
 const HAS_PACING: u32 = 1 << 6;
 const ALL_FLAGS: u32 = (1 << 7) - 1;
 
-/// The largest valid rate, as in presence messages.
+/// The largest valid rate, 1 Tbit/s as in presence messages.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
 /// A query or an answer.
@@ -45,7 +45,8 @@ pub struct FleetMessage {
     pub station: StationId,
     /// The boot id of the station.
     pub boot: BootId,
-    /// Grows with each message of this incarnation, its presence messages included.
+    /// The sequence number. It grows with each message of this incarnation, presence messages
+    /// included.
     pub sequence: u64,
     /// The Unix time of sending, where the station knows it.
     pub unix_time: Option<Duration>,
@@ -56,12 +57,12 @@ pub struct FleetMessage {
 /// The content of a [`FleetMessage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetContent {
-    /// Asks all stations for their figures. The number is unpredictable and above zero, so an answer
-    /// that repeats it is new.
+    /// The query of a station, which asks all others for their figures. The number is above zero,
+    /// and unpredictable without the group key. So an answer that repeats the number is new.
     Query(Challenge),
-    /// The figures of the station.
+    /// The answer of a station, with its figures.
     Answer {
-        /// The queries that this answers, one to four, each with the time since it arrived, in whole
+        /// The answered queries, one to four. Each has the time since it arrived, in whole
         /// microseconds.
         queries: Vec<(Challenge, Duration)>,
         /// The figures.
@@ -76,7 +77,8 @@ pub struct FleetCodec {
 }
 
 impl FleetCodec {
-    /// A codec for the stations that share `group_key`, which also accepts messages under `others`.
+    /// A codec for the stations that share `group_key`. It also accepts messages under the keys
+    /// `others`.
     pub fn accepting(group_key: &[u8; 32], others: &[[u8; 32]]) -> Self {
         Self { seal: Seal::new(MessageFormat::Fleet, group_key, others) }
     }
@@ -86,7 +88,7 @@ impl FleetCodec {
         datagram.starts_with(&MessageFormat::Fleet.magic())
     }
 
-    /// Encodes `message`. Values are rounded down to the units of the format, values that are too
+    /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
     /// large are reduced to the limit, and queries beyond the fourth are left out.
     pub fn encode(&self, message: &FleetMessage) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(ANSWER_LEN);
@@ -221,7 +223,8 @@ fn parse(message: &[u8]) -> Option<FleetMessage> {
     Some(FleetMessage { bssid, station, boot, sequence, unix_time, content })
 }
 
-/// The queries that an answer answers; `None` where there is none, or one after an empty slot.
+/// The answered queries in an answer; `None` where there is no query, or a query follows an empty
+/// slot.
 fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
     let numbers: [u64; MOST_QUERIES] = std::array::from_fn(|_| fields.u64());
     let held: [u32; MOST_QUERIES] = std::array::from_fn(|_| fields.u32());
@@ -234,7 +237,7 @@ fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
     (unused && used > 0).then(|| numbers[..used].iter().zip(&held).map(of).collect())
 }
 
-/// An absent field is not zero.
+/// The error where the bytes of an absent field are not zero.
 struct NotZero;
 
 /// The figures in an answer. An absent field is zero, so that every answer has exactly one encoding.
@@ -372,7 +375,7 @@ mod tests {
             match bit / 8 {
                 0..4 => prop_assert_eq!(found, Err(DecodeError::Malformed)),
                 4 => prop_assert_eq!(found, Err(DecodeError::WrongVersion(other))),
-                // Another kind has another length.
+                // A message of another kind has another length.
                 5 => prop_assert!(found.is_err()),
                 _ => prop_assert_eq!(found, Err(DecodeError::Forged)),
             }
@@ -392,8 +395,8 @@ mod tests {
         fn an_accepted_message_has_exactly_one_encoding(
             message in any_message(), patch: [u8; 16], at in 5..ANSWER_LEN,
         ) {
-            // A member of the group may send any bytes. Where a message is accepted, encoding it
-            // gives the same bytes.
+            // A member of the group may send any bytes. An accepted message is encoded to the same
+            // bytes.
             let mut bytes = codec().encode(&message);
             bytes.truncate(bytes.len() - TAG_LEN);
             for (byte, patch) in bytes.iter_mut().skip(at).zip(patch) {

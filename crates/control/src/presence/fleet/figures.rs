@@ -1,22 +1,23 @@
-//! The figures with which a station answers a query to its fleet.
+//! The figures of a station, with which it answers a query of a fleet.
 
 use std::fmt;
 
 use wakeai_units::{Duration, Rate, Segments};
 
-/// The number of kinds of faults that an answer has room for.
+/// The largest number of kinds of faults in an answer.
 pub const FAULT_KINDS: usize = 16;
 
 /// The length of a [`Label`], bytes.
 pub(super) const LABEL_LEN: usize = 24;
 
-/// A short name of printable ASCII characters, at most 24, such as a version or a state.
+/// A short name, such as a version or a state. It has at most 24 printable ASCII characters without
+/// spaces.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Label([u8; LABEL_LEN]);
 
 impl Label {
-    /// The label that begins as `name` does. Other characters than printable ones become `?`, and what
-    /// is too long is cut.
+    /// The label for `name`. Each character that is not allowed becomes `?`, and only the first 24
+    /// characters are kept.
     pub fn new(name: &str) -> Self {
         let mut bytes = [0; LABEL_LEN];
         for (byte, character) in bytes.iter_mut().zip(name.chars()) {
@@ -35,7 +36,8 @@ impl Label {
         self.0
     }
 
-    /// The label in a message; `None` unless it is printable characters and then zeros.
+    /// The label in a message. `None` unless the bytes are allowed characters, and zeros after
+    /// them.
     pub(super) fn from_bytes(bytes: [u8; LABEL_LEN]) -> Option<Self> {
         let used = bytes.iter().position(|byte| *byte == 0).unwrap_or(LABEL_LEN);
         let (name, rest) = bytes.split_at(used);
@@ -56,51 +58,54 @@ impl fmt::Debug for Label {
     }
 }
 
-/// The figures of the program that drives a controller, which the controller does not know.
+/// The figures of the program that drives a controller. The controller does not know them by
+/// itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentFigures {
     /// The version of the program.
     pub software: Label,
-    /// The name of its state.
+    /// The name of the program's state.
     pub state: Label,
-    /// The name of its law.
+    /// The name of the program's law.
     pub law: Label,
-    /// The time since its start; whole seconds on the wire.
+    /// The time since the start of the program; whole seconds on the wire.
     pub uptime: Duration,
-    /// The number of faults of each kind since its start.
+    /// The number of faults of each kind since the start of the program.
     pub faults: [u32; FAULT_KINDS],
-    /// The kinds of faults that last: bit `n` for kind `n`.
+    /// The kinds of faults that still last. Bit `n` is set where the fault of kind `n` (its place
+    /// in `faults`) lasts.
     pub lasting: u16,
 }
 
-/// The figures of a station, as it answers a query.
+/// The figures with which a station answers a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationFigures {
-    /// The figures of its program.
+    /// The figures of the station's program.
     pub agent: AgentFigures,
-    /// Whether it is sending.
+    /// Whether the station is sending.
     pub sending: bool,
-    /// The delivery rate, as a mean of four ticks.
+    /// The delivery rate, the mean over four ticks.
     pub delivery_rate: Rate,
-    /// The rate that it reaches alone, where it is known.
+    /// The rate that the station reaches alone, where it is known.
     pub max_rate: Option<Rate>,
-    /// Its share of the air as a rate: the rate that it reaches alone, over the number of senders.
+    /// The station's share of the air as a rate: the rate that it reaches alone, divided by the
+    /// number of senders.
     pub share: Option<Rate>,
-    /// Its PHY rate, where it is known.
+    /// The PHY rate of the station, where it is known.
     pub link_rate: Option<Rate>,
-    /// Its minimum RTT, where it has one.
+    /// The minimum RTT of the station, where it has measured one.
     pub min_rtt: Option<Duration>,
-    /// Its queueing delay.
+    /// The queueing delay of the station.
     pub growth: Duration,
-    /// The smallest sum of its congestion windows; zero where there is no bound.
+    /// The floor: the smallest sum of the congestion windows; zero where there is no bound.
     pub floor: Segments,
-    /// The largest sum of its congestion windows, where it is bounded.
+    /// The ceiling: the largest sum of the congestion windows; `None` where there is no bound.
     pub ceiling: Option<Segments>,
-    /// The largest rate of all its connections together, where it is bounded.
+    /// The largest rate of all connections together; `None` where there is no bound.
     pub pacing: Option<Rate>,
-    /// The number of stations that send, as it sees them, itself included.
+    /// The number of stations that send, as this station sees them, itself included.
     pub senders: u16,
-    /// The number of its live peers.
+    /// The number of live peers that this station sees.
     pub peers: u16,
 }
 

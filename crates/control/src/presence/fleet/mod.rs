@@ -1,10 +1,11 @@
-//! A query to all stations of an access point for their figures, and the answers to such queries.
+//! Queries and answers of a fleet. With a query a station asks all stations of its access point for
+//! their figures, and the others send answers.
 //!
 //! A station asks only on request. Its query has a number that is unpredictable without the group
 //! key. The others broadcast their figures with that number, so an answer cannot be older than the
-//! query. They answer only to stations that they know as live, in a window in which the answers of
-//! all stations take at most 0.5 % of the air, and each station's [`Schedule`] counts its queries and
-//! answers like its presence messages.
+//! query. A station answers only stations in its table of peers. It answers at a random time in a
+//! window, in which the answers of all stations take at most 0.5 % of the air. Each station's
+//! [`Schedule`] counts its queries and answers like its presence messages.
 
 mod codec;
 mod figures;
@@ -24,14 +25,15 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// After its window has ended, a station waits for answers for a quarter of the window and this time. Each
-/// station computes the window from the number of stations that it knows. A station that knows more of
-/// them has a longer window, and may answer later.
+/// A station waits for answers during its window, a quarter of the window more, and this time. Each
+/// station computes the window from the number of stations that it knows. A station that knows more
+/// stations has a longer window, and may answer later.
 const GRACE: Duration = Duration::from_secs(1);
-/// An answer is kept for this long. If the answer to a later query is lost, the older one is shown.
+/// An answer is kept for this long. It is shown until an answer to a later query arrives, which may
+/// be lost.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// The window in which `stations` stations answer, where an answer takes `cost` of airtime.
+/// The window in which `stations` stations answer. An answer takes `cost` of airtime.
 pub(super) fn window(stations: usize, cost: Duration) -> Duration {
     let parts = AIR_PARTS.saturating_mul(stations as u64);
     cost.saturating_mul(parts).min(LONGEST_WINDOW)
@@ -40,13 +42,13 @@ pub(super) fn window(stations: usize, cost: Duration) -> Duration {
 /// The state of this station's last query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetQuery {
-    /// Its place among this station's queries, from 1.
+    /// The number of the query among this station's queries, from 1.
     pub number: u64,
-    /// The time since it was sent; `None` while it waits for its turn.
+    /// The time since the query was sent; `None` while it is not sent yet.
     pub age: Option<Duration>,
-    /// The longest time until its end; `None` while it waits for its turn.
+    /// The longest time until the end of the query; `None` while it is not sent yet.
     pub left: Option<Duration>,
-    /// Whether it has ended: all live peers have answered, or the time for answers is over.
+    /// Whether the query has ended: all live peers have answered, or the time for answers is over.
     pub done: bool,
 }
 
@@ -55,11 +57,12 @@ pub struct FleetQuery {
 pub struct FleetAnswer {
     /// The station.
     pub station: StationId,
-    /// The number of the query that it answers.
+    /// The number of the answered query.
     pub query: u64,
-    /// The time since it was received.
+    /// The time since the answer was received.
     pub age: Duration,
-    /// How far the clock of the station is ahead of this station's, where both know the time.
+    /// The difference between the clocks of that station and of this one; `None` unless both know
+    /// the time.
     pub clock: Option<ClockOffset>,
     /// The figures.
     pub figures: StationFigures,
@@ -70,14 +73,15 @@ pub struct FleetAnswer {
 pub struct ClockOffset {
     /// The time by which the other clock is ahead, ns; negative where it is behind.
     pub ahead_nanos: i64,
-    /// The largest error: half of the round trip.
+    /// The largest error of `ahead_nanos`: half of the round trip.
     pub error: Duration,
 }
 
 impl ClockOffset {
-    /// The offset of another station's clock. `theirs` is that clock's time when its station sent
-    /// the answer, and `held` the time between the query's arrival there and the answer. The own clock
-    /// showed `asked` when the query was sent, and `ours` when the answer came.
+    /// The offset of another station's clock. That clock showed `theirs` when the other station
+    /// sent the answer. `held` is the time between the arrival of the query there and the answer.
+    /// This station's clock showed `asked` when the query was sent, and `ours` when the answer
+    /// came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
         let round_trip = nanos(ours) - nanos(asked) - nanos(held);
@@ -113,25 +117,25 @@ struct Owed {
     heard: Instant,
 }
 
-/// What became of an authentic message of a fleet.
+/// The result of taking an authentic query or answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The query will be answered, or the answer was taken in.
     Yes,
-    /// The query is of an incarnation that is not known as live.
+    /// The query is of an incarnation that is not in the table of peers.
     Unproven,
-    /// The answer is to a query of another station, or to an earlier one.
+    /// The answer is to a query of another station, or to an earlier query of this station.
     Unasked,
-    /// An answer of this station to this query was taken in before.
+    /// The query is not new, or its sender's answer to this station's query was taken in before.
     Replayed,
-    /// There is no room.
+    /// There is no room for the query or the answer.
     Full,
 }
 
-/// The queries of this station, and the queries that it has to answer.
+/// The queries of this station, and the queries of others that this station has to answer.
 ///
-/// Order of calls: [`Fleet::ask`] where the figures are wanted; [`Fleet::handle_query`] and
-/// [`Fleet::handle_answer`] for authentic messages; then, when [`Fleet::next_timeout`] has come,
+/// Order of calls: [`Fleet::ask`] where the figures are wanted, and [`Fleet::handle_query`] and
+/// [`Fleet::handle_answer`] for authentic messages. When [`Fleet::next_timeout`] has come:
 /// [`Fleet::take_query`] and [`Fleet::take_answer`] where the schedule affords a message, or
 /// [`Fleet::postpone`] where it does not.
 pub(super) struct Fleet {
@@ -142,12 +146,13 @@ pub(super) struct Fleet {
     /// The number of queries so far.
     asked: u64,
     asking: Option<Asking>,
-    /// The last answer of each station, at most `limit`.
+    /// The last answer of each station. At most `limit` answers are kept.
     told: BTreeMap<StationId, Told>,
-    /// The queries to be answered, at most one per station and [`MOST_QUERIES`] in all.
+    /// The queries that this station has to answer: at most one per station, and [`MOST_QUERIES`]
+    /// in all.
     owed: Vec<Owed>,
     answer_at: Instant,
-    /// A query or an answer is sent no sooner.
+    /// The earliest time of the next query or answer.
     not_before: Instant,
 }
 
@@ -169,7 +174,8 @@ impl Fleet {
         }
     }
 
-    /// Plans a query, unless one is under way. Returns its number. `peers` are the live peers.
+    /// Plans a query, unless one is under way. Returns the number of the query. `peers` are the
+    /// live peers.
     pub(super) fn ask(&mut self, now: Instant, peers: impl Iterator<Item = StationId>) -> u64 {
         if self.query(now, peers).is_none_or(|query| query.done) {
             self.asked += 1;
@@ -190,14 +196,14 @@ impl Fleet {
             return Some(FleetQuery { number, age: None, left: None, done: false });
         };
         let told = |peer| self.told.get(&peer).is_some_and(|told| told.query == number);
-        // A query without known peers is not done at once: a station that is not known here may answer.
+        // Without known peers the query lasts its whole time, because unknown stations may answer.
         let mut peers = peers.peekable();
         let done = now >= until || peers.peek().is_some() && peers.all(told);
         let left = if done { Duration::ZERO } else { until.saturating_since(now) };
         Some(FleetQuery { number, age: Some(now.saturating_since(at)), left: Some(left), done })
     }
 
-    /// The last answer of each station that is not too old.
+    /// The last answer of each station.
     pub(super) fn answers(&self, now: Instant) -> impl Iterator<Item = FleetAnswer> {
         self.told.iter().map(move |(station, told)| FleetAnswer {
             station: *station,
@@ -208,12 +214,12 @@ impl Fleet {
         })
     }
 
-    /// Removes old answers.
+    /// Removes the answers that are older than `KEPT_FOR`.
     pub(super) fn expire(&mut self, now: Instant) {
         self.told.retain(|_, told| now.saturating_since(told.at) <= KEPT_FOR);
     }
 
-    /// Takes a query of a live peer, which is answered within `window`.
+    /// Takes a query of a peer. This station will answer the query within `window`.
     pub(super) fn handle_query(
         &mut self,
         now: Instant,
@@ -234,7 +240,8 @@ impl Fleet {
         Taken::Yes
     }
 
-    /// Takes an answer of another station. `ours` is the Unix time now, and `theirs` that of the answer.
+    /// Takes an answer of another station. `ours` is this station's Unix time now, and `theirs` is
+    /// the Unix time in the answer.
     pub(super) fn handle_answer(
         &mut self,
         now: Instant,
@@ -267,7 +274,7 @@ impl Fleet {
         Taken::Yes
     }
 
-    /// The time at which a message is due; `None` where none is.
+    /// The time at which the next query or answer is due; `None` where none is planned.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let query = self.asking.as_ref().filter(|asking| asking.sent.is_none());
         let query = query.map(|_| self.not_before);
@@ -275,21 +282,22 @@ impl Fleet {
         query.into_iter().chain(answer).min()
     }
 
-    /// Sends nothing before `until`.
+    /// Delays queries and answers until `until`.
     pub(super) fn postpone(&mut self, until: Instant) {
         self.not_before = until;
     }
 
-    /// The query that is due, to be sent now. Answers to it are expected within `window`.
+    /// Takes the planned query, which the caller sends now. `window` is the window for the answers,
+    /// as this station computes it.
     pub(super) fn take_query(&mut self, now: Instant, window: Duration) -> Option<Challenge> {
         let asking = self.asking.as_mut().filter(|asking| asking.sent.is_none())?;
-        // The other stations may know more stations, and so have a longer window.
+        // Other stations may know more stations, and then have a longer window.
         let until = now + window.saturating_add(window / 4).saturating_add(GRACE);
         asking.sent = Some(Sent { at: now, until });
         Some(asking.challenge)
     }
 
-    /// The queries to be answered now, with the time since each arrived.
+    /// Takes the queries that this station answers now, each with the time since its arrival.
     pub(super) fn take_answer(&mut self, now: Instant) -> Option<Vec<(Challenge, Duration)>> {
         if self.owed.is_empty() || now < self.answer_at {
             return None;
@@ -326,7 +334,7 @@ mod tests {
         std::iter::empty()
     }
 
-    /// Asks at this time, and returns the query's challenge.
+    /// Asks at the time `now`, and returns the number in the query.
     fn asks(fleet: &mut Fleet, now: Instant) -> Challenge {
         fleet.ask(now, none());
         fleet.take_query(now, WINDOW).expect("it is due")
@@ -414,7 +422,7 @@ mod tests {
             let taken = fleet.handle_query(at(station), StationId(station), challenge, WINDOW);
             assert_eq!(taken, if station < 4 { Taken::Yes } else { Taken::Full });
         }
-        // The later query of a station takes the place of its earlier one.
+        // A later query of a station replaces its earlier query.
         assert_eq!(fleet.handle_query(at(7), StationId(0), Challenge(7), WINDOW), Taken::Yes);
         let due = fleet.next_timeout().expect("an answer is due");
         assert!(due < at(0) + WINDOW);
@@ -430,7 +438,7 @@ mod tests {
     fn the_offset_of_a_clock_is_found_within_half_of_the_round_trip() {
         let millis = Duration::from_millis;
         for ahead in [-86_400_000_i64, -3, 0, 250, 86_400_000] {
-            // 2 ms to there, 500 ms there, 8 ms back.
+            // The query takes 2 ms, the other station waits 500 ms, and the answer takes 8 ms.
             let epoch = 1_700_000_000_000_i64;
             let theirs = millis((epoch + 502 + ahead) as u64);
             let ours = millis((epoch + 510) as u64);
