@@ -1,5 +1,6 @@
-//! The time of a tick of a station with 100 live peers and 1,000 sending connections, under the law `airtime`. A tick
-//! comes every 0.5 s, so a millisecond is 0.2 % of a processor.
+//! Measures the time that a tick takes at a station with 100 live peers and 1,000 sending
+//! connections, under the law `airtime`. A tick comes every 0.5 s, so a millisecond per tick is 0.2
+//! % of a processor.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -14,7 +15,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 const PEERS: u64 = 100;
 const TICK: Duration = Duration::from_millis(500);
 
-/// A station and the stations whose messages it receives. Each has a controller of its own.
+/// A station and its peers. Each has a controller of its own.
 struct Crowd {
     now: Instant,
     own: Controller,
@@ -45,7 +46,7 @@ fn sending(connections: u64) -> Vec<Connection> {
 }
 
 impl Crowd {
-    /// The state after all peers have proved to be live.
+    /// A crowd in which all peers have proved to be live.
     fn new(connections: u64) -> Self {
         let peers = (1..=PEERS).map(|id| (controller(id), sending(1))).collect();
         let (own, connections) = (controller(0), sending(connections));
@@ -58,7 +59,7 @@ impl Crowd {
         crowd
     }
 
-    /// Handles everything until the station's next tick.
+    /// Advances the time to the station's next tick, and handles the events and messages before it.
     fn advance(&mut self) {
         while self.own.poll_event().is_some() {}
         self.ticks += 1;
@@ -86,8 +87,8 @@ impl Crowd {
     }
 }
 
-/// Makes the queue vary without ever being empty, so that the watch of the RTT keeps its longest
-/// history.
+/// Lets the queueing delay vary without ever reaching zero, so that the watch of the RTT keeps its
+/// longest history.
 fn progress(connections: &mut [Connection], ticks: u64) {
     for Connection { id, figures, .. } in connections {
         let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + *id) % 30 });
@@ -112,7 +113,7 @@ fn tick(criterion: &mut Criterion) {
             );
         });
     }
-    // The part of a tick that divides the bounds.
+    // Measures the part of a tick that divides the bounds.
     let crowd = Crowd::new(1000);
     let (seen, bounds) = crowd.own.last();
     group.bench_function("divided_among_1000", |bencher| {

@@ -1,6 +1,6 @@
-//! Attacks on presence, each with its possible effect and its limit. In the first seven the
-//! attacker does not have the group key; in the others the attacker is a member of the group.
-//! `docs/security.md` lists the attacks.
+//! Attacks on presence. Each has a possible effect, and a limit of this effect. In the first seven
+//! attacks the attacker does not have the group key. In the others the attacker is a member of the
+//! group. `docs/security.md` lists the attacks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,16 +18,17 @@ use wakeai_control::{
 };
 use wakeai_units::{Duration, Instant, Rate};
 
-/// Makes one test per attack, and the table of all attacks.
+/// Makes a test of each attack, and `ATTACKS`, the table of all attacks.
 macro_rules! attacks {
     ($($name:ident, $effect:literal, $limit:literal => $attack:block)*) => {
-        /// Name, possible effect and limit.
+        /// The name, the possible effect and the limit of each attack.
         const ATTACKS: &[(&str, &str, &str)] = &[$((stringify!($name), $effect, $limit)),*];
         $(#[test] fn $name() $attack)*
     };
 }
 
-/// The share of the airtime that the station left free at its last tick (decision).
+/// The share of the airtime that the station left free at its last tick (a decision, one every 0.5
+/// s).
 fn yields(station: &mut Controller) -> Option<Share> {
     let events = std::iter::from_fn(|| station.poll_event());
     let decisions = events.filter_map(|event| match event {
@@ -118,7 +119,7 @@ attacks! {
         ether.run(seconds(10));
         let earlier: Vec<Vec<u8>> =
             ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
-        // Messages of the earlier boot that the station has never received are refused, too.
+        // The station has never received these messages of the earlier boot, and refuses them, too.
         let mut twin =
             Ether::new(vec![std::mem::replace(&mut ether.stations[1], station(ether.now, 1, 2))]);
         twin.now = ether.now;
@@ -155,7 +156,8 @@ attacks! {
     "challenges are answered in the order of their arrival" => {
         let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
         let codec = Codec::new(&ether::KEY);
-        // Sixteen boot ids that are sorted before all others, each with fifty challenges.
+        // The recordings have sixteen boot ids, which are sorted before all others. Each boot id
+        // has fifty challenges.
         let recorded: Vec<Vec<u8>> = (1..=50)
             .flat_map(|sequence| (0..16).map(move |boot| (boot, sequence)))
             .map(|(boot, sequence)| {
@@ -350,7 +352,7 @@ attacks! {
         ether.run(seconds(5));
         let before = ether.recorded.len();
         let codec = FleetCodec::accepting(&ether::KEY, &[]);
-        // The member names station 5 as the sender, whose boot id it has heard.
+        // The member names station 5 as the sender. It has received the boot id of station 5.
         let boot = BootId(std::array::from_fn(|at| if at == 0 { 5 } else { 1 }));
         for count in 1..=60_000 {
             let query = codec.encode(&FleetMessage {

@@ -58,7 +58,7 @@ fn every_station_answers_with_its_figures_and_its_clock() {
     assert_eq!((sender.sending, sender.senders, sender.peers), (true, 1, 2));
     assert_eq!((sender.link_rate, other.sending), (Some(Rate::from_mbps(54)), false));
     assert_eq!(sender.min_rtt, Some(Duration::from_millis(30)));
-    // The medium of this test has no delay, and an answer counts whole microseconds.
+    // The medium of this test has no delay, and the times in an answer have whole microseconds.
     for (of, ahead) in found.iter().zip([250_000_000, 0]) {
         let clock = of.clock.unwrap();
         assert!((clock.ahead_nanos - ahead).abs() <= 1_000, "{clock:?}");
@@ -139,7 +139,8 @@ fn forged_queries_and_answers_are_only_counted() {
     only_counts(victim, now, &foreign, |c| &mut c.forged);
 }
 
-/// The airtime of all messages of a hundred stations, four of which ask as often as they can.
+/// Measures the airtime of all messages of a hundred stations. Four of them ask as often as they
+/// can.
 #[test]
 fn a_hundred_stations_answer_within_half_a_percent_of_the_air() {
     const STATIONS: u64 = 100;

@@ -60,7 +60,7 @@ fn a_million_mutated_datagrams_change_nothing_but_counters() {
     assert_eq!(picture, before.0, "seed {seed}");
     assert_eq!(victim.poll_event(), None, "seed {seed}");
     assert_eq!(counters.accepted, before.1.accepted, "seed {seed}");
-    // Two mutations may cancel each other. Then the datagram is a replay, or one of the station's
+    // Two mutations may cancel each other. The datagram is then a replay, or one of the station's
     // own messages.
     let refused = |c: wakeai_control::PresenceCounters| {
         [c.malformed, c.wrong_version, c.forged, c.replayed, c.own]

@@ -1,4 +1,4 @@
-//! Properties of the bounds of every law at every observation.
+//! Properties that the bounds of every law have at every observation.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -9,8 +9,8 @@ use wakeai_connection::Figures;
 use wakeai_control::{Connection, Controller, LawConfig};
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A station that has delivered `delivered` segments, on a path of 60 ms with a queueing delay of
-/// `queue_ms`.
+/// A station that has delivered `delivered` segments. Its path is 60 ms long, and the queueing
+/// delay is `queue_ms`.
 fn sending(delivered: u64, queue_ms: u64) -> Own {
     let rtt = Duration::from_millis(60 + queue_ms);
     let connection = ether::sending(100, rtt);

@@ -1,4 +1,4 @@
-//! Stations of a group find each other, and other stations are kept out.
+//! Stations of a group find each other, and ignore stations outside the group.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -116,8 +116,8 @@ fn where_clocks_agree_the_time_is_proof() {
     let stations = vec![
         start(Instant::ZERO, synchronised(0, 0), 1),
         start(Instant::ZERO, synchronised(1, 1), 1),
-        start(Instant::ZERO, synchronised(2, 60), 1), // its clock is a minute ahead
-        start(Instant::ZERO, config(3), 1),           // it does not send the time
+        start(Instant::ZERO, synchronised(2, 60), 1), // the clock is a minute ahead
+        start(Instant::ZERO, config(3), 1),           // no time in the messages
     ];
     let mut ether = Ether::new(stations);
     ether.run(Duration::from_millis(510)); // each station has sent once, and none has answered
@@ -154,8 +154,7 @@ fn a_fleet_changes_its_key_without_losing_a_peer() {
     let (old, new) = (ether::KEY, [77; 32]);
     let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
     ether.run(seconds(5));
-    // In each step the stations get their keys one after the other, as an operator's tool would do
-    // it.
+    // In each step the stations get their keys one after the other, as from an operator's tool.
     for (signing, accepted) in [(old, vec![new]), (new, vec![old]), (new, vec![])] {
         for id in 0..3 {
             ether.stations[id].set_keys(&signing, &accepted);

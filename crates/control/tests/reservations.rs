@@ -1,5 +1,5 @@
-//! Stations announce reservations in presence messages, and all stations agree on which are
-//! admitted.
+//! Stations announce reservations in presence messages, and all stations admit the same
+//! reservations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use wakeai_control::{
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
-/// A station that reaches 24 Mbit/s alone and has data.
+/// A station that reaches 24 Mbit/s alone and has data to send.
 fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
     let mut connection = ether::sending(10, Duration::from_millis(20));
     connection.figures.min_rtt = Some(Duration::from_millis(10));
@@ -20,7 +20,7 @@ fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
     (config, (None, vec![connection]))
 }
 
-/// Stations that all send. Each reserves its entry of `wanted`, in Mbit/s.
+/// Stations that all send. `wanted` has the rate that each of them reserves, Mbit/s.
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
         let (config, own) = loud(*reserve);
@@ -34,7 +34,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// The admitted stations, as each station has decided.
+/// For each station, the stations whose reservations it has admitted.
 fn views(ether: &Ether) -> Vec<Vec<u64>> {
     let count = ether.stations.len() as u64;
     let see = |(own, station): (u64, &Controller)| {

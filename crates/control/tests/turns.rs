@@ -1,4 +1,5 @@
-//! Transfers of stations that hear each other send a few at a time, whatever the others announce.
+//! Where stations receive each other's messages, only a few of their transfers send at a time,
+//! whatever the others announce.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,22 +18,23 @@ const ALONE: Rate = Rate::from_mbps(24);
 const SIZE: u64 = 9_000_000;
 const STEP: Duration = Duration::from_millis(100);
 
-/// Stations with transfers, and air that the sending ones share equally.
+/// Stations with transfers. The sending stations share the air equally.
 struct Hall {
     ether: Ether,
-    /// The bytes that each station's transfer has left; none before it begins and after it ends.
+    /// The bytes that are left of each station's transfer. Only transfers that have begun and not
+    /// ended have an entry.
     left: BTreeMap<usize, u64>,
-    /// The times at which the transfers have ended.
+    /// The time at which each station's transfer has ended.
     ended: BTreeMap<usize, Instant>,
     /// The bytes that each station has delivered.
     delivered: Vec<u64>,
-    /// The time for which each station had a transfer and was not allowed to send while no honest station sent.
+    /// The time in which there were transfers, but none of them was allowed to send.
     idle: Duration,
     begun: Instant,
 }
 
 impl Hall {
-    /// Stations that know each other.
+    /// Makes `count` stations, which already know each other.
     fn new(count: u64) -> Self {
         let stations = (0..count).map(|id| {
             let config =
@@ -98,7 +100,7 @@ impl Hall {
         }
     }
 
-    /// The seconds from the begin to the end of each transfer that has ended.
+    /// The time from the begin of the test to the end of each transfer that has ended, s.
     fn times(&self) -> Vec<f64> {
         self.ended.values().map(|at| at.saturating_since(self.begun).as_secs_f64()).collect()
     }
@@ -156,7 +158,7 @@ fn a_station_without_transfers_is_never_held_back() {
 fn short_transfers_send_together() {
     let mut hall = Hall::new(10);
     for station in 0..5 {
-        hall.begin(station, 300_000); // 0.1 s alone
+        hall.begin(station, 300_000); // takes 0.1 s alone
     }
     for _ in 0..7 {
         hall.step(everybody);
@@ -171,7 +173,7 @@ fn a_holder_that_falls_silent_is_passed_over_within_two_seconds() {
         hall.begin(0, SIZE * 100);
         hall.begin(1, SIZE);
         hall.run(STEP * silent_from, everybody);
-        // Station 0 has lost its power.
+        // Station 0 loses its power here.
         let since = hall.ether.now;
         hall.left.remove(&0);
         while hall.sending().is_empty() {
@@ -182,7 +184,7 @@ fn a_holder_that_falls_silent_is_passed_over_within_two_seconds() {
     }
 }
 
-/// Replaces the messages of station 0 by false ones about its turn.
+/// Sends a message in the name of station 0, with a false request for a turn.
 fn lie(hall: &mut Hall, turn: impl Fn(u64) -> Turn) {
     let codec = Codec::new(&ether::KEY);
     let liar = hall.ether.stations[0].counters().sent;
@@ -201,7 +203,7 @@ fn lie(hall: &mut Hall, turn: impl Fn(u64) -> Turn) {
     }
 }
 
-/// The part of the time in which honest transfers were held back although nobody sent.
+/// The part of the time in which honest transfers were held back although none of them sent.
 fn held_back(turn: impl Fn(u64) -> Turn + Copy) -> f64 {
     let mut hall = Hall::new(8);
     lie(&mut hall, turn);
@@ -258,7 +260,7 @@ fn lost_messages_cost_some_order_and_no_transfer() {
 #[test]
 fn a_long_transfer_lets_others_in_after_its_turn() {
     let mut hall = Hall::new(3);
-    hall.begin(0, SIZE * 100); // 300 s alone
+    hall.begin(0, SIZE * 100); // takes 300 s alone
     hall.run(seconds(5), everybody);
     hall.begin(1, SIZE);
     hall.run(seconds(70), everybody);

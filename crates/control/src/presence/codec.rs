@@ -57,7 +57,8 @@ pub struct Presence {
     pub sequence: u64,
     /// The longest time until the station's next message; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,
-    /// The announcement of the station. Its RTT and its queueing delay have whole microseconds.
+    /// The announcement of the station. The minimum RTT and the queueing delay have whole
+    /// microseconds.
     pub announced: Announcement,
     /// The Unix time of sending, where the clock of the station is synchronised.
     pub unix_time: Option<Duration>,

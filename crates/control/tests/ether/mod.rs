@@ -1,4 +1,4 @@
-//! Stations in range of each other, for tests.
+//! A medium for tests, in which all stations are in range of each other.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
@@ -30,7 +30,7 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
 /// The PHY rate and the connections of a station.
 pub(crate) type Own = (Option<Rate>, Vec<Connection>);
 
-/// A connection that has data in flight, with this window and smoothed RTT.
+/// A connection with this window and this smoothed RTT. The whole window is in flight.
 pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     let figures = Figures {
         cwnd: Segments::new(cwnd),
@@ -42,7 +42,7 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     Connection { id: 1, figures, boundable: true }
 }
 
-/// A medium that delivers every datagram to all stations at once, including the sender.
+/// Stations, and a medium that delivers every datagram to all of them at once, the sender included.
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) stations: Vec<Controller>,
@@ -58,7 +58,7 @@ impl Ether {
         Self { now: Instant::ZERO, stations, own, recorded: Vec::new() }
     }
 
-    /// Lets a station ask the others for their figures.
+    /// Lets a station ask the others for their figures. Returns the number of the query.
     pub(crate) fn ask(&mut self, station: usize) -> u64 {
         self.stations[station].ask_fleet(self.now)
     }
@@ -67,7 +67,8 @@ impl Ether {
         self.run_where(span, |_, _| true);
     }
 
-    /// Carries a datagram from one station to another only where `carries(from, to)`.
+    /// Runs the stations for `span`. The medium carries a datagram of station `from` to station
+    /// `to` where `carries(from, to)` is true.
     pub(crate) fn run_where(&mut self, span: Duration, carries: impl Fn(usize, usize) -> bool) {
         let end = self.now + span;
         loop {
@@ -93,7 +94,7 @@ impl Ether {
     }
 }
 
-/// The visible state of a controller without its counters.
+/// The visible state of a controller, without the counters.
 pub(crate) fn shown(controller: &Controller) -> String {
     let peers: Vec<_> = controller.peers().collect();
     format!("{peers:?} {:?} {:?}", controller.last(), controller.next_timeout())
@@ -115,7 +116,7 @@ pub(crate) fn only_counts(
     counter: fn(&mut PresenceCounters) -> &mut u64,
 ) {
     while victim.poll_event().is_some() {}
-    victim.handle_datagram(now, &[]); // so that both states are of the same time
+    victim.handle_datagram(now, &[]); // both states then have the same time
     let before = shown(victim);
     let mut expected = *victim.counters();
     for datagram in datagrams {
@@ -146,7 +147,7 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
     }
 }
 
-/// The time and the challenge of `victim`'s next message, as a member of its group reads them.
+/// The time of `victim`'s next message, and the challenge in this message.
 pub(crate) fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
     loop {
         let now = victim.next_timeout().unwrap();

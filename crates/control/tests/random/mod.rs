@@ -1,4 +1,4 @@
-//! A seeded generator.
+//! A generator of random numbers with a seed.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);

@@ -4,8 +4,8 @@
 //! A station asks only on request. Its query has a number that is unpredictable without the group
 //! key. The others broadcast their figures with that number, so an answer cannot be older than the
 //! query. A station answers only stations in its table of peers. It answers at a random time in a
-//! window, in which the answers of all stations take at most 0.5 % of the air. Each station's
-//! [`Schedule`] counts its queries and answers like its presence messages.
+//! window, in which the answers of all stations take at most 0.5 % of the air. `presence::schedule`
+//! counts the queries and answers of a station like its presence messages.
 
 mod codec;
 mod figures;
@@ -29,8 +29,8 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(300);
 /// station computes the window from the number of stations that it knows. A station that knows more
 /// stations has a longer window, and may answer later.
 const GRACE: Duration = Duration::from_secs(1);
-/// An answer is kept for this long. It is shown until an answer to a later query arrives, which may
-/// be lost.
+/// An answer is kept for this long, so that it can be shown where the answer to a later query is
+/// lost.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
 /// The window in which `stations` stations answer. An answer takes `cost` of airtime.
