@@ -7,8 +7,8 @@ use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::ConnectionView;
 
-/// Limits for a station or for one of its connections: for the segments in flight, the sending
-/// rate, and the bytes in the host's queue.
+/// The limits of a station or of one of its connections. They concern the segments in flight, the
+/// sending rate, and the bytes in the host's queue.
 ///
 /// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct Bounds {
     pub ceiling: Segments,
     /// The largest rate at which data is sent; `None` is no bound.
     pub pacing: Option<Rate>,
-    /// The bytes that may wait in the host's queue, where Linux's own limit (TCP small queues, a
-    /// limit for each connection) is lower. A law asks for room for one aggregate, because Linux's
-    /// limit may be as low as two packets. Zero leaves Linux's own limit. This bound takes effect
+    /// The bytes that may wait in the host's queue. Linux's own limit for a connection (TCP small
+    /// queues) may be as low as two packets, which is less than an aggregate. So a law raises the
+    /// limit to the bytes of an aggregate. Zero leaves Linux's own limit. This bound takes effect
     /// only with a ceiling and without a pacing rate.
     pub small_queue: Bytes,
 }
@@ -123,8 +123,8 @@ fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     divided.collect()
 }
 
-/// Divides one half of `total` equally, and the other half by weight. Rounding leaves a remainder,
-/// of which the first parts get one segment each.
+/// Divides one half of `total` equally, and the other half by weight. The remainder of the rounding
+/// goes to the first parts, one segment each.
 fn parts(total: Segments, weights: &[u64]) -> Vec<Segments> {
     let count = weights.len() as u128;
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();

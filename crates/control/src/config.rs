@@ -15,7 +15,7 @@ pub enum Clocks {
     /// The clocks agree, as with NTP. Messages carry the time. A message is refused where its time
     /// differs from this station's time by more than `tolerance`.
     Synchronised {
-        /// The Unix time at the epoch of this controller's `now`.
+        /// The Unix time when this controller's `now` is zero.
         unix_at_epoch: Duration,
         /// The largest difference between the time in a message and the time at its arrival. It
         /// includes the transit time of the message.
@@ -27,7 +27,7 @@ pub enum Clocks {
 /// because its output would show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
-    /// This station.
+    /// The id of this station.
     pub station_id: StationId,
     /// The access point with which this station is associated. Messages of stations at other access
     /// points are ignored.
@@ -59,7 +59,8 @@ pub struct ControllerConfig {
 
 impl ControllerConfig {
     /// The defaults: a tick of 0.5 s, a buffer of 300 packets, two segments per ACK, a basic rate
-    /// of 6 Mbit/s, no reservation, 80 % of the airtime reservable, free clocks, 1024 peers.
+    /// of 6 Mbit/s, no reservation, 80 % of the airtime reservable, clocks that may differ, 1024
+    /// peers.
     pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
         Self {
             station_id,

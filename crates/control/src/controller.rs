@@ -38,9 +38,9 @@ pub struct Controller {
     rates: RateWatch,
     reservations: Reservations,
     turns: Turns,
-    /// The request for a turn that the last event of its kind reported.
+    /// The request for a turn in the last [`Event::Turn`].
     announced_turn: Option<Turn>,
-    /// The reservation of this station that the last event of its kind reported.
+    /// The reservation of this station in the last [`Event::Reservation`].
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
     bounds: Bounds,
@@ -92,9 +92,9 @@ impl Controller {
         self.presence.set_keys(group_key, others);
     }
 
-    /// Sets the Unix time at the epoch of `now`. Queries and answers carry the Unix time, and
-    /// presence messages do where the stations' clocks are synchronised. Call this before each
-    /// tick, because the system clock may be set.
+    /// Sets the Unix time when `now` is zero. Queries and answers carry the Unix time, and presence
+    /// messages do where the stations' clocks are synchronised. Call this before each tick, because
+    /// the system clock may be set.
     pub fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.presence.set_unix_at_epoch(unix);
     }
@@ -179,8 +179,8 @@ impl Controller {
         }
     }
 
-    /// Takes the number of bytes that are left of this station's transfers in turns; `None` without
-    /// such transfers. In turns, the transfers of this station and of its peers send one after
+    /// Takes the number of bytes that this station's transfers have left; `None` where there are no
+    /// transfers. Only transfers in turns count: they and the transfers of the peers send one after
     /// another. Call this where transfers begin and end, and before each tick.
     pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
         self.now = now;

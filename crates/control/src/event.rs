@@ -11,7 +11,7 @@ use crate::{Bounds, ReservationState, Share, StationId, Turn};
 pub enum Phase {
     /// The path is long and has no queue yet, so the window may double in each round trip.
     Opening,
-    /// The window is the one for the station's share: it fills the path and the target queue.
+    /// The window is that of the station's share. It fills the path and the target queue.
     Steady,
     /// The queue is short, so the window is larger than in `Steady`. This finds unused airtime.
     Probing,
@@ -40,7 +40,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The reason for the bounds of a tick. A law decides once per tick (0.5 s).
+/// A reason for the bounds of a tick. A law decides once per tick (0.5 s).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {

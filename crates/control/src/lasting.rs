@@ -5,7 +5,8 @@ use wakeai_units::{Duration, Instant, Rate};
 /// A difference of at most this percentage of the rate is ignored, because rate control causes such
 /// differences all the time.
 const OTHER_PERCENT: u64 = 25;
-/// A shorter difference is ignored, because it does not change the station's throughput.
+/// A difference that lasts for less than this time is ignored, because it does not change the
+/// station's throughput.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.
@@ -18,8 +19,8 @@ pub(crate) struct LastingRate {
 }
 
 impl LastingRate {
-    /// Takes the driver's rate at a tick. An unknown rate changes nothing. Where a change has
-    /// lasted, the result is the old and the new rate.
+    /// Takes the driver's rate at a tick. An unknown rate changes nothing. The result is the old
+    /// and the new lasting rate where the lasting rate has changed.
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);

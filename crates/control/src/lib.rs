@@ -1,4 +1,5 @@
-//! The decisions of the agent. The code has no clock, socket, file or kernel.
+//! Makes the agent's decisions. The code reads no clock, and uses no socket, no file and no kernel
+//! interface.
 //!
 //! [`Controller`] takes presence datagrams and the station's [`Connection`]s. It gives presence
 //! datagrams and an [`Actuation`], which has the bounds of each socket. The agent drives the

@@ -47,7 +47,7 @@ pub struct StationView {
     pub connections: Vec<ConnectionView>,
 }
 
-/// The announcement of a station about itself.
+/// The figures and requests that a station announces about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Whether the station is sending.
@@ -69,7 +69,7 @@ pub struct Announcement {
     pub turn: Option<Turn>,
 }
 
-/// A live peer, as of its last message.
+/// A live peer, as its last message describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerView {
     /// The id of the peer.

@@ -2,8 +2,8 @@
 
 use wakeai_units::{Bytes, Duration};
 
-/// The time that a piece should take. It is much longer than the handshake and the slow start of a
-/// connection. It is short enough that a turn ends soon after it should.
+/// The time that a piece without turns should take. It is much longer than the handshake and the
+/// slow start of a connection.
 const SPAN: Duration = Duration::from_secs(2);
 /// The time that a piece in a turn should take.
 const SPAN_IN_TURN: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl Pieces {
         self.next = wanted.clamp(SMALLEST, most);
     }
 
-    /// Takes the failure of a piece's connection, and halves the size of the next piece.
+    /// Handles the failure of a piece's connection: halves the size of the next piece.
     pub fn cut(&mut self) {
         self.next = Bytes::new(self.next.get() / 2).max(SMALLEST);
     }

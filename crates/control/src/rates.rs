@@ -27,7 +27,7 @@ fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
 /// A station measures the rate that it reaches alone after it was the only sender and had a queue
 /// for this long.
 const ALONE_FOR: Duration = Duration::from_secs(10);
-/// A queueing delay of at least this shows that the air limits the rate, and not the sender.
+/// A queueing delay of at least this length shows that the air limits the rate, and not the sender.
 const QUEUE: Duration = Duration::from_millis(10);
 
 /// TCP goodput is at most this part of the PHY rate, percent.
@@ -49,7 +49,7 @@ pub(crate) struct RateWatch {
     recent: VecDeque<(Bytes, Duration)>,
     rate: Rate,
     total: WindowedMax<Rate>,
-    /// The start of the present time without sending peers and with a queue of this station.
+    /// The time since which no peer has been sending and this station has had a queue.
     alone_since: Option<Instant>,
     alone: WindowedMax<Rate>,
 }
@@ -85,8 +85,8 @@ impl RateWatch {
         }
     }
 
-    /// Scales the measured rate, which this station reaches alone, in proportion to the PHY rate,
-    /// when the PHY rate has changed for two seconds.
+    /// Takes the PHY rate. When the PHY rate has changed for two seconds, the measured `alone` rate
+    /// is scaled in proportion.
     fn take_link_rate(&mut self, now: Instant, link_rate: Option<Rate>) {
         if let Some((before, after)) = self.link.on_tick(now, link_rate) {
             self.alone.scale(|rate| scaled(rate, after, before));
@@ -122,9 +122,9 @@ impl RateWatch {
         }
     }
 
-    /// Replaces the measured rate, which this station reaches alone, by a higher rate, also without
-    /// a queue. A station may have measured a low rate while the air was disturbed. Its windows are
-    /// then too short to make a queue, and without a queue it does not measure again.
+    /// Raises the measured `alone` rate to a higher delivery rate, also without a queue. A station
+    /// may have measured a low rate while the air was disturbed. Its windows are then too short to
+    /// make a queue, and without a queue it does not measure again.
     fn outdo_alone(&mut self, now: Instant) {
         let (measured, mean) = (self.alone.get(), self.mean());
         if measured > Rate::ZERO && mean > measured && !self.link.is_in_doubt() {
@@ -137,8 +137,8 @@ impl RateWatch {
         self.rate
     }
 
-    /// The mean delivery rate over [`MEAN_TICKS`]. The rate of a single tick varies by an aggregate
-    /// more or less.
+    /// The mean delivery rate over [`MEAN_TICKS`] ticks. The rate of a single tick varies by an
+    /// aggregate more or less.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))

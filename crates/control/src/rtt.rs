@@ -158,8 +158,8 @@ impl Track {
     }
 
     /// The lowest RTT since the window fell to a quarter; `None` unless the delivery rate has
-    /// fallen with the window. This RTT is that of the longer path plus the queueing delay that all
-    /// senders see.
+    /// fallen with the window. This RTT is the sum of the longer path's RTT and the queueing delay
+    /// that all senders see.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;

@@ -97,8 +97,8 @@ pub enum ReservationState {
     /// The station asks for no rate.
     #[default]
     None,
-    /// The request is not announced yet, because the station has no data to send or has just
-    /// started.
+    /// The request is not announced yet, because the station has no data to send, or has listened
+    /// for less than two seconds since its start.
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
     Unmeasured,

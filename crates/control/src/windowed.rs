@@ -25,8 +25,8 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         }
     }
 
-    /// Replaces every value `v` by `scaled(v)`. This is needed where the unit of the values has
-    /// changed.
+    /// Replaces every value `v` by `scaled(v)`. For example, measured rates are scaled when the PHY
+    /// rate has changed.
     pub(crate) fn scale(&mut self, scaled: impl Fn(T) -> T) {
         for (_, value) in &mut self.falling {
             *value = scaled(*value);

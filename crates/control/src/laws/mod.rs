@@ -16,7 +16,7 @@ use airtime::{Airtime, AirtimeKnobs};
 
 /// A rule that turns the observation of a station into bounds.
 ///
-/// [`Law::on_tick`] is called once per tick (0.5 s), also while nothing is being sent; `now` never
+/// [`Law::on_tick`] is called once per tick (0.5 s), also while nothing is being sent. `now` never
 /// goes back.
 pub trait Law {
     /// The name in scenarios and configurations.
@@ -53,7 +53,7 @@ pub enum LawConfig {
     ShimadaBefore,
     /// As [`Self::ShimadaBefore`], with the right column of the table.
     ShimadaAfter,
-    /// A share of the airtime and a short queue.
+    /// The law [`airtime`]: a share of the airtime, and a short queue.
     Airtime(AirtimeKnobs),
 }
 

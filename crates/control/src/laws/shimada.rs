@@ -9,10 +9,10 @@ use crate::{Bounds, Law, Observation, Reason};
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
 /// The paper (§3.2 step 2) does not print its formula. This formula follows Keceli, Inan and
-/// Ayanoglu (arXiv 0806.1089): the windows of the uplink are so large that the ACKs of all stations
-/// fit in the access point's buffer together. Let `C` be the aggregate goodput, `R` the minimum
-/// RTT, `B` the buffer in packets, `d` the data segments per ACK and `n` the number of stations
-/// that send. Then
+/// Ayanoglu (arXiv 0806.1089): uplink windows are limited so that the ACKs of all stations fit in
+/// the access point's buffer together. Let `C` be the aggregate goodput, `R` the minimum RTT, `B`
+/// the buffer in packets, `d` the data segments per ACK and `n` the number of stations that send.
+/// Then
 ///
 /// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
 ///
@@ -54,7 +54,7 @@ pub(super) const AFTER: Shimada = Shimada {
 };
 
 impl Shimada {
-    /// Candidate 2 (§3.2 step 5). A row of the table holds from its queueing delay in whole
+    /// Candidate 2 (§3.2 step 5). A row of the table applies from its queueing delay in whole
     /// milliseconds (`0-`, `51-`, …) to that of the next row. The table's caption says "number of
     /// terminals", but the paper's text says RTT growth.
     fn by_growth(&self, growth: Duration) -> Bounds {
@@ -168,8 +168,8 @@ mod tests {
             assert_eq!(reasons.len(), 1);
             (bounds.floor.get(), bounds.ceiling.get())
         };
-        // At 48 Mbit/s 512 ms are 2122 segments, and the buffer holds the ACKs of 600. Six stations
-        // divide them: 353 and 453.
+        // At 48 Mbit/s a path of 512 ms holds 2122 segments, and the buffer holds the ACKs of 600.
+        // With six stations the floor is 353 and the ceiling is 453.
         assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
         assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
         assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone: the table decides");

@@ -7,13 +7,13 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
-/// A rate is scaled before it is compared with others: the scaled rate is that of a station with
-/// this weight in the same airtime.
+/// Rates are scaled before they are compared. The scaled rate of a station is the rate that a
+/// station with this weight would have in the same airtime.
 const UNIT: Rate = Rate::from_mbps(1_000);
 /// The largest scaled rate that counts, as a multiple of [`UNIT`].
 const MOST_OF_UNIT: u64 = 2;
-/// A station is light while it delivers less than this percentage of an equal share. Such a station
-/// needs no more.
+/// A station is light while it delivers less than this percentage of an equal share. A light
+/// station needs no more.
 const LIGHT_PERCENT: u64 = 85;
 /// A light station gets this percentage of its present rate, so that it can grow at once. The
 /// others divide the rest.
@@ -117,8 +117,8 @@ impl Air {
 }
 
 /// The largest rate of a station when `budget` is divided by max-min fairness. A station whose rate
-/// in `rates` is clearly below an equal part gets little more than this rate, and the others divide
-/// the rest equally.
+/// in `rates` is clearly below an equal part keeps this rate with a little room to grow, and the
+/// others divide the rest equally.
 fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     rates.sort();
     let (mut left, mut count) = (budget, rates.len() as u64);

@@ -6,8 +6,8 @@ use wakeai_units::{Duration, Rate};
 use crate::Share;
 
 /// The target rate of an owner, percent of the reserved rate. The percentage is above 100 because
-/// the owner's rate varies. In periods of a few seconds the rate reaches the reserved rate every
-/// time only if its mean is higher.
+/// the owner's rate varies. Only a higher mean keeps the rate above the reserved rate in every
+/// period of a few seconds.
 const TARGET_PERCENT: u64 = 125;
 /// An owner is short of its reserved rate while it delivers less than this percentage of it.
 const SHORT_PERCENT: u64 = 99;
@@ -17,17 +17,17 @@ const SHORT_PERCENT: u64 = 99;
 /// changes again.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
-/// A claim has no effect below the share that the others leave unused anyway. So a smaller claim
-/// quickly grows to this share: by this percentage of the difference per tick.
+/// A claim has no effect below the share that the others leave unused anyway. So while the owner is
+/// short, a smaller claim grows at each tick by this percentage of the difference.
 const UNUSED_PERCENT: u32 = 25;
 /// The largest claim, percent of the first claim (see `SETTLES_WITHIN`).
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim stays at its first value. This is the share
-/// that the target rate takes while the air is fully used. By the end of these ticks the others
-/// follow the claim, and the mean of the delivery rate shows the effect.
+/// For this many ticks after the admission the claim stays at its first value. The first value is
+/// the share that the target rate takes while the air is fully used. By the end of these ticks the
+/// others follow the claim, and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
-/// Controls the claim as an integrator. The claim rises while the owner is below its target rate,
+/// An integral controller of the claim. The claim rises while the owner is below its target rate,
 /// and falls while the owner is above it.
 ///
 /// Let `A` be the rate that the air carries for this station. Where the others leave the share `c`

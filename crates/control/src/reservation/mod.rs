@@ -8,9 +8,9 @@
 //! others have to leave free now ([`Reservation::claim`]). Each of the others limits its rate to an
 //! equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
-//! The files are `admission` (which requests are admitted), `asking` (this station's request),
-//! `claim` (this station's claim), `air` (the rate that the air carries) and `yielding` (the bounds
-//! that leave rates free).
+//! The modules: `admission` decides which requests are admitted, `asking` makes this station's
+//! request, `claim` controls this station's claim, `air` measures the rate that the air carries,
+//! and `yielding` sets the bounds that leave rates free.
 
 mod admission;
 mod air;

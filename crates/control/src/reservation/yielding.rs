@@ -21,8 +21,8 @@ const OWNER_QUEUE: Duration = Duration::from_millis(300);
 /// window grew with a longer queue, the queue would stay, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
 /// A window of at least this size limits the rate of a station. The station then sends in bursts,
-/// which fill aggregates. In a smaller window one segment is too large a part, so pacing limits the
-/// rate instead.
+/// which fill aggregates. A smaller window cannot set the rate finely, because one segment is a
+/// large part of it. So pacing limits the rate instead.
 const WINDOWED: Segments = Segments::new(8);
 /// The ceiling of a paced station's window, percent of the window that the pacing rate needs.
 const PACED_PERCENT: u64 = 125;
@@ -78,15 +78,16 @@ pub(super) fn of_owner(
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
-/// The path, from the queueing delays of all senders. The minimum RTT of this station alone is not
-/// enough. Where the station began to send while others filled a queue, its minimum RTT contains
-/// this queue. Its window would then be too large for `level` while the queue lasts.
+/// The path of this station, corrected by the queueing delays of all senders. The minimum RTT of
+/// this station alone is not enough. Where the station began to send while others filled a queue,
+/// its minimum RTT contains this queue. Its window would then be too large for `level` while the
+/// queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
     seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
 }
 
-/// The window for the rate `level` at the present RTT. Half of the rate by which the last tick
-/// exceeded `level` is subtracted first.
+/// The window for the rate `level` at the present RTT. Where the rate of the last tick exceeded
+/// `level`, half of the excess is subtracted first.
 fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
@@ -177,7 +178,7 @@ mod tests {
             (peer.announced.min_rtt, peer.announced.growth) =
                 (Some(Duration::from_millis(5)), Duration::from_millis(200));
         }
-        let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // a quarter of its minimum, at least
+        let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // 46 ms is a quarter of 185 ms
         assert_eq!(other(Bounds::NONE, &late).ceiling, first);
         assert!(first < other(Bounds::NONE, &seen(185, 20)).ceiling);
     }

@@ -5,8 +5,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{Situation, TICK};
 
-/// At this tick, counted from its first tick of sending, a station may begin to drain together with
-/// others. By then the stations that began together know each other.
+/// The tick at which a station may begin to drain together with others, counted from its first tick
+/// of sending. By then the stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
 /// The smallest number of senders that drain together. The queue of fewer senders does not hide the
 /// path from all of them.
@@ -14,8 +14,7 @@ const FEWEST: u32 = 4;
 /// The window of a station that drains with others, percent of the window that gives it its share
 /// on the measured path.
 const TOGETHER_PERCENT: u64 = 70;
-/// Draining continues while the minimum RTT falls in each tick by more than itself divided by this
-/// number.
+/// Draining continues while each tick lowers the minimum RTT by more than 1/`STILL_FALLING` of it.
 const STILL_FALLING: u64 = 32;
 /// After this many consecutive doubtful ticks the station checks whether its path has become
 /// longer. At a doubtful tick the station sees a longer queueing delay than the others, and
@@ -40,7 +39,7 @@ const CHECK_LONGEST: Duration = Duration::from_secs(600);
 ///
 /// The second reason: the station's own path may have become longer. The station then permanently
 /// sees a longer queueing delay than the others. It checks the cause with a small window: where the
-/// RTT does not fall with the window, the path has become longer, and there is no queue
+/// RTT does not fall with the window, the cause is a longer path, and not a queue
 /// ([`crate::rtt::RttWatch`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
@@ -85,7 +84,7 @@ impl Drain {
         }
         self.together = match ticks {
             TOGETHER_AT => senders >= FEWEST && senders / 2 >= self.senders_then,
-            // The RTT does not show the effect of the first draining tick at the next tick yet.
+            // The next tick comes too early to show the effect of the first draining tick.
             ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
         };
         self.together
@@ -179,7 +178,8 @@ mod tests {
         );
     }
 
-    /// A station below its share. Its queueing delay is 150 ms above the median of all stations.
+    /// A station that delivers less than its share. Its queueing delay is 150 ms above the median
+    /// of all stations.
     fn grown_alone() -> Situation {
         let mut situation = situation(8, 40);
         situation.path.growth = Duration::from_millis(200);

@@ -63,8 +63,8 @@ impl Default for AirtimeKnobs {
 
 /// The law `airtime`.
 ///
-/// At each tick it does three things: it estimates the path and the share, decides whether the
-/// stations with agents make the queue, and sets the window.
+/// At each tick it does three things: it estimates the path and the share, decides whether stations
+/// with agents or stations without agents cause the queue, and sets the window.
 #[derive(Clone, Debug, Default)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
@@ -121,10 +121,10 @@ impl Airtime {
         Self { knobs, probe: window::NO_PROBE, ..Self::default() }
     }
 
-    /// Resets the law. Returns the bounds while nothing is being sent or no RTT is known. They
-    /// apply to a connection that begins before the next tick, and give it the window for the
-    /// station's share. So stations that begin together do not fill the queue before they know each
-    /// other.
+    /// Resets the law. Returns the bounds while nothing is being sent or no RTT is known. These
+    /// bounds apply to a connection that begins before the next tick, and give it the window for
+    /// the station's share. So stations that begin together do not fill the queue before they know
+    /// each other.
     fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
         *self = Self::new(self.knobs.clone());
         reasons.push(Reason::Idle);

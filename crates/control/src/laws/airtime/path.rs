@@ -22,11 +22,11 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Divides the RTT, and corrects its minimum.
+    /// Divides the RTT into its minimum and the queueing delay, and corrects the minimum.
     ///
     /// A station that began to send while others filled a queue has measured a minimum RTT that
-    /// contains this queue. So its minimum is too high, and its queueing delay is too low. Most of
-    /// the queueing delay arises at the access point and is the same for all stations. So where a
+    /// contains this queue. Its minimum is too high, and its queueing delay is too low. Most of the
+    /// queueing delay arises at the access point and is the same for all stations. So where a
     /// station sees a shorter queueing delay than the median of all senders, the difference is
     /// subtracted from its minimum. At least a quarter of the minimum remains.
     pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {

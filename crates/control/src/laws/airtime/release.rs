@@ -1,5 +1,5 @@
-//! Decides on releases. In a release the law sets no bounds, because stations without agents fill
-//! the queue.
+//! Decides when a release begins and ends. In a release the law sets no bounds, because stations
+//! without agents fill the queue.
 
 use wakeai_units::{Duration, Instant};
 
@@ -16,19 +16,19 @@ const OBEY_WITHIN_ALONE: u32 = 2;
 /// without a release when the law has forgotten the rates of the start, after ten seconds.
 const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to know each
-/// other, and must not be taken for stations without agents before.
+/// other. Until then the law must not take them for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
-/// The law assumes that stations without agents send where the stations with agents together
-/// deliver less than this part of the expected rate, millionths.
+/// Where the stations with agents together deliver less than this part of the expected rate,
+/// millionths, the law assumes that stations without agents are sending.
 const FOREIGN_BELOW: u64 = 650_000;
-/// The law assumes that they have stopped where the stations with agents together deliver at least
-/// this part of the expected rate, millionths.
+/// Where the stations with agents together deliver at least this part of the expected rate,
+/// millionths, the law assumes that no station without agent sends any more.
 const OURS_FROM: u64 = 800_000;
 /// The duration of the first release. Each further release lasts twice as long, up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Decides whether this station has no bounds.
+/// Decides whether a release is under way.
 ///
 /// Stations without agents may fill the access point's queue. This queue makes all RTTs long, so a
 /// station with a short window gets nearly nothing. The law takes a queue for that of stations
@@ -48,8 +48,8 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// Whether the law sets no bounds now. `used` is the part of the expected rate that all stations with agents
-    /// deliver together, millionths.
+    /// Whether a release is under way at this tick. `used` is the part of the expected rate that
+    /// all stations with agents deliver together, millionths.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -139,8 +139,8 @@ mod tests {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
 
-        /// The number of ticks until the release has ended, the last tick included. There is no
-        /// queue in them.
+        /// The number of ticks until the release has ended, the last tick included. No tick has a
+        /// queue.
         fn until_bound(&mut self, used: Option<u64>) -> usize {
             (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
         }

@@ -25,7 +25,7 @@ const FRESH_TICKS: u32 = 10;
 /// In this many ticks after a station begins to send, the sum of the rates is still rising, and is
 /// not compared with the expected sum.
 const SETTLED_TICKS: u32 = 4;
-/// The number of such ticks for a station that is the only sender.
+/// The same number for a station that is the only sender.
 const SETTLED_TICKS_ALONE: u32 = 1;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
@@ -33,7 +33,8 @@ const HEAVIEST: u64 = 4;
 /// air.
 const AIR_LIMITED_PERCENT: u64 = 50;
 /// Where all senders together use more than this part of the expected sum, the air is the
-/// bottleneck, even if each station alone is slow. Losses then limit the single station.
+/// bottleneck, even if each station alone is slow. Each station alone is then slow because of
+/// losses.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all weights are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
@@ -49,9 +50,9 @@ const ENOUGH_FOR_A_MEDIAN: usize = 3;
 pub(super) struct Share {
     /// The highest sum of the parts of all stations in the last ten seconds, millionths.
     highest: WindowedMax<u64>,
-    /// The sum of the parts of all senders, as a part of the expected sum, millionths. `None` while
-    /// fewer than three quarters of the rates are known, in the first ticks, and where all weights
-    /// are equal, because no sum can be expected then.
+    /// The sum of the parts of all senders, divided by the expected sum, millionths. `None` in the
+    /// first ticks, while fewer than three quarters of the rates are known, and where all weights
+    /// are equal, because there is no expected sum then.
     pub(super) used: Option<u64>,
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.

@@ -32,7 +32,7 @@ pub(super) enum Bottleneck {
 /// only a part of the access point's buffer, because lost ACKs cost more than short aggregates.
 ///
 /// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, a
-/// queue does not fill aggregates, and the target is `queue_min`.
+/// queue does not make aggregates larger, and the target is `queue_min`.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
@@ -93,7 +93,7 @@ mod tests {
     use crate::observation::{announcement, peer};
     use crate::{Announcement, PeerView, StationView};
 
-    /// Knobs for a target of this part of a round, percent, between 0 and 10 s.
+    /// Knobs for a target of `percent` percent of a round, from 0 to 10 s.
     fn rounds(percent: u32) -> AirtimeKnobs {
         AirtimeKnobs {
             queue_rounds_percent: percent,

@@ -12,7 +12,7 @@ pub(super) const NO_PROBE: u32 = 1000;
 /// The factor by which the probe grows in each round trip, permille. The probe grows while the
 /// queueing delay is below half of the target.
 const PROBE_STEP: u32 = 1250;
-/// The upper limit of the probe, permille, unless one of the next limits is higher.
+/// The usual upper limit of the probe, permille.
 const PROBE_MOST: u32 = 1250;
 /// The upper limit of the probe in the first `YOUNG_TICKS` ticks of sending, permille. It is higher
 /// because the share may be too small: the station may still count peers that have stopped sending.
@@ -23,13 +23,13 @@ const YOUNG_TICKS: u32 = 10;
 /// multiplied by [`PROBE_STEP`], because the air has room.
 const EMPTY_PART: u64 = 3;
 const EMPTY_TICKS: u32 = 4;
-/// The upper limit of the probe after many ticks with a nearly empty queue, permille.
+/// Ticks with a nearly empty queue raise the limit of the probe up to this value, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
 /// round trip. A shorter path needs no opening phase: most of its window is the queue that the
 /// target allows, and the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
-/// The minimum RTT of a station that has not measured it yet.
+/// The minimum RTT that is assumed for a station that has not measured its own yet.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
 /// Limits the window, because announcements may be old or wrong. The limit is the window for the
 /// proved rate (`Airtime::proved`) and a queueing delay of this part of the target, percent.
@@ -83,8 +83,8 @@ impl Situation {
         !self.trouble && self.path.growth < self.target / 2
     }
 
-    /// Whether no queue lasts. A burst of slow start alone can cause a queueing delay of a
-    /// sixteenth of the path's RTT.
+    /// Whether the queue is short enough for the opening phase. A burst of slow start alone can
+    /// cause a queueing delay of a sixteenth of the minimum RTT.
     fn nothing_queues(&self) -> bool {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
@@ -181,9 +181,9 @@ impl Airtime {
     }
 
     /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
-    /// that the station lost to stations without agents. It is the window for the highest rate
-    /// before the release, at the present RTT. It ends early where loss recovery lasts longer than
-    /// `PATIENCE`.
+    /// that the station lost to stations without agents. The floor is the window for the highest
+    /// rate before the release, at the present RTT. It is dropped early where loss recovery lasts
+    /// longer than `PATIENCE`.
     pub(super) fn released_window(
         &mut self,
         now: Instant,
@@ -199,7 +199,7 @@ impl Airtime {
     }
 
     /// The proved rate is the larger of two rates: the highest that this station delivered in the
-    /// last ten seconds, and the median of its peers. `None` where both are zero.
+    /// last ten seconds, and the median rate of its peers. `None` where both are zero.
     fn proved(&self, situation: &Situation) -> Option<Rate> {
         let own = self.delivered.get().max(situation.rate);
         let proved = own.max(self.share.median);
@@ -460,7 +460,7 @@ mod tests {
         for _ in 0..5 {
             let (bounds, phase) = ticks.tick(&on(150, 0));
             assert_eq!(phase, Some(Phase::Opening));
-            // 4 Mbit/s keep 52 segments in flight.
+            // At 4 Mbit/s a path of 150 ms holds 52 segments.
             assert_eq!(bounds.floor, Segments::new(104), "twice the segments in flight");
             assert!(
                 bounds.ceiling >= Segments::new(208),
