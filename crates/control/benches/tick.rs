@@ -1,6 +1,6 @@
 //! Measures the time that a tick takes at a station with 100 live peers and 1,000 sending
-//! connections, under the law `airtime`. A tick comes every 0.5 s, so a millisecond per tick is 0.2
-//! % of a processor.
+//! connections, under the law `airtime`. A tick comes every 0.5 s, so a millisecond per tick is
+//! 0.2 % of a processor.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -15,7 +15,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 const PEERS: u64 = 100;
 const TICK: Duration = Duration::from_millis(500);
 
-/// A station and its peers. Each has a controller of its own.
+/// A station and its peers. Each of these stations has a controller of its own.
 struct Crowd {
     now: Instant,
     own: Controller,

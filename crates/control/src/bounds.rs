@@ -10,7 +10,8 @@ use crate::ConnectionView;
 /// The limits of a station or of one of its connections. They concern the segments in flight, the
 /// sending rate, and the bytes in the host's queue.
 ///
-/// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above `ceiling`.
+/// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above
+/// `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The smallest congestion window, segments; zero is no bound.

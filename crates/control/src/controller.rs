@@ -51,7 +51,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller whose first tick is due at once. `boot_id` is random and new for every controller.
+    /// A controller whose first tick is due at once. `boot_id` is random and new for every
+    /// controller.
     pub fn new(
         now: Instant,
         config: ControllerConfig,

@@ -18,7 +18,8 @@ pub enum Phase {
     /// The station sends less than its share for some ticks, to measure the RTT of its path without
     /// queues.
     Draining,
-    /// Stations without agents fill the queue, so the law sets no bounds, except a floor in the first seconds.
+    /// Stations without agents fill the queue, so the law sets no bounds, except a floor in the
+    /// first seconds.
     Released,
 }
 

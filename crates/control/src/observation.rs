@@ -20,8 +20,8 @@ impl fmt::Display for StationId {
     }
 }
 
-/// One of this station's connections over the Wi-Fi interface, at a tick (a decision, one every 0.5
-/// s).
+/// One of this station's connections over the Wi-Fi interface, at a tick (a decision, one every
+/// 0.5 s).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// The kernel's socket cookie.

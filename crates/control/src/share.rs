@@ -100,7 +100,8 @@ pub enum ReservationState {
     /// The request is not announced yet, because the station has no data to send, or has listened
     /// for less than two seconds since its start.
     Waiting,
-    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is known.
+    /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is
+    /// known.
     Unmeasured,
     /// The request does not fit beside the reservations with smaller tickets.
     Refused {

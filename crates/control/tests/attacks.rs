@@ -27,8 +27,8 @@ macro_rules! attacks {
     };
 }
 
-/// The share of the airtime that the station left free at its last tick (a decision, one every 0.5
-/// s).
+/// The share of the airtime that the station left free at its last tick (a decision, one every
+/// 0.5 s).
 fn yields(station: &mut Controller) -> Option<Share> {
     let events = std::iter::from_fn(|| station.poll_event());
     let decisions = events.filter_map(|event| match event {

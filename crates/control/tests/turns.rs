@@ -14,7 +14,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 /// The rate that each station reaches alone.
 const ALONE: Rate = Rate::from_mbps(24);
-/// The size of a transfer that takes three seconds alone.
+/// The size of a transfer that takes three seconds alone, bytes.
 const SIZE: u64 = 9_000_000;
 const STEP: Duration = Duration::from_millis(100);
 

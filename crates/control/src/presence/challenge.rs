@@ -15,7 +15,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::{BootId, Challenge};
 
-/// The number of challenges that are valid at one time.
+/// The largest number of challenges that are valid at one time.
 const KEPT: usize = 32;
 /// A challenge is replaced after this time, or after eight intervals of this station's messages
 /// where that is longer.
@@ -120,13 +120,13 @@ struct Owed {
 /// The challenges of other stations, which this station answers.
 ///
 /// Anyone can replay messages of incarnations that ended long ago. The challenges in these messages
-/// need no answer, but this station cannot recognise them. So it answers challenges in the order of
-/// arrival, and takes each message only once. Replayed messages then delay the answer to a newcomer
-/// only by the time that the answers to their own challenges take.
+/// need no answer, but this station cannot tell them from others. So it answers challenges in the
+/// order of arrival, and takes each message only once. Replayed messages then delay the answer to a
+/// newcomer only by the time that the answers to their own challenges take.
 ///
-/// The list has the challenges of at most `limit` incarnations. When it is full, a new incarnation
-/// replaces one whose challenge was answered. Where none was answered, it replaces the one that was
-/// heard least recently.
+/// The list has the challenges of at most `limit` incarnations. A full list drops one incarnation
+/// for a new one. It first drops incarnations whose challenge was answered, and among equals the
+/// one that was heard least recently.
 pub(crate) struct Answers {
     limit: usize,
     owed: BTreeMap<BootId, Owed>,
@@ -170,8 +170,9 @@ impl Answers {
         true
     }
 
-    /// The answers of the next message, at most `slots`. The challenges with the fewest answers
-    /// come first. Among equal ones the order of arrival decides.
+    /// The answers of the next message, at most `slots`. Challenges that were answered less often
+    /// come first. Of two that were answered equally often, the one that arrived earlier comes
+    /// first.
     pub(crate) fn take(&mut self, slots: usize) -> Vec<Challenge> {
         let mut open: Vec<&mut Owed> =
             self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();

@@ -210,7 +210,7 @@ pub(super) fn answer_slots(has_turn: bool) -> usize {
     if has_turn { ANSWER_SLOTS_BESIDE_TURN } else { ANSWER_SLOTS }
 }
 
-/// The number of a state on the wire.
+/// The number that stands for a state on the wire.
 fn turn_state(state: TurnState) -> u32 {
     match state {
         TurnState::Waiting => 0,
@@ -403,8 +403,8 @@ mod tests {
 
         #[test]
         fn an_accepted_message_has_exactly_one_encoding(body: [u8; 32], at in 5..TAG_AT - 32) {
-            // A member of the group may send any bytes. An accepted message is encoded to the same
-            // bytes.
+            // A member of the group may send any bytes. If they are accepted as a message, its
+            // encoding has the same bytes.
             let codec = Codec::new(&[7; 32]);
             let mut bytes = vec![0; TAG_AT];
             bytes[..4].copy_from_slice(&MAGIC);

@@ -45,8 +45,8 @@ pub(crate) struct Endpoint {
     other_version: Option<OtherVersion>,
 }
 
-/// The endpoint answers the challenges of all peers in the table. In addition, it answers those of
-/// at most this many incarnations (boot ids) that have not yet proved to be live.
+/// The endpoint answers the challenges of all peers in the table. In addition, it answers the
+/// challenges of at most this many incarnations (boot ids) that have not yet proved to be live.
 const NEWCOMERS: usize = 64;
 
 impl Endpoint {
@@ -253,8 +253,8 @@ impl Endpoint {
         let slowest = airtime(self.basic_rate, None);
         message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
         // Where clocks agree, the time in a message proves that its incarnation is live. This does
-        // not hold for an incarnation that was dropped: a recorded message of it may be younger
-        // than the tolerance, so it has to answer a challenge.
+        // not hold for an incarnation that was dropped, because a recorded message of it may be
+        // younger than the tolerance. A dropped incarnation has to answer a challenge.
         let timely = in_time(self.clocks, now, &message) == Some(true);
         let proven = (timely && !self.challenges.retired(boot))
             || self.challenges.prove(boot, &message.answers);
@@ -293,9 +293,9 @@ impl Endpoint {
         );
     }
 
-    /// Removes `station` where it is due to be removed. This is needed because messages are read
-    /// before the first tick after the machine was suspended. Without this call they would renew a
-    /// peer whose incarnation has to prove again that it is live.
+    /// Removes `station` where it is due to be removed. After the machine was suspended, messages
+    /// are read before the first tick. Without this call they would renew a peer that has to prove
+    /// again that it is live.
     fn expire_one(&mut self, now: Instant, station: StationId) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
         self.table.expire_one(

@@ -24,8 +24,8 @@ pub use fleet::{
 pub use schedule::{AIR_PARTS, airtime, airtime_of};
 pub use seal::{MessageFormat, OtherVersion};
 
-/// The boot id: random bytes, new for each controller. It names one incarnation of the station,
-/// which is its run from one start to the next.
+/// The boot id: random bytes, new for each controller. The boot id names one incarnation of the
+/// station. An incarnation is the run from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootId(pub [u8; 16]);
 
@@ -35,7 +35,7 @@ pub struct BootId(pub [u8; 16]);
 pub struct Challenge(pub u64);
 
 /// Counters of datagrams since the start. Each received datagram is counted in exactly one counter.
-/// Datagrams are presence messages, queries and answers.
+/// The datagrams are presence messages, queries and answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceCounters {
     /// Presence messages that this station has sent.
@@ -61,7 +61,7 @@ pub struct PresenceCounters {
     /// Messages with this station's id and another boot id: another station has the same id.
     pub duplicate_id: u64,
     /// Messages with a sequence number that is not above the last one of their sender, messages of
-    /// a replaced incarnation, and second answers to one query.
+    /// a replaced or removed incarnation, and second answers to one query.
     pub replayed: u64,
     /// Messages whose time differs from this station's time by more than the tolerance, or is
     /// missing, where clocks are synchronised.
@@ -69,7 +69,7 @@ pub struct PresenceCounters {
     /// Messages of new stations that arrived while the table was full, and queries and answers for
     /// which this station had no room.
     pub table_full: u64,
-    /// Queries of live peers to the fleet, which this station answers.
+    /// Queries of peers in the table, which this station answers.
     pub queries: u64,
     /// Answers to this station's own queries.
     pub answers: u64,

@@ -7,15 +7,15 @@ use wakeai_wifi::{Contention, LEGACY_RATES, Standard};
 use super::BootId;
 use super::codec::{MAX_INTERVAL, MESSAGE_LEN};
 
-/// The presence messages of all stations together take at most 1 / this number of the airtime: 0.5
-/// %.
+/// The messages of all stations together take at most one part in this many of the airtime, which
+/// is 0.5 %.
 pub const AIR_PARTS: u64 = 200;
 /// The shortest time between two messages of a station.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of first messages at the shortest interval. The number of stations is not known yet
-/// when they are sent.
+/// when these messages are sent.
 const OPENING_MESSAGES: u32 = 2;
-/// News is sent early only where the station then owes the airtime of at most this many messages.
+/// The largest debt (see [`Schedule`]) after early news, in the airtime of messages.
 const MOST_OWED: u64 = 5;
 /// The number of messages with the same news. They are [`AGAIN_AFTER`] apart. Where regular
 /// messages are at most twice that time apart, only two are sent.
@@ -46,7 +46,7 @@ const ACCESS: Duration = Duration::from_micros(
         + BEST_EFFORT.aifsn as u64 * SLOT.as_micros()
         + BEST_EFFORT.cw_min as u64 * SLOT.as_micros() / 2,
 );
-/// The OFDM preamble, SIGNAL and the signal extension at 2.4 GHz.
+/// The OFDM preamble, the SIGNAL field and the signal extension at 2.4 GHz.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
 /// The long preamble of the DSSS rates.
 const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
@@ -85,9 +85,9 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The limit of the interval that a peer may announce. This station knows `stations` stations, and
-/// a message takes `cost` of airtime. The limit is the time that pays for five messages, the
-/// largest debt. It is computed for twice as many stations and eight more, because a station that
-/// has just started knows fewer stations than the others know.
+/// a message takes `cost` of airtime. The limit is the time in which the largest debt, five
+/// messages, is paid off. It is computed for twice as many stations and eight more, because a
+/// station that has just started knows fewer stations than the others know.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
@@ -120,9 +120,9 @@ pub(crate) struct Schedule {
     paid_at: Instant,
     turn: TurnMessages,
     /// The number and the airtime of the queries and answers of a fleet since the last presence
-    /// message. The next presence message adds this airtime to the debt. So it comes within the
-    /// interval that was announced before, and announces a longer interval, which pays for the
-    /// queries and answers.
+    /// message. The next presence message adds this airtime to the debt. So that message comes
+    /// within the interval that was announced before, and announces a longer interval, which pays
+    /// for the queries and answers.
     besides: (u32, Duration),
 }
 
@@ -243,9 +243,9 @@ impl Schedule {
         Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
     }
 
-    /// Whether a query or an answer of a fleet may be sent now. It takes `cost` of airtime. There
-    /// are three conditions: this station has sent a presence message, it has sent at most one
-    /// query or answer since, and the debt leaves room for news.
+    /// Whether a query or an answer of a fleet may be sent now. It would take `cost` of airtime.
+    /// There are three conditions: this station has sent a presence message, it has sent at most
+    /// one query or answer since, and the debt leaves room for news.
     pub(crate) fn affords(&self, now: Instant, stations: usize, cost: Duration) -> bool {
         let (count, besides) = self.besides;
         let paid = self.paid(now, stations);
@@ -302,8 +302,8 @@ mod tests {
         BootId([station as u8 ^ (station >> 8) as u8; 16])
     }
 
-    /// The times of the messages of stations that know each other during `span`, and the airtime of
-    /// these messages.
+    /// The times at which `stations` stations send during `span`, and the airtime of their
+    /// messages. The stations know each other.
     fn sending_times(stations: usize, span: Duration) -> (Vec<Vec<Instant>>, Duration) {
         let cost = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65)));
         let end = Instant::ZERO + span;
@@ -529,8 +529,8 @@ mod tests {
     #[test]
     fn the_airtime_of_a_message_adds_up() {
         // The frame has 264 + 28 + 54 = 346 bytes. The uplink at 65 Mbit/s takes 110 us (access) +
-        // 34 us (preamble and padding) + 42.6 us (data) + 16 us (SIFS) + 34 + 18.7 us (ACK at 6
-        // Mbit/s). The broadcast takes 110 + 34 + 461.3 us.
+        // 34 us (preamble and padding) + 42.6 us (data) + 16 us (SIFS) + 34 + 18.7 us (ACK at
+        // 6 Mbit/s). The broadcast takes 110 + 34 + 461.3 us.
         let micros = airtime(Rate::from_mbps(6), Some(Rate::from_mbps(65))).as_micros();
         assert_eq!(micros, 860);
         assert!(airtime(Rate::from_mbps(1), None) > Duration::from_millis(5));

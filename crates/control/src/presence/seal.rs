@@ -1,6 +1,7 @@
-//! The parts that all formats on the presence port have, in every version: four bytes that name the
-//! format, a byte with the version, the access point and the station at fixed places, and an
-//! authenticator at the end. The authenticator's key is derived for one version of one format.
+//! The parts that all messages on the presence port have in common, in every format and version.
+//! These are four bytes that name the format, a byte with the version, the access point and the
+//! station at fixed places, and an authenticator at the end. The authenticator's key is derived for
+//! one version of one format.
 //!
 //! So a message of another version is never taken for a message of this version, and a station can
 //! tell which member of its group sent it.
@@ -183,7 +184,8 @@ mod tests {
         for (format, version) in
             [(MessageFormat::Presence, 1), (MessageFormat::Presence, 3), (MessageFormat::Fleet, 2)]
         {
-            // The message names this version and format, but its authenticator is that of another.
+            // The message names this version and format, but its authenticator is that of another
+            // version or format.
             let mut forged = message(format, version, &key, 10);
             forged[..5].copy_from_slice(&good[..5]);
             let body = forged.len() - TAG_LEN;

@@ -1,4 +1,4 @@
-//! The table of the live peers, kept from their presence messages.
+//! The table of peers, as their presence messages describe them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,8 +15,8 @@ const LIVE_INTERVALS: u64 = 3;
 /// start of that station) makes it live again without a new proof. This is needed because
 /// broadcasts are not retransmitted. Where many stations contend, many broadcasts collide.
 const DORMANT_INTERVALS: u64 = 12;
-/// The upper limit of both silences, whatever interval the peer announces. It limits how long
-/// stations that a member of the group has invented stay in the table after their last message.
+/// The upper limit of both silences, whatever interval the peer announces. A member of the group
+/// can invent stations with long intervals. This limit removes them from the table.
 const DORMANT_FOR: Duration = Duration::from_secs(300);
 
 /// The effect of an authentic message on the table.

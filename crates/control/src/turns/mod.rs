@@ -6,11 +6,11 @@
 //! which is one above the largest ticket that the station has received (Lamport's bakery), and the
 //! time that the transfer needs alone. The stations are served in the order of tickets, and those
 //! with equal tickets in the order of station ids. A station begins when the stations before it
-//! need at most [`OVERLAP`] together, so that its window has grown when they end.
+//! need at most [`OVERLAP`] together. So its window has grown by the time when they end.
 //!
-//! Announcements may be lost, old or false, so no station waits without a limit of time:
+//! Announcements may be lost, old or false, so three limits of time apply:
 //!
-//! - A station whose turn it is, but which does not announce that it sends, is passed over after
+//! - A station may have its turn and not announce that it sends. The others pass it over after
 //!   [`PATIENCE`].
 //! - A turn ends after [`TURN`]. A station that then has more to send goes to the end of the order
 //!   with a new ticket.
@@ -19,7 +19,7 @@
 //!   succeeds where the station delivers clearly more than a fair part, or where all announced
 //!   rates together use little of the air. After success the station continues to send, and
 //!   announces this. For [`FREE_FOR`] each of the others then ignores one of the stations before
-//!   it.
+//!   its own place.
 //!
 //! Only transfers that request turns wait. Other connections and stations without agents do not
 //! wait.
@@ -35,16 +35,16 @@ pub use self::request::{Permission, Turn, TurnState};
 use self::request::{Phase, Request};
 use crate::{Observation, PeerView, StationId};
 
-/// A station begins when the stations before it need at most this time together. It is the sum of
-/// the times that they announce.
+/// A station begins when the stations before it need at most this time together. The time is the
+/// sum of the times that they announce.
 const OVERLAP: Duration = Duration::from_millis(1_500);
-/// The largest number of stations that a station ignores because trials have found the air unused.
+/// The largest number of stations that a station ignores after successful trials.
 const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request. In this time it receives the requests of
 /// others that began at the same time.
 const LISTENS_FOR: Duration = Duration::from_millis(600);
-/// The time for which this station waits for a station before it that does not announce that it
-/// sends.
+/// When a station has its turn and does not announce that it sends, this station waits for this
+/// long, and then passes it over.
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);

@@ -114,7 +114,7 @@ impl Order {
             }
             let sign = if waits { since } else { peer.heard.max(since) };
             if now >= sign + PATIENCE {
-                continue; // passed over
+                continue; // the peer is passed over
             }
             let at = (sign + PATIENCE).min(since + TURN);
             place.changes_at = Some(place.changes_at.map_or(at, |earlier| earlier.min(at)));

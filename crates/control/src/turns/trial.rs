@@ -1,4 +1,4 @@
-//! Judges a trial: whether the stations before this one leave the air unused.
+//! Judges a trial, which shows whether the stations before this one leave the air unused.
 
 use wakeai_units::{Duration, Rate};
 
@@ -14,7 +14,7 @@ const MOST_DELAY: Duration = Duration::from_millis(20);
 /// The estimate of the rate that a station reaches alone where it was not measured, percent of the
 /// PHY rate.
 const ALONE_PERCENT_OF_PHY: u64 = 60;
-/// The assumed rate that a station reaches alone, where nothing is known of it.
+/// The assumed rate that a station reaches alone where no rate is known.
 const UNKNOWN: Rate = Rate::from_mbps(10);
 
 /// The rate that this station reaches alone, measured or estimated.

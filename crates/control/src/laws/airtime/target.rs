@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn acks_fill_at_most_80_percent_of_the_access_point_s_buffer() {
-        // 80 % of the buffer is 240 ACKs. They acknowledge two segments each, together 695,040
-        // bytes.
+        // 80 % of the buffer is 240 ACKs. They acknowledge two segments each, together
+        // 695,040 bytes.
         let alone = seen(Some(65), &[]);
         for (total, micros_of_acks) in [(100, 55_603), (200, 27_801), (400, 13_900)] {
             assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks);

@@ -346,8 +346,8 @@ mod tests {
 
     #[test]
     fn announcements_fill_at_most_one_and_a_half_targets() {
-        // Each of the two peers announces the rate of the whole air. This station has delivered 2
-        // Mbit/s. Two rounds of four turns take 46.272 ms.
+        // Each of the two peers announces the rate of the whole air. This station has delivered
+        // 2 Mbit/s. Two rounds of four turns take 46.272 ms.
         let bounds = settled(&seen(2, 40, &[40, 40]));
         let queue = Duration::from_micros(46_272 * 3 / 2);
         let proved = Segments::in_flight(Rate::from_mbps(2), ms(50) + queue, Bytes::new(1448));

@@ -240,7 +240,8 @@ fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
 /// The error where the bytes of an absent field are not zero.
 struct NotZero;
 
-/// The figures in an answer. An absent field is zero, so that every answer has exactly one encoding.
+/// The figures in an answer. An absent field is zero, so that every answer has exactly one
+/// encoding.
 fn figures(fields: &mut Fields<'_>) -> Option<StationFigures> {
     fn optional<T: PartialEq>(set: bool, value: T, zero: &T) -> Result<Option<T>, NotZero> {
         if set {
@@ -395,8 +396,8 @@ mod tests {
         fn an_accepted_message_has_exactly_one_encoding(
             message in any_message(), patch: [u8; 16], at in 5..ANSWER_LEN,
         ) {
-            // A member of the group may send any bytes. An accepted message is encoded to the same
-            // bytes.
+            // A member of the group may send any bytes. If they are accepted as a message, its
+            // encoding has the same bytes.
             let mut bytes = codec().encode(&message);
             bytes.truncate(bytes.len() - TAG_LEN);
             for (byte, patch) in bytes.iter_mut().skip(at).zip(patch) {

@@ -4,8 +4,8 @@
 //! A station asks only on request. Its query has a number that is unpredictable without the group
 //! key. The others broadcast their figures with that number, so an answer cannot be older than the
 //! query. A station answers only stations in its table of peers. It answers at a random time in a
-//! window, in which the answers of all stations take at most 0.5 % of the air. `presence::schedule`
-//! counts the queries and answers of a station like its presence messages.
+//! window. The window is so long that the answers of all stations take at most 0.5 % of the air.
+//! `presence::schedule` counts the queries and answers of a station like its presence messages.
 
 mod codec;
 mod figures;
@@ -25,9 +25,9 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// A station waits for answers during its window, a quarter of the window more, and this time. Each
-/// station computes the window from the number of stations that it knows. A station that knows more
-/// stations has a longer window, and may answer later.
+/// A station waits for answers for the sum of its window, a quarter of the window, and this time.
+/// The additional time is for stations with a longer window. Each station computes the window from
+/// the number of stations that it knows, and another station may know more.
 const GRACE: Duration = Duration::from_secs(1);
 /// An answer is kept for this long, so that it can be shown where the answer to a later query is
 /// lost.
@@ -79,9 +79,8 @@ pub struct ClockOffset {
 
 impl ClockOffset {
     /// The offset of another station's clock. That clock showed `theirs` when the other station
-    /// sent the answer. `held` is the time between the arrival of the query there and the answer.
-    /// This station's clock showed `asked` when the query was sent, and `ours` when the answer
-    /// came.
+    /// sent the answer. The other station answered `held` after the query had arrived there. This
+    /// station's clock showed `asked` when the query was sent, and `ours` when the answer came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
         let round_trip = nanos(ours) - nanos(asked) - nanos(held);
@@ -126,7 +125,7 @@ pub(super) enum Taken {
     Unproven,
     /// The answer is to a query of another station, or to an earlier query of this station.
     Unasked,
-    /// The query is not new, or its sender's answer to this station's query was taken in before.
+    /// The query is not new, or the answer is the second one of its station to the same query.
     Replayed,
     /// There is no room for the query or the answer.
     Full,
