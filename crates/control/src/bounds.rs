@@ -73,7 +73,7 @@ pub struct Actuation {
 }
 
 impl Actuation {
-    /// Divides `bounds` among those of `connections` that are sending and apply bounds.
+    /// Divides `bounds` among the `connections` that are sending and apply bounds.
     pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
         let bound = || connections.iter().filter(|one| one.sending && one.boundable);
         let mut flying: Vec<u64> =

@@ -33,7 +33,7 @@ impl Connection {
     }
 }
 
-/// Compares the station's connections at a tick with those at the tick before.
+/// Compares the station's connections at a tick with its connections at the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionWatch {
     /// The number of segments that each connection had delivered at the last tick, by connection

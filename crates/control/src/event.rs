@@ -11,7 +11,7 @@ use crate::{Bounds, ReservationState, Share, StationId, Turn};
 pub enum Phase {
     /// The path is long and has no queue yet, so the window may double in each round trip.
     Opening,
-    /// The window is that of the station's share. It fills the path and the target queue.
+    /// The window gives the station its share: it fills the path and the target queue.
     Steady,
     /// The queue is short, so the window is larger than in `Steady`. This finds unused airtime.
     Probing,

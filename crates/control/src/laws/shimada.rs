@@ -54,9 +54,9 @@ pub(super) const AFTER: Shimada = Shimada {
 };
 
 impl Shimada {
-    /// Candidate 2 (§3.2 step 5). A row of the table applies from its queueing delay in whole
-    /// milliseconds (`0-`, `51-`, …) to that of the next row. The table's caption says "number of
-    /// terminals", but the paper's text says RTT growth.
+    /// Candidate 2 (§3.2 step 5). A row of the table applies from its own queueing delay up to the
+    /// delay of the next row, in whole milliseconds (`0-`, `51-`, …). The table's caption says
+    /// "number of terminals", but the paper's text says RTT growth.
     fn by_growth(&self, growth: Duration) -> Bounds {
         let growth_ms = growth.as_millis();
         let row = self.table.iter().rev().find(|row| row.0 <= growth_ms).unwrap_or(&self.table[0]);

@@ -80,8 +80,8 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The upper limit of [`longest_interval`]. In three such intervals a thousand stations can send
-/// one message each.
+/// The upper limit of [`longest_interval`]. In three of these intervals a thousand stations can
+/// send one message each.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The limit of the interval that a peer may announce. This station knows `stations` stations, and
@@ -128,7 +128,7 @@ pub(crate) struct Schedule {
 
 /// The messages of a station that sends in its turn. They follow at the shortest interval, so that
 /// the peers soon notice the end of the turn. They are not counted in the debt. Only a few stations
-/// send at a time, so such messages of all stations together take about another 0.5 % of the air.
+/// send at a time, so these messages of all stations together take about another 0.5 % of the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnMessages {
     /// It is not the station's turn.

@@ -67,7 +67,7 @@ pub struct OtherVersion {
 #[derive(Clone)]
 pub(super) struct Seal {
     format: MessageFormat,
-    /// The keys of the group. The first key is the one that authenticates this station's messages.
+    /// The keys of the group. The first key authenticates this station's messages.
     group_keys: Vec<[u8; 32]>,
     /// The keys for the version of this program, one derived from each key of the group.
     keys: Vec<[u8; 32]>,
@@ -184,7 +184,7 @@ mod tests {
         for (format, version) in
             [(MessageFormat::Presence, 1), (MessageFormat::Presence, 3), (MessageFormat::Fleet, 2)]
         {
-            // The message names this version and format, but its authenticator is that of another
+            // The message names this version and format, but it has the authenticator of another
             // version or format.
             let mut forged = message(format, version, &key, 10);
             forged[..5].copy_from_slice(&good[..5]);

@@ -11,9 +11,10 @@ use crate::{PeerView, StationId};
 /// A peer is no longer live after a silence of more than this many of its announced intervals.
 const LIVE_INTERVALS: u64 = 3;
 /// A peer is removed from the table after a silence of more than this many of its intervals.
-/// Between the two limits the peer is dormant: the next message of the same incarnation (the same
-/// start of that station) makes it live again without a new proof. This is needed because
-/// broadcasts are not retransmitted. Where many stations contend, many broadcasts collide.
+/// Between `LIVE_INTERVALS` and this limit the peer is dormant: the next message of the same
+/// incarnation (the station has not restarted) makes it live again without a new proof. This is
+/// needed because broadcasts are not retransmitted, and many of them collide where many stations
+/// contend.
 const DORMANT_INTERVALS: u64 = 12;
 /// The upper limit of both silences, whatever interval the peer announces. A member of the group
 /// can invent stations with long intervals. This limit removes them from the table.
@@ -26,10 +27,10 @@ pub(crate) enum Verdict {
     Updated,
     /// The peer is live from now on. It is new, or it was dormant.
     Joined,
-    /// The peer has restarted. The boot id is that of the earlier incarnation, which the new one
+    /// The peer has restarted. The boot id names the earlier incarnation, which the new incarnation
     /// has replaced.
     Restarted(BootId),
-    /// The sequence number of the message is not above that of an earlier message.
+    /// The sequence number of the message is not above the number of an earlier message.
     Replayed,
     /// The incarnation of the message has not proved to be live.
     Unproven,

@@ -4,9 +4,9 @@
 //! most end early, and the last one ends no later, because the air carries at least as much with
 //! few senders. So a station that has a transfer announces a request. The request has a *ticket*,
 //! which is one above the largest ticket that the station has received (Lamport's bakery), and the
-//! time that the transfer needs alone. The stations are served in the order of tickets, and those
-//! with equal tickets in the order of station ids. A station begins when the stations before it
-//! need at most [`OVERLAP`] together. So its window has grown by the time when they end.
+//! time that the transfer needs alone. The stations are served in the order of tickets, and
+//! stations with equal tickets in the order of station ids. A station begins when the stations
+//! before it need at most [`OVERLAP`] together. So its window has grown by the time when they end.
 //!
 //! Announcements may be lost, old or false, so three limits of time apply:
 //!
@@ -15,7 +15,7 @@
 //! - A turn ends after [`TURN`]. A station that then has more to send goes to the end of the order
 //!   with a new ticket.
 //! - A trial shows whether the stations before a waiting station leave air unused. A station that
-//!   has been the first of the waiting ones for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
+//!   has been the first of the waiting stations for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
 //!   succeeds where the station delivers clearly more than a fair part, or where all announced
 //!   rates together use little of the air. After success the station continues to send, and
 //!   announces this. For [`FREE_FOR`] each of the others then ignores one of the stations before
@@ -48,7 +48,8 @@ const LISTENS_FOR: Duration = Duration::from_millis(600);
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);
-/// The time for which a station has to be the first waiting one before it makes a trial.
+/// The time for which a station has to be the first of the waiting stations before it makes a
+/// trial.
 const FIRST_FOR: Duration = Duration::from_secs(2);
 /// The duration of a trial.
 const TRIAL: Duration = Duration::from_secs(1);

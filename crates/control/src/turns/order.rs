@@ -67,7 +67,7 @@ impl Order {
         self.last_ticket.saturating_add(1)
     }
 
-    /// The number of peers that send in addition to those whose turn it is.
+    /// The number of peers that send in addition, after a successful trial.
     pub(super) fn additional(&self) -> usize {
         let is = |peer: &&Peer| peer.announced.state == TurnState::Additional;
         self.peers.values().filter(is).count()

@@ -49,7 +49,8 @@ pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
         part(of.delivery_rate, its)
     });
     let used = parts.fold(part(best, alone), u64::saturating_add);
-    // Stations without agents announce nothing, but their packets delay those of this station.
+    // Stations without agents announce nothing, but their packets delay the packets of this
+    // station.
     let delayed = seen.rtt.is_none_or(|rtt| rtt.growth >= MOST_DELAY);
     used < LITTLE_USED && !delayed
 }

@@ -31,9 +31,9 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Decides whether a release is under way.
 ///
 /// Stations without agents may fill the access point's queue. This queue makes all RTTs long, so a
-/// station with a short window gets nearly nothing. The law takes a queue for that of stations
-/// without agents under two conditions: it stays long although the stations with agents hold their
-/// windows, and the stations with agents deliver less than the air carries.
+/// station with a short window gets nearly nothing. The law assumes that stations without agents
+/// cause the queue under two conditions: the queue stays long although the stations with agents
+/// hold their windows, and the stations with agents deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
     /// A count of ticks with a long queue in which the stations with agents deliver too little.

@@ -56,8 +56,8 @@ fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
 }
 
 /// The duration of a round, which has one turn of each sender and one of the access point. The
-/// access point's turn is as long as that of the slowest station, because the access point also
-/// sends to that station.
+/// access point's turn is as long as the turn of the slowest station, because the access point also
+/// sends to this station.
 fn round(seen: &Observation) -> Duration {
     let own = longest_turn(seen.own.link_rate);
     let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
@@ -71,7 +71,7 @@ fn round(seen: &Observation) -> Duration {
     sum + longest + own * unheard
 }
 
-/// The longest turn of a station at this PHY rate. At an unknown rate it is that of the longest
+/// The longest turn of a station at this PHY rate. At an unknown rate the turn has the longest
 /// PPDU.
 fn longest_turn(link_rate: Option<Rate>) -> Duration {
     let aggregate = link_rate.and_then(|rate| rate.time_for(LARGEST_AMPDU));

@@ -31,8 +31,8 @@ const PROBE_MOST_EMPTY: u32 = 8000;
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The minimum RTT that is assumed for a station that has not measured its own yet.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// Limits the window, because announcements may be old or wrong. The limit is the window for the
-/// proved rate (`Airtime::proved`) and a queueing delay of this part of the target, percent.
+/// Announcements may be old or wrong, so the window has an upper limit. It is the window for the
+/// proved rate (`Airtime::proved`) at a queueing delay of this percentage of the target.
 const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery, each further tick halves the floor. Recovery
 /// from random losses does not last so long.
@@ -72,8 +72,8 @@ pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observatio
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
 }
 
-/// The bytes that may wait in the host's queue: one aggregate, or zero for a station without
-/// aggregates.
+/// The bytes that may wait in the host's queue: one aggregate. Zero where the station does not
+/// aggregate, or where its PHY rate is not known.
 fn small_queue(seen: &Observation) -> Bytes {
     target::aggregate(seen.own.link_rate).unwrap_or_default()
 }
@@ -313,8 +313,8 @@ mod tests {
 
     #[test]
     fn a_window_is_the_share_times_path_and_queue() {
-        // Each of the four stations reaches 40 Mbit/s alone. Two rounds of five turns take 57.84
-        // ms.
+        // Each of the four stations reaches 40 Mbit/s alone. Two rounds of five turns
+        // (`target::round`) take 57.84 ms.
         let bounds = settled(&seen(10, 40, &[10, 10, 10]));
         let window = Segments::in_flight(
             Rate::from_mbps(10),

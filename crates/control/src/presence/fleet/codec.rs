@@ -57,13 +57,14 @@ pub struct FleetMessage {
 /// The content of a [`FleetMessage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetContent {
-    /// The query of a station, which asks all others for their figures. The number is above zero,
-    /// and unpredictable without the group key. So an answer that repeats the number is new.
+    /// The query of a station, which asks all others for their figures. It has a challenge: a
+    /// number above zero that is unpredictable without the group key. An answer that repeats the
+    /// challenge is new.
     Query(Challenge),
     /// The answer of a station, with its figures.
     Answer {
-        /// The answered queries, one to four. Each has the time since it arrived, in whole
-        /// microseconds.
+        /// The answered queries, one to four. Each has its challenge and the time since it arrived,
+        /// in whole microseconds.
         queries: Vec<(Challenge, Duration)>,
         /// The figures.
         figures: Box<StationFigures>,

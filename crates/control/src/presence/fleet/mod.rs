@@ -1,11 +1,12 @@
 //! Queries and answers of a fleet. With a query a station asks all stations of its access point for
 //! their figures, and the others send answers.
 //!
-//! A station asks only on request. Its query has a number that is unpredictable without the group
-//! key. The others broadcast their figures with that number, so an answer cannot be older than the
-//! query. A station answers only stations in its table of peers. It answers at a random time in a
-//! window. The window is so long that the answers of all stations take at most 0.5 % of the air.
-//! `presence::schedule` counts the queries and answers of a station like its presence messages.
+//! A station asks only on request. Its query has a challenge, a number that is unpredictable
+//! without the group key. The others broadcast their figures with this challenge, so an answer
+//! cannot be older than the query. A station answers only stations in its table of peers. It
+//! answers at a random time in a window. The window is so long that the answers of all stations
+//! take at most 0.5 % of the air. `presence::schedule` counts the queries and answers of a station
+//! like its presence messages.
 
 mod codec;
 mod figures;
@@ -25,9 +26,9 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// A station waits for answers for the sum of its window, a quarter of the window, and this time.
-/// The additional time is for stations with a longer window. Each station computes the window from
-/// the number of stations that it knows, and another station may know more.
+/// A station waits for answers as long as its window lasts, a quarter of the window longer, and
+/// this time longer. The additional time is for stations with a longer window: each station
+/// computes the window from the number of stations that it knows, and others may know more.
 const GRACE: Duration = Duration::from_secs(1);
 /// An answer is kept for this long, so that it can be shown where the answer to a later query is
 /// lost.
@@ -42,7 +43,7 @@ pub(super) fn window(stations: usize, cost: Duration) -> Duration {
 /// The state of this station's last query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetQuery {
-    /// The number of the query among this station's queries, from 1.
+    /// The place of the query among this station's queries, from 1.
     pub number: u64,
     /// The time since the query was sent; `None` while it is not sent yet.
     pub age: Option<Duration>,
@@ -57,7 +58,7 @@ pub struct FleetQuery {
 pub struct FleetAnswer {
     /// The station.
     pub station: StationId,
-    /// The number of the answered query.
+    /// The [`FleetQuery::number`] of the answered query.
     pub query: u64,
     /// The time since the answer was received.
     pub age: Duration,
@@ -333,7 +334,7 @@ mod tests {
         std::iter::empty()
     }
 
-    /// Asks at the time `now`, and returns the number in the query.
+    /// Asks at the time `now`, and returns the challenge in the query.
     fn asks(fleet: &mut Fleet, now: Instant) -> Challenge {
         fleet.ask(now, none());
         fleet.take_query(now, WINDOW).expect("it is due")
