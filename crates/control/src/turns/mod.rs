@@ -35,8 +35,8 @@ pub use self::request::{Permission, Turn, TurnState};
 use self::request::{Phase, Request};
 use crate::{Observation, PeerView, StationId};
 
-/// A station begins when the stations before it need at most this time together. The time is the
-/// sum of the times that they announce.
+/// A station begins when the stations before it need at most this time together. Each announces the
+/// time that it needs alone, and these times are added.
 const OVERLAP: Duration = Duration::from_millis(1_500);
 /// The largest number of stations that a station ignores after successful trials.
 const MOST_LEFT_OUT: usize = 6;
