@@ -5,6 +5,8 @@ MINUTES ?= 30
 WAKEAI := target/release/wakeai
 # Tests of the kernel parts mostly wait, so more of them run at a time than there are cores.
 TEST_THREADS ?= 4
+# What `make` builds is mostly built once. Incremental compilation would make that slower, and twice as large.
+export CARGO_INCREMENTAL ?= 0
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
@@ -24,9 +26,7 @@ demo: build ## install, build, run $(SCENARIO) on the real TCP stack, and write 
 	$(WAKEAI) report target/demo -o target/demo/report.html
 
 test: deps ## install, build, and run the tests (kernel tests need root)
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
-	cargo run --locked --quiet -p wakeai-scenario --example fuzz_scenarios -- 1000000
-	scripts/python-tests
+	RUST_TEST_THREADS=$(TEST_THREADS) scripts/tests
 
 test-python: deps ## the tests of the Python package, in a virtual environment under target/
 	scripts/python-tests

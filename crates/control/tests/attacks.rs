@@ -189,7 +189,7 @@ attacks! {
 
     a_replayed_query_is_not_answered,
     "make stations answer, again and again",
-    "a query counts once per boot, and only of a boot that is known as live" => {
+    "a query counts once per boot, and only of a boot that is in the table of peers" => {
         let mut ether = Ether::new((0..3).map(|id| station(Instant::ZERO, id, 1)).collect());
         ether.run(seconds(5));
         ether.ask(1);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::lab::{Lab, SERVER};
 use crate::support::probe::{Listener, inside};
-use crate::support::{Machine, nothing_left, stderr, stdout};
+use crate::support::{Machine, stderr, stdout};
 
 /// The lines of the guide's code blocks that are commands.
 fn commands() -> Vec<Vec<&'static str>> {
@@ -18,7 +18,7 @@ fn commands() -> Vec<Vec<&'static str>> {
 
 #[test]
 fn every_command_of_the_guide_works_as_it_stands_there() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("agent.toml");
     wakeai_agent::key::GroupKeys::generate(&directory.path().join("group.key")).unwrap();
@@ -83,7 +83,6 @@ fn every_command_of_the_guide_works_as_it_stands_there() {
     let written = fs::read_to_string(&config).unwrap();
     assert!(written.contains("# of the laptop") && written.contains("max = "), "{written}");
     drop((listening, lab));
-    nothing_left();
 }
 
 /// Runs one of the guide's commands of the live screen for a few readings. Without a terminal it

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wakeai_host::Namespace;
 
 use crate::support::probe::{Listener, buffer, inside, near};
-use crate::support::{ANY_LATENESS, Machine, must, nothing_left, wait_for};
+use crate::support::{ANY_LATENESS, Machine, must, wait_for};
 
 /// The address of the server.
 pub(crate) const SERVER: &str = "10.74.0.1";
@@ -108,16 +108,15 @@ fn found_near(access_point: &str, figure: &str, expected: f64, counts: &str) {
 
 #[test]
 fn the_buffer_of_an_access_point_is_found_within_5_percent() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     found_near("standard = \"802.11n\", buffer = 300", "packets", 300.0, "packets");
     found_near("standard = \"802.11n\", buffer = \"75kB\"", "bytes", 75_000.0, "bytes");
-    nothing_left();
 }
 
 #[test]
 #[ignore = "minutes: make test-probe"]
 fn every_buffer_is_found_within_5_percent() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     for standard in ["802.11g", "802.11n"] {
         for packets in [50, 300, 1_000] {
             let access_point = format!("standard = \"{standard}\", buffer = {packets}");
@@ -128,12 +127,11 @@ fn every_buffer_is_found_within_5_percent() {
             found_near(&access_point, "bytes", kilobytes * 1_000.0, "bytes");
         }
     }
-    nothing_left();
 }
 
 #[test]
 fn a_queue_for_each_station_is_told_from_a_fifo() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let directory = tempfile::tempdir().unwrap();
     for (queue, expected) in [("fifo", "shared"), ("fq", "separate")] {
         let access_point = format!("standard = \"802.11n\", queue = \"{queue}\"");
@@ -144,5 +142,4 @@ fn a_queue_for_each_station_is_told_from_a_fifo() {
         assert_eq!(found["flows"], "shared", "both flows go to one station: {found}");
         near(&found["packets"], 300.0, 5.0);
     }
-    nothing_left();
 }

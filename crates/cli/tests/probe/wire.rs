@@ -33,7 +33,7 @@ fn bytes_are_found(limit: u32) {
 
 #[test]
 fn a_limit_of_packets_and_one_of_bytes_are_found_and_told_apart() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     packets_are_found(50);
     bytes_are_found(75_000);
 }
@@ -41,7 +41,7 @@ fn a_limit_of_packets_and_one_of_bytes_are_found_and_told_apart() {
 #[test]
 #[ignore = "minutes: make test-probe"]
 fn long_queues_of_the_kernel_are_found() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     packets_are_found(300);
     packets_are_found(1_000);
     bytes_are_found(450_000);
@@ -49,7 +49,7 @@ fn long_queues_of_the_kernel_are_found() {
 
 #[test]
 fn losses_on_the_sender_s_own_interface_do_not_pass_for_the_access_point_s() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let bss = Bss::new(&["a", "b"]);
     // The sender's own queue takes five packets at a time and then drops.
     bss.inside(

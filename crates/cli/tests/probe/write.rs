@@ -11,7 +11,7 @@ const CONFIG: &str = "# of the hall\ninterface = \"wlan0\"\nkey_file = \"/etc/wa
 
 #[test]
 fn the_buffer_is_written_and_the_comments_stay() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agent.toml");
     let bss = Bss::new(&["a", "b"]);

@@ -23,7 +23,7 @@ fn serves(block: &Block) -> bool {
 
 #[test]
 fn each_command_of_the_guide_works() {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let bss = Bss::new(&["tablet", "server"]);
     let home = tempfile::tempdir().unwrap();
     fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();

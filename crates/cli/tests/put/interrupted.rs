@@ -52,7 +52,7 @@ fn every_server_gets_a_gigabyte() {
 /// Uploads the file while the server is killed and the network is cut. The file has to arrive
 /// unchanged, and only what was cut may be sent twice.
 fn is_uploaded(kind: Kind, case: &Case) {
-    let Some(_machine) = Machine::take() else { return };
+    let Some(_machine) = Machine::share() else { return };
     let home = tempfile::tempdir().unwrap();
     let bss = Bss::new(&["tablet", "server"]);
     let shape =

@@ -1,11 +1,16 @@
 //! Stations on one link, which stands for an access point: each is a namespace, and a bridge joins them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use wakeai_host::Namespace;
 
 use super::{must, wakeai};
 
 /// The interface of a station that stands for its Wi-Fi interface.
 pub(crate) const WIFI: &str = "wlan0";
+
+/// The number of access points that this process has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// A bridge in a namespace of its own, and the stations on it.
 pub(crate) struct Bss {
@@ -36,8 +41,9 @@ impl Bss {
 
     /// Stations whose only interface is `lo`. The test moves radios into their namespaces.
     pub(crate) fn without_interfaces(stations: &[&'static str]) -> Self {
-        let bss =
-            Self { prefix: format!("wkt-{}", std::process::id()), stations: stations.to_vec() };
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("wkt-{}-{number}", std::process::id());
+        let bss = Self { prefix, stations: stations.to_vec() };
         must("ip", &format!("netns add {}", bss.name("air")));
         for station in stations {
             must("ip", &format!("netns add {}", bss.name(station)));

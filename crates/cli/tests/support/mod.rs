@@ -13,7 +13,7 @@ pub(crate) mod traffic;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -22,35 +22,88 @@ use nix::fcntl::{Flock, FlockArg};
 pub(crate) const ANY_LATENESS: [&str; 6] =
     ["--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s"];
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Registrations and pins belong to the whole kernel, so most tests use the machine alone. Tests that share it hold this
+/// lock for reading.
+static MACHINE: RwLock<()> = RwLock::new(());
 
-/// The exclusive use of this machine for one test, because registrations and pins belong to the
-/// whole kernel.
+/// The number of tests of this process that share the machine now, and the file whose lock other processes respect.
+static SHARING: Mutex<(u32, Option<Flock<File>>)> = Mutex::new((0, None));
+
+/// The exclusive use of this machine for one test.
 pub(crate) struct Machine {
-    _thread: MutexGuard<'static, ()>,
-    _process: Flock<File>,
+    _file: Flock<File>,
+    _guard: RwLockWriteGuard<'static, ()>,
 }
 
 impl Machine {
     /// Waits until no other test uses the machine. If the test cannot run here, prints the reason
     /// and returns `None`.
     pub(crate) fn take() -> Option<Self> {
-        let found = wakeai_kernel::features::detect();
-        let root = nix::unistd::geteuid().is_root();
-        if !root || !found.can_bound() || !found.can_monitor() {
-            let why = if root { "the kernel lacks a feature" } else { "not root" };
-            assert!(
-                std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none_or(|value| value != "1"),
-                "WAKEAI_REQUIRE_KERNEL=1, but {why}"
-            );
-            println!("SKIPPED: {why}");
+        if !is_usable() {
             return None;
         }
-        let thread = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = File::create(std::env::temp_dir().join("wakeai-kernel-tests.lock")).unwrap();
-        let process = Flock::lock(file, FlockArg::LockExclusive).unwrap();
-        Some(Self { _thread: thread, _process: process })
+        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Some(Self { _file: lock_file(FlockArg::LockExclusive), _guard: guard })
     }
+
+    /// Waits until no other test uses the machine alone: for a test that neither counts nor removes what is in use, and
+    /// works in namespaces that only it uses. Such tests run at the same time. The last one to end checks that
+    /// nothing is left.
+    pub(crate) fn share() -> Option<SharedMachine> {
+        if !is_usable() {
+            return None;
+        }
+        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        let mut sharing = SHARING.lock().unwrap_or_else(PoisonError::into_inner);
+        if sharing.0 == 0 {
+            sharing.1 = Some(lock_file(FlockArg::LockShared));
+        }
+        sharing.0 += 1;
+        Some(SharedMachine { _guard: guard })
+    }
+}
+
+/// The use of this machine together with other tests.
+pub(crate) struct SharedMachine {
+    _guard: RwLockReadGuard<'static, ()>,
+}
+
+impl Drop for SharedMachine {
+    fn drop(&mut self) {
+        let mut sharing = SHARING.lock().unwrap_or_else(PoisonError::into_inner);
+        sharing.0 -= 1;
+        if sharing.0 > 0 {
+            return;
+        }
+        let file = sharing.1.take();
+        // Where tests of another process share the machine too, what is there may be theirs.
+        let is_last = file.is_some_and(|file| file.relock(FlockArg::LockExclusiveNonblock).is_ok());
+        if is_last && !std::thread::panicking() {
+            nothing_left();
+        }
+    }
+}
+
+/// Whether this process can use the kernel. If not, it prints the reason, and fails under `WAKEAI_REQUIRE_KERNEL=1`.
+fn is_usable() -> bool {
+    let found = wakeai_kernel::features::detect();
+    let root = nix::unistd::geteuid().is_root();
+    if root && found.can_bound() && found.can_monitor() {
+        return true;
+    }
+    let why = if root { "the kernel lacks a feature" } else { "not root" };
+    assert!(
+        std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none_or(|value| value != "1"),
+        "WAKEAI_REQUIRE_KERNEL=1, but {why}"
+    );
+    println!("SKIPPED: {why}");
+    false
+}
+
+/// Locks the file that the tests' processes have in common.
+fn lock_file(how: FlockArg) -> Flock<File> {
+    let file = File::create(std::env::temp_dir().join("wakeai-kernel-tests.lock")).unwrap();
+    Flock::lock(file, how).unwrap()
 }
 
 /// The program under test.
