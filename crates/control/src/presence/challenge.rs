@@ -120,9 +120,9 @@ struct Owed {
 /// The challenges of other stations, which this station answers.
 ///
 /// Anyone can replay messages of incarnations that ended long ago. The challenges in these messages
-/// need no answer, but this station cannot tell them from others. So it answers challenges in the
-/// order of arrival, and takes each message only once. Replayed messages then delay the answer to a
-/// newcomer only by the time that the answers to their own challenges take.
+/// need no answer, but this station cannot tell them from others. So it answers the challenges first
+/// that it has answered least often, and among these the ones that arrived first. A newcomer then
+/// waits at most until each challenge that arrived before its own has been answered once.
 ///
 /// The list has the challenges of at most `limit` incarnations. A full list drops one incarnation
 /// for a new one. It first drops incarnations whose challenge was answered, and among equals the
@@ -293,7 +293,10 @@ mod tests {
                 hear(&mut answers, 99, 1, 7);
             }
             if answers.take(ANSWER_SLOTS).contains(&Challenge(7)) {
-                assert!((50..=53).contains(&round), "{round}: 40 others are three messages");
+                assert!(
+                    (50..=53).contains(&round),
+                    "{round}: the answers to 40 others fill three messages"
+                );
                 return;
             }
         }

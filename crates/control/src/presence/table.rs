@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(query(&mut table, 1, 5), Verdict::Unproven);
         table.hear(Instant::ZERO, message(1, 1, 5, 1_000), true);
         assert_eq!(query(&mut table, 2, 9), Verdict::Unproven, "another incarnation");
-        assert_eq!(query(&mut table, 1, 5), Verdict::Replayed, "older than its last message");
+        assert_eq!(query(&mut table, 1, 5), Verdict::Replayed, "not newer than its last message");
         assert_eq!(query(&mut table, 1, 7), Verdict::Updated);
         assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
         // A presence message counts although a query with a later number came first.

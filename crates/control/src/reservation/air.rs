@@ -7,8 +7,9 @@ use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView, Share, StationId};
 
-/// Rates are scaled before they are compared. The scaled rate of a station is the rate that a
-/// station with this weight would have in the same airtime.
+/// The weight to which rates are scaled before they are compared. A station's weight is the rate
+/// that it reaches alone, or its PHY rate ([`crate::weights`]). Its scaled rate is the rate that a
+/// station of the weight `UNIT` would have in the same airtime.
 const UNIT: Rate = Rate::from_mbps(1_000);
 /// The largest scaled rate that counts, as a multiple of [`UNIT`].
 const MOST_OF_UNIT: u64 = 2;
@@ -18,9 +19,9 @@ const LIGHT_PERCENT: u64 = 85;
 /// A light station gets this percentage of its present rate, so that it can grow at once. The
 /// others divide the rest.
 const LIGHT_GROWTH_PERCENT: u64 = 110;
-/// The exponential mean of the sum gives the newest tick (0.5 s) a weight of 1 / this number. The
-/// mean is needed because the sum of many stations' rates varies, and the maximum of a varying sum
-/// is above the rate that the air carries.
+/// The sum of the stations' scaled rates is smoothed by an exponential mean, in which the newest
+/// tick (0.5 s) counts for 1 / this number. The mean is needed because the sum of many stations'
+/// rates varies, and the maximum of a varying sum is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].

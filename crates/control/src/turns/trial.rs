@@ -1,4 +1,5 @@
-//! Judges a trial, which shows whether the stations before this one leave the air unused.
+//! Judges a trial. In a trial a station sends for a second although it is not its turn. The trial
+//! shows whether the stations before it in the order of turns leave the air unused.
 
 use wakeai_units::{Duration, Rate};
 
@@ -9,7 +10,7 @@ const CLEARLY_MORE_PERCENT: u64 = 160;
 /// A trial also succeeds where all stations together use less than this part of the air,
 /// millionths, by their announced rates.
 const LITTLE_USED: u64 = 800_000;
-/// From this queueing delay on the air counts as used, whatever the stations announce.
+/// Where the queueing delay is at least this, the announced rates do not make a trial succeed.
 const MOST_DELAY: Duration = Duration::from_millis(20);
 /// The estimate of the rate that a station reaches alone where it was not measured, percent of the
 /// PHY rate.

@@ -8,11 +8,11 @@ use super::{Situation, TICK};
 /// The tick at which a station may begin to drain together with others, counted from its first tick
 /// of sending. By then the stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
-/// The smallest number of senders that drain together. The queue of fewer senders does not hide the
-/// path from all of them.
+/// The smallest number of senders that drain together. Among fewer senders, at least one
+/// measures the RTT of its path without the queue.
 const FEWEST: u32 = 4;
-/// The window of a station that drains with others, percent of the window that gives it its share
-/// on the measured path.
+/// The window of a station that drains with others, percent of its share times the measured minimum
+/// RTT (without the queueing delay of the target).
 const TOGETHER_PERCENT: u64 = 70;
 /// Draining continues while each tick lowers the minimum RTT by more than 1/`STILL_FALLING` of it.
 const STILL_FALLING: u64 = 32;
@@ -22,7 +22,7 @@ const STILL_FALLING: u64 = 32;
 const DOUBT: u32 = 6;
 /// During a check the window is divided by this number.
 const CHECK_DIVISOR: u32 = 5;
-/// A check lasts this many ticks, and two round trips more.
+/// A check lasts this many ticks, and two round trips more (in whole ticks, at most 20).
 const CHECK_TICKS: u32 = 3;
 /// The shortest time from one check to the next. It doubles with each check, up to `CHECK_LONGEST`.
 const CHECK_AGAIN: Duration = Duration::from_secs(20);
@@ -33,9 +33,9 @@ const CHECK_LONGEST: Duration = Duration::from_secs(600);
 /// There are two reasons to hold less.
 ///
 /// The first reason: several stations began to send together. Each of them measured the queues of
-/// the others as a part of its path, so its minimum RTT is too high. No station sees a longer
-/// queueing delay than the others, so none can correct its minimum alone. Therefore they drain
-/// together.
+/// the others as a part of its path, so its minimum RTT is too high, and the queueing delay that it
+/// sees is too short. A station corrects its minimum where it sees a shorter delay than the others.
+/// Here all of them see the same short delay, and none is corrected. Therefore they drain together.
 ///
 /// The second reason: the station's own path may have become longer. The station then permanently
 /// sees a longer queueing delay than the others. It checks the cause with a small window: where the

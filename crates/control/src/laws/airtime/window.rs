@@ -26,8 +26,7 @@ const EMPTY_TICKS: u32 = 4;
 /// Ticks with a nearly empty queue raise the limit of the probe up to this value, permille.
 const PROBE_MOST_EMPTY: u32 = 8000;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
-/// round trip. A shorter path needs no opening phase: most of its window is the queue that the
-/// target allows, and the probe grows fast enough.
+/// round trip. A shorter path needs no opening phase, because the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The minimum RTT that is assumed for a station that has not measured its own yet.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
@@ -37,9 +36,9 @@ const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery, each further tick halves the floor. Recovery
 /// from random losses does not last so long.
 const PATIENCE: u32 = 3;
-/// For this time after the start of a release the law sets a floor. In a release the law sets no
-/// other bounds: stations without agents fill the queue, and would take the share of a bounded
-/// station.
+/// In a release the law sets no bounds, because stations without agents fill the queue and would
+/// take the share of a bounded station. The exception is a floor for this time after the start of
+/// the release.
 const RECOVERY: Duration = Duration::from_secs(5);
 /// In the opening phase the floor exceeds the present window by at most this many segments, or by
 /// half of the window where that is more. So the host's queue does not get too many segments at
@@ -489,7 +488,7 @@ mod tests {
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
         let bounds = first(&idle(&[]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
-        // At 400 Mbit/s the ACKs of 13.9 ms fill 80 % of the access point's buffer.
+        // At 400 Mbit/s the target ends where its ACKs fill 80 % of the access point's buffer: at 13.9 ms.
         let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
         assert_eq!(first(&fast).ceiling, newcomer(400, 13_900));
         assert_eq!(

@@ -26,8 +26,8 @@ use crate::StationId;
 /// The longest window for answers. It is long enough for 1024 stations at a basic rate (the rate of
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
-/// A station waits for answers as long as its window lasts, a quarter of the window longer, and
-/// this time longer. The additional time is for stations with a longer window: each station
+/// A station waits for answers for the sum of its window, a quarter of the window, and this time.
+/// The additional time is for stations with a longer window: each station
 /// computes the window from the number of stations that it knows, and others may know more.
 const GRACE: Duration = Duration::from_secs(1);
 /// An answer is kept for this long, so that it can be shown where the answer to a later query is
