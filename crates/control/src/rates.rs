@@ -137,8 +137,8 @@ impl RateWatch {
         self.rate
     }
 
-    /// The mean delivery rate over [`MEAN_TICKS`] ticks. The rate of a single tick varies by an
-    /// aggregate more or less.
+    /// The mean delivery rate over [`MEAN_TICKS`] ticks. The rate of a single tick is
+    /// uncertain, because an aggregate falls either into this tick or into the next one.
     pub(crate) fn mean(&self) -> Rate {
         let sum = |(bytes, span): (Bytes, Duration), (more, longer): &(Bytes, Duration)| {
             (bytes.checked_add(*more).unwrap_or(bytes), span.saturating_add(*longer))
@@ -306,7 +306,11 @@ mod tests {
     fn a_configured_rate_falls_with_the_phy_rate() {
         let mut alone = Alone::new(Some(40));
         assert_eq!(alone.run(9, &[0], 0), Some(40_000), "before any is known");
-        assert_eq!(alone.run(9, &[13], 0), Some(40_000), "only the first is known");
+        assert_eq!(
+            alone.run(9, &[13], 0),
+            Some(40_000),
+            "13 Mbit/s cannot carry it: the PHY rate to which it belongs is unknown"
+        );
         assert_eq!(alone.run(9, &[130], 0), Some(40_000));
         assert_eq!(alone.run(4, &[13], 0), Some(40_000), "it may not last");
         assert_eq!(alone.run(9, &[13], 0), Some(4_000));

@@ -37,8 +37,8 @@ const HAS_TURN: u8 = 1 << 7;
 const LEFT_BITS: u32 = 24;
 const MAX_LEFT_MS: u64 = (1 << LEFT_BITS) - 1;
 
-/// The longest interval that a station may announce. Even 1024 stations need shorter intervals at a
-/// basic rate (the rate of broadcasts) of 6 Mbit/s.
+/// The longest interval that a station may announce. Even with 1024 stations and a basic rate (the
+/// rate of broadcasts) of 6 Mbit/s, the regular intervals are shorter than this.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
 /// The largest valid rate, 1 Tbit/s. No radio is faster.
 const MAX_RATE: Rate = Rate::from_mbps(1_000_000);

@@ -15,7 +15,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of first messages at the shortest interval. The number of stations is not known yet
 /// when these messages are sent.
 const OPENING_MESSAGES: u32 = 2;
-/// The largest debt (see [`Schedule`]) after early news, in the airtime of messages.
+/// The debt is airtime that the station has used and not yet paid off (see [`Schedule`]). News is
+/// sent early only where the debt is afterwards at most the airtime of this many messages.
 const MOST_OWED: u64 = 5;
 /// The number of messages with the same news. They are [`AGAIN_AFTER`] apart. Where regular
 /// messages are at most twice that time apart, only two are sent.
@@ -80,14 +81,15 @@ fn frame(rate: Rate, bytes: usize) -> Duration {
     preamble + payload + padding
 }
 
-/// The upper limit of [`longest_interval`]. In three of these intervals a thousand stations can
-/// send one message each.
+/// The upper limit of [`longest_interval`]. A peer is live for three announced intervals. In three
+/// of these, a thousand stations can send one message each within the 0.5 % of the airtime.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The limit of the interval that a peer may announce. This station knows `stations` stations, and
 /// a message takes `cost` of airtime. The limit is the time in which the largest debt, five
-/// messages, is paid off. It is computed for twice as many stations and eight more, because a
-/// station that has just started knows fewer stations than the others know.
+/// messages, is paid off. It is computed for twice as many stations and eight more, because
+/// this station may have just started. It then knows fewer stations than its peers, and their
+/// intervals are longer.
 pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
     let stations = stations.saturating_mul(2).saturating_add(8) as u64;
     let owed = cost.saturating_mul(MOST_OWED).saturating_mul(AIR_PARTS).saturating_mul(stations);
@@ -120,9 +122,9 @@ pub(crate) struct Schedule {
     paid_at: Instant,
     turn: TurnMessages,
     /// The number and the airtime of the queries and answers of a fleet since the last presence
-    /// message. The next presence message adds this airtime to the debt. So that message comes
-    /// within the interval that was announced before, and announces a longer interval, which pays
-    /// for the queries and answers.
+    /// message. The next presence message adds this airtime to the debt. Because the debt does not
+    /// grow earlier, that message comes within the interval that was announced before. It announces
+    /// a longer interval, in which the queries and answers are paid off.
     besides: (u32, Duration),
 }
 

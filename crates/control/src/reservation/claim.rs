@@ -18,7 +18,8 @@ const SHORT_PERCENT: u64 = 99;
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 /// A claim has no effect below the share that the others leave unused anyway. So while the owner is
-/// short, a smaller claim grows at each tick by this percentage of the difference.
+/// short and its claim is below that unused share, each tick raises the claim by this percentage of
+/// the distance to it, or to the share of the target rate where that is smaller.
 const UNUSED_PERCENT: u32 = 25;
 /// The largest claim, percent of the first claim (see `SETTLES_WITHIN`).
 const MOST_PERCENT: u32 = 130;

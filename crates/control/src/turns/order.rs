@@ -50,7 +50,7 @@ impl Order {
                 Some(known) if known.announced.ticket == announced.ticket => {
                     Peer { announced, heard: at, ..*known }
                 }
-                // A new request of a peer never comes before its old request.
+                // A new request of a peer gets no earlier place than its old request had.
                 _ => {
                     let ticket = announced.ticket.max(known.map_or(0, |known| known.ticket));
                     Peer { announced, ticket, heard: at, turn_since: None }
@@ -67,13 +67,14 @@ impl Order {
         self.last_ticket.saturating_add(1)
     }
 
-    /// The number of peers that send in addition, after a successful trial.
+    /// The number of peers that send before their turn, because a trial showed unused air.
     pub(super) fn additional(&self) -> usize {
         let is = |peer: &&Peer| peer.announced.state == TurnState::Additional;
         self.peers.values().filter(is).count()
     }
 
-    /// Whether a peer makes a trial, to find out whether the air is used.
+    /// Whether a peer makes a trial: it sends before its turn, to find out whether the stations
+    /// before it leave air unused.
     pub(super) fn somebody_tries(&self) -> bool {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Trying)
     }
@@ -83,8 +84,8 @@ impl Order {
         self.peers.values().any(|peer| peer.announced.state == TurnState::Waiting)
     }
 
-    /// The place of this station's request `own` among the peers' requests. The first `left_out`
-    /// peers whose turn it is are ignored.
+    /// The place of this station's request `own` among the peers' requests. The time that the first
+    /// `left_out` peers in turn still need is not counted.
     pub(super) fn place(&mut self, now: Instant, own: (u32, StationId), left_out: usize) -> Place {
         let mut order: Vec<(u32, StationId)> =
             self.peers.iter().map(|(station, peer)| (peer.ticket, *station)).collect();

@@ -12,7 +12,7 @@ const TOGETHER_AT: u32 = 6;
 /// measures the RTT of its path without the queue.
 const FEWEST: u32 = 4;
 /// The window of a station that drains with others, percent of its share times the measured minimum
-/// RTT (without the queueing delay of the target).
+/// RTT. The usual window adds the target queueing delay to this RTT.
 const TOGETHER_PERCENT: u64 = 70;
 /// Draining continues while each tick lowers the minimum RTT by more than 1/`STILL_FALLING` of it.
 const STILL_FALLING: u64 = 32;
@@ -22,7 +22,8 @@ const STILL_FALLING: u64 = 32;
 const DOUBT: u32 = 6;
 /// During a check the window is divided by this number.
 const CHECK_DIVISOR: u32 = 5;
-/// A check lasts this many ticks, and two round trips more (in whole ticks, at most 20).
+/// A check lasts for the tick that starts it and this many further ticks. Two round trips come in
+/// addition, in whole ticks, at most 20.
 const CHECK_TICKS: u32 = 3;
 /// The shortest time from one check to the next. It doubles with each check, up to `CHECK_LONGEST`.
 const CHECK_AGAIN: Duration = Duration::from_secs(20);
@@ -49,7 +50,7 @@ pub(super) struct Drain {
     /// The number of senders when this station began to send.
     senders_then: u32,
     doubt: u32,
-    /// The number of ticks until the current check ends; zero where there is none.
+    /// The number of further ticks of the current check; zero where there is none.
     check: u32,
     next_check: Option<Instant>,
     pause: Duration,
@@ -191,7 +192,11 @@ mod tests {
     #[test]
     fn a_queueing_delay_of_its_own_and_a_low_rate_start_a_check() {
         let ticks = drained(40, |_| grown_alone());
-        assert_eq!(ticks, [6, 7, 8, 9], "three ticks and two round trips, and not again for 20 s");
+        assert_eq!(
+            ticks,
+            [6, 7, 8, 9],
+            "240 ms twice are no whole tick; the next check is 20 s later"
+        );
         let ahead = |_| Situation { rate: Rate::from_mbps(9), ..grown_alone() };
         assert_eq!(drained(40, ahead), [0_u32; 0]);
         let common = |_| {

@@ -9,18 +9,18 @@ use crate::{Observation, PeerView};
 
 /// The whole airtime. Parts of the airtime are in millionths.
 const WHOLE: u64 = 1_000_000;
-/// The expected sum of the parts of the air that all senders use, where the weights are the rates
-/// that stations reach alone.
+/// A sender's part of the air is its rate divided by its weight. This is the expected sum of all
+/// senders' parts where the weight is the rate that a station reaches alone.
 const EXPECTED_OF_MAX: u64 = WHOLE;
-/// The expected sum where the weights are PHY rates.
+/// The expected sum where the weight is the PHY rate.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
 /// The limits of the measured sum, percent of the expected sum. They limit the effect of old or
 /// wrong announcements on the share.
 const LEAST_PERCENT: u64 = 85;
 const MOST_PERCENT: u64 = 125;
-/// In this many ticks (decisions, one every 0.5 s) after a station begins to send, a sum below the
-/// expected one counts as the expected one, because the peers' announcements may be older than the
-/// station's traffic.
+/// For this many ticks (decisions, one every 0.5 s) after this station begins to send, a sum below
+/// the expected one is raised to it. The peers may have announced their rates before this station
+/// sent, and these rates no longer show how the air is used.
 const FRESH_TICKS: u32 = 10;
 /// In this many ticks after a station begins to send, the sum of the rates is still rising, and is
 /// not compared with the expected sum.
@@ -32,9 +32,9 @@ const HEAVIEST: u64 = 4;
 /// A station that alone reaches less than this percentage of its PHY rate is not limited by the
 /// air.
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// Where all senders together use more than this part of the expected sum, the air is the
-/// bottleneck, even if each station alone is slow. Each station alone is then slow because of
-/// losses.
+/// Where the sum of the parts is above this multiple (millionths) of the expected sum, the stations
+/// together deliver more than a bottleneck beyond the air would let through. So the air is the
+/// bottleneck, and losses are the reason why a station alone is slow.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all weights are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
@@ -149,6 +149,7 @@ impl Share {
 
     /// The bottleneck of all senders, as the figures of this station show it.
     pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
+        // Without aggregation a station alone is far below its PHY rate in any case.
         if aggregate(seen.own.link_rate).is_none() {
             return Bottleneck::Air;
         }
@@ -296,7 +297,7 @@ mod tests {
         };
         assert_eq!(of(20, 65, 5), Bottleneck::BeyondTheAir);
         assert_eq!(of(50, 65, 12), Bottleneck::Air);
-        assert_eq!(of(24, 54, 6), Bottleneck::Air, "single frames carry less than half");
+        assert_eq!(of(24, 54, 6), Bottleneck::Air, "without aggregation 24 of 54 Mbit/s is normal");
         assert_eq!(of(20, 65, 8), Bottleneck::Air, "together they reach more than one alone: loss");
     }
 }
