@@ -34,7 +34,8 @@ pub struct ControllerConfig {
     pub bssid: [u8; 6],
     /// The secret that the stations of the fleet share.
     pub group_key: [u8; 32],
-    /// Further group keys. Messages under these keys are accepted while the fleet changes its key.
+    /// Further group keys under which messages are accepted. They are needed while the fleet
+    /// changes its key.
     pub accepted_keys: Vec<[u8; 32]>,
     /// The time between ticks. The controller decides once per tick.
     pub tick: Duration,

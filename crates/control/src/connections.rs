@@ -14,8 +14,8 @@ const SENDING_SEGMENTS: u32 = 10;
 
 /// One of the station's connections over the Wi-Fi interface, as read at a tick.
 ///
-/// A connection counts as sending in two cases: it has data in flight or waiting, or it delivered
-/// more than an initial window (10 segments) since the last tick.
+/// A connection counts as sending in two cases: it has data in flight or in its send queue, or it
+/// delivered more than an initial window (10 segments) since the last tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.
@@ -27,7 +27,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether the connection has data, in flight or waiting.
+    /// Whether the connection has data in flight or in its send queue.
     pub fn has_data(&self) -> bool {
         self.figures.packets_out > Segments::ZERO || self.figures.send_queue > Bytes::ZERO
     }

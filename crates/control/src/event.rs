@@ -11,15 +11,18 @@ use crate::{Bounds, ReservationState, Share, StationId, Turn};
 pub enum Phase {
     /// The path is long and has no queue yet, so the window may double in each round trip.
     Opening,
-    /// The window gives the station its share: it fills the path and the target queue.
+    /// The window is the station's share of the airtime, as a rate, times the sum of the path's RTT
+    /// without queues and the target queueing delay.
     Steady,
-    /// The queue is short, so the window is larger than in `Steady`. This finds unused airtime.
+    /// The window is larger than in `Steady`, to find unused airtime. The phase begins when the
+    /// queueing delay is below half of its target, and ends when the delay is above its target.
     Probing,
     /// The station sends less than its share for some ticks, to measure the RTT of its path without
     /// queues.
     Draining,
-    /// Stations without agents fill the queue, so the law sets no bounds, except a floor in the
-    /// first seconds.
+    /// Stations without agents fill the access point's queue. A station with bounds would get
+    /// nearly nothing beside them, so the law sets no bounds, except a floor in the first five
+    /// seconds.
     Released,
 }
 
@@ -47,8 +50,8 @@ impl fmt::Display for Phase {
 pub enum Reason {
     /// The bounds were set by hand.
     ByHand,
-    /// The station sends nothing. The law sets bounds only for a connection that begins before the
-    /// next tick.
+    /// The station sends nothing, or its RTT is not known yet. The law sets the bounds for a
+    /// connection that begins before the next tick.
     Idle,
     /// Each bound is the smaller of two candidates (Shimada et al., §3.2 step 6).
     Candidates {
@@ -56,7 +59,8 @@ pub enum Reason {
         senders: u32,
         /// The queueing delay; `None` without an RTT sample.
         growth: Option<Duration>,
-        /// The candidate by the number of stations; `None` while the rate or the RTT is unknown.
+        /// The candidate by the number of stations; `None` while the aggregate goodput or the RTT
+        /// is unknown.
         by_senders: Option<Bounds>,
         /// The candidate by the queueing delay (`growth`).
         by_growth: Bounds,
@@ -67,7 +71,7 @@ pub enum Reason {
         senders: u32,
         /// The rate that this station delivers.
         rate: Rate,
-        /// The rate at which this station uses its share of the airtime.
+        /// The rate that this station delivers with its share of the airtime.
         share: Rate,
         /// The queueing delay.
         growth: Duration,
@@ -78,7 +82,10 @@ pub enum Reason {
     },
     /// This station leaves airtime free for the reservations of others.
     Yields {
-        /// The share of the airtime that the owners of these reservations claim together.
+        /// The share of the airtime that this station leaves free. It follows the sum of the
+        /// owners' claims, but grows by at most 20 % of the airtime per tick. An owner's claim is
+        /// the share that the other stations have to leave free now
+        /// ([`Reservation::claim`](crate::Reservation::claim)).
         claimed: Share,
         /// The largest rate at which this station may send.
         level: Rate,
@@ -125,9 +132,11 @@ impl fmt::Display for Reason {
 /// A change among the live peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerChange {
-    /// A peer has joined: it has proved to be live.
+    /// A peer has joined: it is live from now on. Either it has proved that its messages are new
+    /// and not recordings, or it had left and has sent again before it was removed from the table.
     Joined(StationId),
-    /// A peer has left: it was silent for more than three of its intervals.
+    /// A peer has left: it was silent for more than three of its message intervals, or for more
+    /// than 300 s.
     Left(StationId),
     /// A peer has restarted: its messages have another boot id.
     Restarted(StationId),

@@ -2,11 +2,12 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
-/// A difference of at most this percentage of the rate is ignored, because rate control causes such
-/// differences all the time.
+/// The driver's rate differs from the lasting rate where the difference is more than this
+/// percentage of the lasting rate. Smaller differences are ignored, because rate control causes
+/// them all the time.
 const OTHER_PERCENT: u64 = 25;
-/// A difference that lasts for less than this time is ignored, because it does not change the
-/// station's throughput.
+/// The lasting rate changes after the driver's rate has differed from it for this time. A shorter
+/// difference is ignored, because it does not change the station's throughput.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// A PHY rate that follows the lasting changes of the driver's PHY rate.
@@ -43,7 +44,8 @@ impl LastingRate {
         self.rate
     }
 
-    /// Whether the driver's rate now differs from the lasting rate. The difference may be short.
+    /// Whether the driver's rate now differs from the lasting rate by more than `OTHER_PERCENT`.
+    /// The difference may be too short to count.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.differs_since.is_some()
     }
@@ -53,7 +55,7 @@ impl LastingRate {
 mod tests {
     use super::*;
 
-    /// The rate after each tick, Mbit/s.
+    /// The lasting rate after each tick, Mbit/s. `given` has the driver's rate at each tick.
     fn run<const N: usize>(given: [Option<u64>; N]) -> [Option<u64>; N] {
         let (mut lasting, mut now) = (LastingRate::default(), Instant::ZERO);
         given.map(|given| {

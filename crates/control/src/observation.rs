@@ -62,8 +62,8 @@ pub struct Announcement {
     pub min_rtt: Option<Duration>,
     /// The queueing delay of the station: its RTT minus its minimum RTT.
     pub growth: Duration,
-    /// The station's request to its peers to leave a rate free. The station announces the request
-    /// also while it is not admitted.
+    /// The station's request to its peers to leave a rate free. The station announces a refused
+    /// request, too.
     pub reservation: Option<Reservation>,
     /// The station's request for a turn, while it has transfers.
     pub turn: Option<Turn>,
@@ -82,7 +82,8 @@ pub struct PeerView {
     pub announced: Announcement,
 }
 
-/// The RTT of a station: the mean over its sending connections.
+/// The RTT of a station: the mean over its sending connections, weighted by their congestion
+/// windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttView {
     /// The smoothed RTT.
@@ -100,7 +101,8 @@ pub struct Observation {
     pub own: StationView,
     /// The live peers on the same access point, by id.
     pub peers: Vec<PeerView>,
-    /// The number of stations at the access point that are sending, this one included; at least 1.
+    /// The number of stations at the access point that are sending: the sending peers, and this
+    /// station while it sends. At least 1.
     pub senders: u32,
     /// This station's RTT; `None` while no sending connection has a sample.
     pub rtt: Option<RttView>,
@@ -108,8 +110,8 @@ pub struct Observation {
     pub delivery_rate: Rate,
     /// The delivery rate that this station announces: the mean over four ticks.
     pub mean_rate: Rate,
-    /// The aggregate goodput: the sum of the rates of this station and of its sending peers, as
-    /// announced. The value is the maximum over the last ten seconds.
+    /// The aggregate goodput: the largest sum, in the last ten seconds, of the delivery rates that
+    /// this station and its sending peers announce.
     pub total_rate: Rate,
     /// The rate that this station reaches alone, where it is configured or was measured.
     pub max_rate: Option<Rate>,
@@ -168,7 +170,8 @@ pub(crate) fn peer(station: u64, announced: Announcement) -> PeerView {
     PeerView { station: StationId(station), interval, age: Duration::ZERO, announced }
 }
 
-/// A connection for tests: 100 segments in flight, RTT 50 ms, nothing queued.
+/// A connection for tests: 100 segments in flight, and an RTT of 50 ms that is also the minimum
+/// RTT.
 #[cfg(test)]
 pub(crate) fn example() -> ConnectionView {
     let rtt = Some(Duration::from_millis(50));

@@ -21,10 +21,11 @@ const GROWTH: u64 = 4;
 
 /// Decides on the sizes of a transfer's pieces.
 ///
-/// Yamaguchi et al. (section 4) found that transfers end closer to each other when they are split
-/// over several connections. The more stations send, the lower is the rate of each, so a piece that
-/// takes two seconds is smaller. Where the connection of a piece fails, the next piece has half the
-/// size, so that little is sent again on a path that often breaks.
+/// Yamaguchi et al. (section 4) split the uploads of many stations over several connections, and
+/// found that the uploads then end at more nearly the same time. A piece without turns takes about
+/// two seconds. The more stations send, the lower is the rate of each, and the smaller is such a
+/// piece. Where the connection of a piece fails, the next piece has half the size, so that little
+/// is sent again on a path that often breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
     next: Bytes,
@@ -40,7 +41,8 @@ impl Pieces {
     }
 
     /// The pieces of a transfer that sends in turns. They are large, because transfers that send
-    /// one after another need not be split. A turn may end after each piece.
+    /// one after another need not be split. They are not larger, because the transfer checks before
+    /// each piece whether its turn has ended.
     pub fn in_turns() -> Self {
         Self { next: FIRST_IN_TURN, span: SPAN_IN_TURN }
     }

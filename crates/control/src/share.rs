@@ -78,16 +78,17 @@ pub struct Reservation {
     /// The rate.
     pub rate: Rate,
     /// The share of the airtime that the rate takes: `rate / Max_i`, with `Max_i` the rate that the
-    /// station reaches alone. The share is fixed when the station makes the request.
+    /// station reaches alone, or an estimate of it from the PHY rate. The share is fixed when the
+    /// station makes the request.
     pub share: Share,
-    /// The place in the order of requests. A new ticket is one above all tickets that the station
-    /// has received (Lamport's bakery algorithm).
+    /// The place in the order of requests: a smaller ticket comes first. A new ticket is one above
+    /// the tickets of all peers' requests that the station then knows (Lamport's bakery algorithm).
     pub ticket: u64,
     /// The share of the airtime that the other stations have to leave free now. The claim is zero
-    /// while the reservation is not admitted, and while the owner reaches its rate although the
-    /// others leave nothing free.
+    /// while the reservation is not admitted. Where the owner reaches its rate although the others
+    /// leave nothing free, the claim falls to zero.
     pub claim: Share,
-    /// Whether the reservation is admitted, and its owner delivers less than the rate.
+    /// Whether the reservation is admitted, and its owner delivers less than 99 % of the rate.
     pub short: bool,
 }
 
@@ -97,13 +98,13 @@ pub enum ReservationState {
     /// The station asks for no rate.
     #[default]
     None,
-    /// The request is not announced yet, because the station has no data to send, or has listened
-    /// for less than two seconds since its start.
+    /// The request is not announced, because the station has had no data to send for two seconds,
+    /// or has listened for less than two seconds since its start.
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is
     /// known.
     Unmeasured,
-    /// The request does not fit beside the reservations with smaller tickets.
+    /// The request does not fit beside the admitted reservations with smaller tickets.
     Refused {
         /// The share of the airtime that the request would take.
         share: Share,

@@ -1,5 +1,6 @@
-//! The weights of stations. A station's rate divided by its weight is the part of the air that it
-//! uses, so that the rates of stations can be compared.
+//! The weights of stations, by which their rates are compared. A station's weight is the rate that
+//! the station reaches alone, or its PHY rate ([`Basis`]). A station's delivery rate divided by its
+//! weight is its part of the air: a measure of the airtime that the station uses.
 
 use wakeai_units::Rate;
 

@@ -10,7 +10,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// The largest value of the last ten seconds; one value is added per tick (0.5 s).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowedMax<T> {
-    /// The values in falling order, with their times. The front is the maximum.
+    /// The values that may still become the maximum, with their times. A value is removed when it
+    /// is older than ten seconds, or when a later value is at least as large. So the values fall
+    /// from front to back, and the front is the maximum.
     falling: VecDeque<(Instant, T)>,
 }
 
