@@ -48,10 +48,11 @@ pub enum LawConfig {
         /// The ceiling of the station, segments.
         ceiling: Segments,
     },
-    /// The smaller of two candidates: a share by the number of stations, and the left column of
-    /// table 1 of Shimada et al.
+    /// Each bound is the smaller of two candidates. One is an equal share, by the number of sending
+    /// stations, of the window that the path and the access point's buffer allow. The other is read
+    /// from the left column of table 1 of Shimada et al. by the queueing delay.
     ShimadaBefore,
-    /// As [`Self::ShimadaBefore`], with the right column of the table.
+    /// As [`Self::ShimadaBefore`], but with the right column of table 1.
     ShimadaAfter,
     /// The law [`airtime`]: a share of the airtime, and a short queue.
     Airtime(AirtimeKnobs),

@@ -1,5 +1,5 @@
-//! The law `airtime`: an equal share of the airtime for each station, in whole aggregates, and a
-//! short queue.
+//! The law `airtime` gives each sending station an equal share of the airtime and keeps the queue
+//! short. It rounds windows to whole aggregates.
 //!
 //! The window of a station is `W = w·X·(R + q)`. `w` is the weight of the station: the rate that it
 //! reaches alone, if all senders announce that rate; else its PHY rate, if all announce the PHY
@@ -10,11 +10,15 @@
 //! The share of the station is the rate `w·X`. By Little's law, `W` is the window of a station that
 //! delivers this rate with the queueing delay `q`.
 //!
-//! The window does not depend on the station's own rate. A window that followed this rate would
-//! keep a slow station slow, and so preserve any inequality. Let `C` be the total capacity. Where
-//! the packets of all stations wait in one queue, the windows add up to `C·(R + q)`. So the
-//! queueing delay is `q` (the equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each
-//! station has its share. `docs/concepts/laws.md` derives this, and shows the effect of each term.
+//! The window follows the station's share, and not the rate that the station delivers itself. A
+//! window that followed its own rate would keep a slow station slow, and so preserve any
+//! inequality.
+//!
+//! Let `C` be the total capacity, which is the sum of all shares `w·X`. The windows of stations
+//! with the same `R` add up to `C·(R + q)`. Where the packets of all stations wait in one queue,
+//! `C·R` of this sum is on the path and `C·q` waits in the queue. So the queueing delay is `q` (the
+//! equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each station has its share.
+//! `docs/concepts/laws.md` derives this, and shows the effect of each term.
 
 mod drain;
 mod path;
@@ -41,8 +45,8 @@ const TICK: Duration = Duration::from_millis(500);
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The target queueing delay, percent of a round. In a round each sending station and the
-    /// access point have one turn (one transmission) of the greatest length.
+    /// The target queueing delay, percent of the duration of a round. In a round each sending
+    /// station and the access point have one turn: they transmit once, with the largest aggregate.
     pub queue_rounds_percent: u32,
     /// The least target queueing delay.
     pub queue_min: Duration,
@@ -78,7 +82,8 @@ pub struct Airtime {
     probe: u32,
     /// The earliest time at which the probe may grow again: one round trip after it last grew.
     probe_next: Instant,
-    /// The upper limit of the probe, permille. It rises after some ticks with a nearly empty queue.
+    /// The upper limit of the probe, permille, where it is above the usual limit. It rises after
+    /// some ticks with a nearly empty queue.
     probe_most: u32,
     /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,

@@ -1,5 +1,5 @@
-//! Decides when a release begins and ends. In a release the law sets no bounds, because stations
-//! without agents fill the queue.
+//! Decides when a release begins and ends. In a release the law sets no bounds, except a floor in
+//! the first five seconds, because stations without agents fill the access point's queue.
 
 use wakeai_units::{Duration, Instant};
 
@@ -9,17 +9,20 @@ use super::Situation;
 /// one every 0.5 s).
 const OBEY_WITHIN: u32 = 4;
 /// The same number for a station without sending peers. It is smaller because the window of a
-/// single station does not build a long queue.
+/// single station does not build a long queue. So a long queue shows after fewer ticks that
+/// stations without agents are sending.
 const OBEY_WITHIN_ALONE: u32 = 2;
 /// The same number for a station without sending peers whose PHY rate is unknown. Its interface may
-/// be cellular. In a cellular network each station has a queue of its own. This queue shortens
-/// without a release when the law has forgotten the rates of the start, after ten seconds.
+/// be cellular. In a cellular network each station has a queue of its own. The high rates of the
+/// start keep the station's window large, and so this queue long. The law forgets these rates after
+/// ten seconds, and then the queue shortens without a release.
 const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to know each
 /// other. Until then the law must not take them for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
 /// Where the stations with agents together deliver less than this part of the expected rate,
-/// millionths, the law assumes that stations without agents are sending.
+/// millionths, the law assumes that stations without agents are sending. The expected rate is the
+/// rate that the air is expected to carry, by the stations' weights ([`super::share::Share`]).
 const FOREIGN_BELOW: u64 = 650_000;
 /// Where the stations with agents together deliver at least this part of the expected rate,
 /// millionths, the law assumes that no station without agent sends any more.
@@ -36,10 +39,10 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// hold their windows, and the stations with agents deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Release {
-    /// A count of ticks with a long queue in which the stations with agents deliver too little.
-    /// Each such tick adds one, and each other tick subtracts one, down to zero. A queue is long
-    /// where the queueing delay is above the sum of twice the target and a quarter of the minimum
-    /// RTT.
+    /// A count of the ticks in which the queue is long and the stations with agents deliver too
+    /// little. Each such tick adds one, and each other tick subtracts one, down to zero. A queue is
+    /// long where the queueing delay is above the sum of twice the target and a quarter of the
+    /// minimum RTT.
     disobeyed: u32,
     until: Option<Instant>,
     /// The start of the last release.
@@ -49,7 +52,7 @@ pub(super) struct Release {
 
 impl Release {
     /// Whether a release is under way at this tick. `used` is the part of the expected rate that
-    /// all stations with agents deliver together, millionths.
+    /// all stations with agents deliver together, millionths; `None` where it is not known.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
@@ -182,7 +185,7 @@ mod tests {
         assert!((0..4).all(|_| !ticks.tick(2, HIGH, USED_BY_OTHERS)));
         assert!((0..4).all(|_| !ticks.tick(2, 20, USED_BY_OTHERS)));
         for _ in 0..100 {
-            assert!(!ticks.tick(2, HIGH, USED_BY_OTHERS), "a single one");
+            assert!(!ticks.tick(2, HIGH, USED_BY_OTHERS), "a single tick with a long queue");
             assert!(!ticks.tick(2, 20, USED_BY_OTHERS));
         }
     }
@@ -191,7 +194,7 @@ mod tests {
     fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
         let mut ticks = Ticks::new();
         for seconds in [60, 120, 240, 480, 600, 600] {
-            assert_eq!(ticks.until_released(1), 2, "the queue has time to shorten each time");
+            assert_eq!(ticks.until_released(1), 2, "two new ticks with a long queue");
             assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
         }
     }
@@ -204,7 +207,7 @@ mod tests {
             assert!(ticks.tick(1, 0, used), "{used:?}");
         }
         assert!(!ticks.tick(1, HIGH, Some(OURS_FROM)));
-        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "and the count begins anew");
+        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "the count begins anew");
     }
 
     #[test]

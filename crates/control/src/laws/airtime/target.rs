@@ -26,10 +26,11 @@ pub(super) enum Bottleneck {
 
 /// The target queueing delay.
 ///
-/// It is long enough for each station to have a full aggregate waiting when its turn comes. So it
-/// is a number of rounds. In a round every sending station and the access point have one turn of
-/// the greatest length. The target is short enough for the ACKs of the waiting segments to fill
-/// only a part of the access point's buffer, because lost ACKs cost more than short aggregates.
+/// The target is a number of rounds, because a station should have a full aggregate waiting when
+/// its turn comes, and one round passes between two turns of a station. In a round every sending
+/// station and the access point have one turn, with the largest aggregate. The target is short
+/// enough for the ACKs of the waiting segments to fill only a part of the access point's buffer,
+/// because lost ACKs cost more than short aggregates.
 ///
 /// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, a
 /// queue does not make aggregates larger, and the target is `queue_min`.
@@ -82,7 +83,7 @@ fn longest_turn(link_rate: Option<Rate>) -> Duration {
 /// where its PHY rate is not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    // Stations of 802.11a and g send frames one by one.
+    // These are the PHY rates of 802.11a and g, whose stations send frames one by one.
     let single = LEGACY_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
 }
@@ -149,7 +150,7 @@ mod tests {
             2 * 5_784,
             "a peer that does not send has no turn"
         );
-        assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "the longest, unknown");
+        assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "unknown own PHY rate");
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
         let each = Observation { segments_per_ack: 1, ..alone.clone() };
         assert_eq!(micros(&rounds(1_000), &each, 100), 27_801);
         let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(micros(&least, &alone, 200), 27_801, "whatever the knobs say");
+        assert_eq!(micros(&least, &alone, 200), 27_801, "the ACKs limit even the least target");
     }
 
     #[test]
