@@ -3,9 +3,10 @@
 //! prevents.
 //!
 //! [`Presence`] is one message. [`Codec`] writes and reads messages, and `seal` authenticates them.
-//! `table` keeps the live peers, `challenge` proves that a peer is live, and `schedule` decides
-//! when to send. `endpoint` joins these three. `fleet` has two further kinds of messages: a query
-//! by which a station asks the others for the figures of their agents, and the answer to a query.
+//! `table` keeps the live peers, `challenge` proves that a peer is live (its messages are new and
+//! not recordings), and `schedule` decides when to send. `endpoint` joins these three. `fleet` has
+//! two further kinds of messages: a query by which a station asks the others for the figures of
+//! their agents, and the answer to a query.
 
 mod challenge;
 mod codec;
@@ -63,8 +64,8 @@ pub struct PresenceCounters {
     /// Messages with a sequence number that is not above the last one of their sender, messages of
     /// a replaced or removed incarnation, and second answers to one query.
     pub replayed: u64,
-    /// Messages whose time differs from this station's time by more than the tolerance, or is
-    /// missing, where clocks are synchronised.
+    /// Where clocks are synchronised: presence messages without a time, and those whose time
+    /// differs from this station's time by more than the tolerance.
     pub stale: u64,
     /// Messages of new stations that arrived while the table was full, and queries and answers for
     /// which this station had no room.

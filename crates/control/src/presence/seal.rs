@@ -3,16 +3,17 @@
 //! station at fixed places, and an authenticator at the end. The authenticator's key is derived for
 //! one version of one format.
 //!
-//! So a message of another version is never taken for a message of this version, and a station can
-//! tell which member of its group sent it.
+//! So a message of another version is never taken for a message of this version. A station can
+//! check the authenticator of another version, too, and then knows the station that the message
+//! names.
 
 use super::DecodeError;
 use crate::StationId;
 
 /// The length of the authenticator, bytes.
 pub(super) const TAG_LEN: usize = 16;
-/// The length of the first part of every version, bytes: format, version, one byte of any meaning,
-/// BSSID, station.
+/// The length of the first part of a message, the same in every version, bytes: format, version,
+/// one byte of any meaning, BSSID, station.
 const COMMON_LEN: usize = 20;
 
 /// A format of messages on the presence port.
@@ -25,7 +26,8 @@ pub enum MessageFormat {
 }
 
 impl MessageFormat {
-    /// The name of the format. The context of its keys contains this name.
+    /// The name of the format. The keys of the format are derived from the group keys with a BLAKE3
+    /// context that contains this name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Presence => "presence",
@@ -117,8 +119,9 @@ impl Seal {
     }
 }
 
-/// Derives the key of the authenticator from the group key. So the group key can have other uses,
-/// too, and no version of a format is taken for another version.
+/// Derives the key of the authenticator from the group key. The result differs for each version of
+/// each format, so no version of a format is taken for another version, and the group key can have
+/// other uses, too.
 fn derive(format: MessageFormat, version: u8, group_key: &[u8; 32]) -> [u8; 32] {
     let context = format!("Wakeai {} v{version} authenticator", format.name());
     blake3::derive_key(&context, group_key)

@@ -58,13 +58,13 @@ pub struct FleetMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetContent {
     /// The query of a station, which asks all others for their figures. It has a challenge: a
-    /// number above zero that is unpredictable without the group key. An answer that repeats the
-    /// challenge is new.
+    /// number above zero that is unpredictable without the group key. So an answer that repeats the
+    /// challenge was written after the query.
     Query(Challenge),
     /// The answer of a station, with its figures.
     Answer {
-        /// The answered queries, one to four. Each has its challenge and the time since it arrived,
-        /// in whole microseconds.
+        /// The answered queries, one to four. Each has its challenge and the time from its arrival
+        /// to the sending of the answer, in whole microseconds.
         queries: Vec<(Challenge, Duration)>,
         /// The figures.
         figures: Box<StationFigures>,
@@ -125,7 +125,8 @@ impl FleetCodec {
     /// Decodes the message in `datagram`.
     ///
     /// # Errors
-    /// Fails where the datagram is not an authentic message of this group.
+    /// Fails where the datagram is not an authentic message of this group and version, or where a
+    /// field is out of range.
     pub fn decode(&self, datagram: &[u8]) -> Result<FleetMessage, DecodeError> {
         let is_query = datagram.get(5) == Some(&QUERY);
         let message = if is_query {
@@ -224,8 +225,8 @@ fn parse(message: &[u8]) -> Option<FleetMessage> {
     Some(FleetMessage { bssid, station, boot, sequence, unix_time, content })
 }
 
-/// The answered queries in an answer; `None` where there is no query, or a query follows an empty
-/// slot.
+/// The answered queries in an answer; `None` where there is no query, where a query follows an
+/// empty slot, or where an empty slot has a time.
 fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
     let numbers: [u64; MOST_QUERIES] = std::array::from_fn(|_| fields.u64());
     let held: [u32; MOST_QUERIES] = std::array::from_fn(|_| fields.u32());
@@ -377,7 +378,8 @@ mod tests {
             match bit / 8 {
                 0..4 => prop_assert_eq!(found, Err(DecodeError::Malformed)),
                 4 => prop_assert_eq!(found, Err(DecodeError::WrongVersion(other))),
-                // A message of another kind has another length.
+                // Byte 5 is the kind. A query has the wrong length for another kind, so the error
+                // may be `Malformed` and not `Forged`.
                 5 => prop_assert!(found.is_err()),
                 _ => prop_assert_eq!(found, Err(DecodeError::Forged)),
             }
