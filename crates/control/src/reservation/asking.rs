@@ -5,8 +5,8 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Observation, Reservation, ReservationState, Share};
 
-/// The time for which a station listens before it makes a request. In this time it receives the
-/// tickets of earlier requests.
+/// The time for which a station listens after its start, before it makes a request. In this time it
+/// receives the tickets of earlier requests.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
 /// A station that has sent nothing for this long withdraws its request.
 const QUIET_FOR: Duration = Duration::from_secs(2);
@@ -120,7 +120,7 @@ mod tests {
         let mut asking = wants(6);
         asking.on_tick(at(4), &seen(true), 4);
         asking.on_tick(at(7), &seen(false), 4);
-        assert!(asking.asked.is_some(), "a pause keeps it");
+        assert!(asking.asked.is_some(), "a pause of less than 2 s keeps the request");
         asking.on_tick(at(8), &seen(false), 4);
         assert_eq!(asking.asked, None);
         asking.on_tick(at(9), &seen(true), 4);

@@ -2,11 +2,11 @@
 //!
 //! Under DCF (802.11's distributed coordination function) all saturated stations get equal turns.
 //! So a station gets more than an equal share only while the others are *unsaturated*: they do not
-//! always have data to send. A station that needs a rate announces this request in its presence
-//! messages. All stations decide in the same way which requests are [`admitted`]. In every message
-//! the owner of an admitted reservation announces its claim: the share of the airtime that the
-//! others have to leave free now ([`Reservation::claim`]). Each of the others limits its rate to an
-//! equal part of the rest. `docs/concepts/reservations.md` has the formulas.
+//! always have data to send. A station that needs a rate announces a request for this rate in its
+//! presence messages. All stations decide in the same way which requests are [`admitted`]. In every
+//! message the owner of an admitted reservation announces its claim: the share of the airtime that
+//! the others have to leave free now ([`Reservation::claim`]). Each of the others limits its rate
+//! to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
 //! The modules: `admission` decides which requests are admitted, `asking` makes this station's
 //! request, `claim` controls this station's claim, `air` measures the rate that the air carries,
@@ -55,13 +55,14 @@ struct Received {
     until: Instant,
 }
 
-/// A silent peer keeps its reservation for this number of its message intervals. Broadcasts are not
-/// retransmitted, and a reservation must not end because three of them in a row collide.
+/// A silent peer keeps its reservation for this number of its message intervals. A peer is no
+/// longer live after three silent intervals. But broadcasts are not retransmitted, and a
+/// reservation must not end because three of them in a row collide.
 const REMEMBERED_INTERVALS: u64 = 8;
 /// The longest time for which a silent peer keeps its reservation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30);
-/// The claims that this station follows grow by at most this much per tick, so that a single
-/// message does not take the airtime away at once.
+/// The sum of the claims that this station follows grows by at most this much per tick, so that a
+/// single message does not take the airtime away at once.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
 /// An owner's claim counts up to this percentage of the share that the owner has reserved. The
 /// percentage is above 100 because the others also have to leave airtime for the owner's
@@ -96,7 +97,7 @@ impl Reservations {
         self.state
     }
 
-    /// The request of this station as it announces it, with the present claim.
+    /// The request that this station announces, with the present claim.
     pub(crate) fn announced(&self) -> Option<Reservation> {
         let asked = self.asking.asked?;
         let ClaimControl { claim, short, .. } = self.control;
@@ -110,8 +111,8 @@ impl Reservations {
 
     /// Decides which reservations are admitted, and decides the claim of this station until the
     /// next tick. `interval` is the time between presence messages of this station. The result is
-    /// true where this station's reservation has changed, so that the change has to be announced
-    /// soon.
+    /// true where this station's ticket or its admission has changed, so that the change has to be
+    /// announced soon.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation, interval: Duration) -> bool {
         let ticket = self.asking.asked.map(|asked| asked.ticket);
         let before = (ticket, self.state.is_admitted());
@@ -191,8 +192,9 @@ impl Reservations {
         Share::WHOLE.minus(Share::WHOLE.minus(self.limit).percent(75))
     }
 
-    /// The observation for the law, without the owners of reservations: the owners take no part of
-    /// the rest of the airtime.
+    /// The observation for the law. While this station leaves airtime free, the law divides only
+    /// the rest of the airtime. The owners have their claims and take no part of the rest, so they
+    /// are removed from the observation. Otherwise, and for an owner, the observation is unchanged.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -231,8 +233,8 @@ impl Reservations {
     }
 
     /// The largest rate of this station while the share `claimed` is left free; `None` where the
-    /// rate has no such limit. `takes_part` says whether this station takes part in the division of
-    /// the rest.
+    /// rate has no such limit, because nothing is claimed or the rate that the air carries is not
+    /// known. `takes_part` says whether this station takes part in the division of the rest.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;

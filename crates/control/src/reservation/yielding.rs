@@ -9,10 +9,11 @@ use crate::{Bounds, Observation, Reason, Share};
 const TICK: Duration = Duration::from_millis(500);
 /// The largest rate of an owner (a station with an admitted reservation) while others leave airtime
 /// free, percent of the reserved rate. The percentage is above 100 for two reasons: the owner can
-/// make up for an earlier lower rate, and the others see when the owner leaves airtime unused.
+/// make up for an earlier lower rate, and it can use airtime that all others leave unused. The
+/// others then see in the owner's announced rate that the air carries more.
 const OWNER_PERCENT: u64 = 160;
-/// The smallest ceiling of an owner's window, percent of its largest rate times its RTT. The
-/// percentage is above 100 because the RTT may grow until the next tick.
+/// The smallest ceiling of an owner's window, percent of the product of its largest rate and its
+/// RTT. The percentage is above 100 because the RTT may grow until the next tick.
 const OWNER_WINDOW_PERCENT: u64 = 150;
 /// The largest queueing delay that counts in the window of an owner. A longer queue does not give
 /// the owner more turns, but delays all stations.
@@ -20,9 +21,9 @@ const OWNER_QUEUE: Duration = Duration::from_millis(300);
 /// The largest queueing delay that counts in the window of a station without a reservation. If the
 /// window grew with a longer queue, the queue would stay, and the station would stay saturated.
 const QUEUE: Duration = Duration::from_millis(100);
-/// A window of at least this size limits the rate of a station. The station then sends in bursts,
-/// which fill aggregates. A smaller window cannot set the rate finely, because one segment is a
-/// large part of it. So pacing limits the rate instead.
+/// Where the window for a station's rate has at least this size, the window limits the rate. The
+/// station then sends in bursts, which fill aggregates. A smaller window cannot set the rate
+/// finely, because one segment is a large part of it. So pacing limits the rate instead.
 const WINDOWED: Segments = Segments::new(8);
 /// The ceiling of a paced station's window, percent of the window that the pacing rate needs.
 const PACED_PERCENT: u64 = 125;
@@ -80,14 +81,15 @@ pub(super) fn of_owner(
 
 /// The path of this station, corrected by the queueing delays of all senders. The minimum RTT of
 /// this station alone is not enough. Where the station began to send while others filled a queue,
-/// its minimum RTT contains this queue. Its window would then be too large for `level` while the
-/// queue lasts.
+/// its minimum RTT contains this queue. A window for this minimum would be too large for `level`
+/// while the queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
     seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
 }
 
-/// The window for the rate `level` at the present RTT. Where the rate of the last tick exceeded
-/// `level`, half of the excess is subtracted first.
+/// The window for the rate `level` at the present RTT, of whose queueing delay at most [`QUEUE`]
+/// counts. Where the rate of the last tick exceeded `level`, half of the excess is first subtracted
+/// from `level`, of which at least half remains.
 fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
     let excess = seen.delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
@@ -100,8 +102,8 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
     Bounds { floor: bounds.floor.min(ceiling), ceiling, ..bounds }
 }
 
-/// Sets the pacing rate `rate`, but at least one segment per tick, because the bounds change at the
-/// next tick.
+/// Sets the pacing rate `rate`, but at least one segment per tick. At a lower rate no segment would
+/// be sent before the next tick, which changes the bounds.
 fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
     Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
 }
