@@ -8,18 +8,20 @@
 //! stations with equal tickets in the order of station ids. A station begins when the stations
 //! before it need at most [`OVERLAP`] together. So its window has grown by the time when they end.
 //!
-//! Announcements may be lost, old or false, so three limits of time apply:
+//! Announcements may be lost, old or false, so three further rules apply:
 //!
-//! - A station may have its turn and not announce that it sends. The others pass it over after
-//!   [`PATIENCE`].
+//! - A station may have its turn and not announce that it sends, or may fall silent. The others
+//!   pass it over after [`PATIENCE`].
 //! - A turn ends after [`TURN`]. A station that then has more to send goes to the end of the order
 //!   with a new ticket.
 //! - A trial shows whether the stations before a waiting station leave air unused. A station that
 //!   has been the first of the waiting stations for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
-//!   succeeds where the station delivers clearly more than a fair part, or where all announced
-//!   rates together use little of the air. After success the station continues to send, and
-//!   announces this. For [`FREE_FOR`] each of the others then ignores one of the stations before
-//!   its own place.
+//!   succeeds in two cases. In the first case the station delivers more than 1.6 times its equal
+//!   part of the rate that it reaches alone, among the stations whose transfers send. In the second
+//!   case its own rate and all announced rates together use less than 80 % of the air, and its
+//!   queueing delay is below 20 ms. After success the station continues to send, and announces
+//!   this. For [`FREE_FOR`] each of the others then ignores one of the stations before its own
+//!   place.
 //!
 //! Only transfers that request turns wait. Other connections and stations without agents do not
 //! wait.
@@ -43,8 +45,8 @@ const MOST_LEFT_OUT: usize = 6;
 /// A station listens for this long after its request. In this time it receives the requests of
 /// others that began at the same time.
 const LISTENS_FOR: Duration = Duration::from_millis(600);
-/// When a station has its turn and does not announce that it sends, this station waits for this
-/// long, and then passes it over.
+/// When another station has its turn and has not announced for this long that it sends, this
+/// station passes the other one over.
 const PATIENCE: Duration = Duration::from_millis(1_800);
 /// The longest turn.
 const TURN: Duration = Duration::from_secs(60);
@@ -53,8 +55,8 @@ const TURN: Duration = Duration::from_secs(60);
 const FIRST_FOR: Duration = Duration::from_secs(2);
 /// The duration of a trial.
 const TRIAL: Duration = Duration::from_secs(1);
-/// The time from one trial to the next, of this station or of another one. It is also the time for
-/// which stations are ignored after a successful trial.
+/// After a trial of this station or of another one, this station makes no trial for this long. It
+/// is also the time for which stations are ignored after a successful trial.
 const FREE_FOR: Duration = Duration::from_secs(18);
 
 /// Decides when the transfers of this station may send.
@@ -172,7 +174,7 @@ impl Turns {
         Phase::Waiting { first_since: Some(since) }
     }
 
-    /// Judges a trial by the station's delivery rate since the last tick.
+    /// Judges a trial at its end, by the station's largest delivery rate in one tick of the trial.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let Some(own) = &mut self.own else { return };
         let Phase::Trial { since, best } = &mut own.phase else { return };

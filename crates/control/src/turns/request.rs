@@ -7,12 +7,12 @@ use wakeai_units::{Duration, Instant, Rate};
 /// A station's request for a turn, as the station announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The place in the order of requests, above zero.
+    /// The place in the order of requests, above zero. A smaller ticket comes first.
     pub ticket: u32,
     /// What the station does.
     pub state: TurnState,
     /// The time that the rest of the station's transfers takes at the rate that the station reaches
-    /// alone. It has whole milliseconds, and is at most 4.6 hours.
+    /// alone. A message carries it in whole milliseconds, and at most 4.6 hours of it.
     pub left: Duration,
 }
 
@@ -23,8 +23,8 @@ pub enum TurnState {
     Waiting,
     /// The station sends in its turn.
     Sending,
-    /// The station makes a trial: it sends although it is not its turn, to find out whether the air
-    /// is used.
+    /// The station makes a trial: it sends although it is not its turn, to find out whether the
+    /// stations whose turn it is leave air unused.
     Trying,
     /// The station sends although it is not its turn, because its trial has found the air unused.
     Additional,
@@ -75,13 +75,13 @@ pub(super) enum Phase {
     /// The station waits, and receives the requests of others, until the time `until`.
     Listening { until: Instant },
     /// The station waits. `first_since` is the time since which it has been the first of the
-    /// waiting stations.
+    /// waiting stations; `None` where it is not the first.
     Waiting { first_since: Option<Instant> },
     /// The station sends in its turn.
     Sending { since: Instant },
     /// The station makes a trial. `best` is its largest delivery rate in one tick of the trial.
     Trial { since: Instant, best: Rate },
-    /// The station sends in addition, after a successful trial.
+    /// The station sends although it is not its turn, after a successful trial.
     Additional { since: Instant },
 }
 
