@@ -70,9 +70,7 @@ where
     if appended.refused.is_none() && state.upload.is_complete() {
         match finish(server, entry, &mut state).await {
             Ok(name) => appended.name = name,
-            Err(refused) => {
-                appended.refused = Some(keep(server, entry, &state).await.err().unwrap_or(refused));
-            }
+            Err(refused) => appended.refused = Some(refused),
         }
     }
     appended
@@ -164,27 +162,17 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
     }
 }
 
-/// Records the offset of an upload that is complete but could not be finished.
-async fn keep(server: &Server, entry: &Entry, state: &State) -> Result<(), Refusal> {
-    let (id, directory) = (entry.id, Arc::clone(&server.store.files));
-    let record = Record { sequence: state.sequence, offset: state.upload.offset(), at: state.at };
-    let keep = move |_: &_| Offsets::open(directory, id, false)?.keep(record);
-    server.store.blocking(keep).await
-}
-
-/// Truncates the file to the bytes that count, and syncs them to the disk.
+/// Truncates the file to the bytes that count, and syncs them and their offset to the disk.
 async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
     let record = Record { sequence: state.sequence + 1, offset: after.offset(), at: now() };
-    let (offset, is_complete) = (after.offset(), after.is_complete());
     let settle = move || {
         if !moved {
-            return writer.discard(offset);
+            return writer.discard(record.offset);
         }
-        writer.settle(offset)?;
-        // A complete upload needs no record, because its file gets its name, which shows that all bytes are there.
-        if is_complete { Ok(()) } else { writer.offsets.keep(record) }
+        writer.settle(record.offset)?;
+        writer.offsets.keep(record)
     };
     let settled = spawn_blocking(settle).await;
     match settled.map_err(io::Error::other).flatten() {
@@ -192,7 +180,7 @@ async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refus
             state.upload = after;
             if moved {
                 (state.sequence, state.at) = (record.sequence, record.at);
-                state.is_kept |= !is_complete;
+                state.is_kept = true;
             }
             Ok(())
         }

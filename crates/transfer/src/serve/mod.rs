@@ -16,6 +16,7 @@ mod error;
 mod figures;
 mod files;
 mod finish;
+mod group;
 mod name;
 mod offsets;
 mod pipeline;
