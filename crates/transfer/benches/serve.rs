@@ -1,6 +1,6 @@
 //! Measures the server over loopback: goodput of one upload and of many at a time, and its largest resident memory.
 //! `TUSD=PROGRAM` names a tusd that is measured beside it, in turns; `BASE=PROGRAM` names this bench of another commit,
-//! whose server is measured too. `cargo bench -p wakeai-transfer --bench serve -- [megabytes [uploads…]]`; the files go
+//! whose server is measured too. `cargo bench -p wakeai-transfer --bench serve -- [UPLOADSxKILOBYTES…]`; the files go
 //! below the system's temporary directory (`TMPDIR`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
@@ -23,33 +23,33 @@ fn main() {
     if let Some(at) = arguments.iter().position(|argument| argument == "--serve") {
         return serve(Path::new(&arguments[at + 1]));
     }
-    let mut numbers = arguments.iter().filter_map(|argument| argument.parse::<usize>().ok());
-    let megabytes = numbers.next().unwrap_or(512);
-    let mut counts: Vec<usize> = numbers.collect();
-    if counts.is_empty() {
-        counts = vec![1, 8, 200];
+    let parse = |argument: &String| {
+        let (uploads, kilobytes) = argument.split_once('x')?;
+        Some((uploads.parse().ok()?, kilobytes.parse().ok()?))
+    };
+    let mut sizes: Vec<(usize, usize)> = arguments.iter().filter_map(parse).collect();
+    if sizes.is_empty() {
+        sizes = vec![(1, 512_000), (8, 64_000), (200, 100), (200, 2_000), (200, 10_000)];
     }
     let mut servers = vec!["wakeai"];
     servers.extend(std::env::var_os("BASE").map(|_| "base"));
     servers.extend(std::env::var_os("TUSD").map(|_| "tusd"));
     println!(
         "{:<8} {:>8} {:>10} {:>10} {:>13} {:>12}",
-        "server", "uploads", "MB each", "MB/s", "MB/s to disk", "memory MB"
+        "server", "uploads", "kB each", "MB/s", "MB/s to disk", "memory MB"
     );
-    for uploads in counts {
-        let each: usize = (megabytes / uploads).max(2) * 1_000_000;
+    for (uploads, kilobytes) in sizes {
         let mut rounds = vec![[const { Vec::new() }; 3]; servers.len()];
         for _ in 0..ROUNDS {
             for (server, rounds) in servers.iter().zip(&mut rounds) {
-                let figures = round(server, uploads, each);
+                let figures = round(server, uploads, kilobytes * 1000);
                 rounds.iter_mut().zip(figures).for_each(|(rounds, figure)| rounds.push(figure));
             }
         }
         for (server, rounds) in servers.iter().zip(rounds) {
             let [rate, to_disk, memory] = rounds.map(median);
-            let each = each / 1_000_000;
             println!(
-                "{server:<8} {uploads:>8} {each:>10} {rate:>10.0} {to_disk:>13.0} {memory:>12.1}"
+                "{server:<8} {uploads:>8} {kilobytes:>10} {rate:>10.0} {to_disk:>13.0} {memory:>12.1}"
             );
         }
     }

@@ -19,7 +19,6 @@ mod finish;
 mod group;
 mod name;
 mod offsets;
-mod pipeline;
 mod record;
 mod refusal;
 mod request;
@@ -32,6 +31,7 @@ mod tls;
 mod tokens;
 mod transfer;
 mod upload;
+mod writeback;
 mod writer;
 
 pub use config::{Config, Limits, Tls};
