@@ -63,7 +63,7 @@ impl Transfer<'_> {
             if offset > self.state.booked {
                 server.store.book(&self.entry.client, self.state, offset).await?;
             }
-            self.writer.write(&bytes).map_err(|error| refusal(&error))?;
+            self.writer.write(bytes).await.map_err(|error| refusal(&error))?;
             let synced = self.writer.checkpoint().await;
             if let Some(upto) = synced.map_err(|error| refusal(&error))? {
                 self.synced(upto);

@@ -1,13 +1,14 @@
 //! Writes the body of one request into the file of its upload.
 //!
-//! The thread that reads the sockets also writes. The kernel copies the bytes into memory then, which takes as long as a
-//! copy to another thread would. What waits for the disk runs on other threads: all syncs.
+//! What one read of the socket returned goes to another thread, which may wait for the disk, and is written there without
+//! a further copy. The next read follows the write, so a body takes no memory but that of its reads.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
+use hyper::body::Bytes;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::tus::Hasher;
@@ -69,22 +70,21 @@ impl Writer {
     }
 
     /// Writes `bytes` at [`Self::position`]. After an error, the position shows how many bytes were written.
-    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let count = match self.data.write_at(bytes, self.position) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                written => written?,
-            };
-            let (written, rest) = bytes.split_at(count);
-            if let Some(hasher) = &mut self.hasher {
-                hasher.update(written);
+    pub(crate) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        let (data, position, mut hasher) =
+            (Arc::clone(&self.data), self.position, self.hasher.take());
+        let write = move || {
+            let (count, written) = write_at(&data, &bytes, position);
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&bytes[..count]);
             }
-            self.position += count as u64;
-            bytes = rest;
-        }
+            (count, written, hasher)
+        };
+        let (count, written, hasher) = spawn_blocking(write).await.map_err(io::Error::other)?;
+        self.position += count as u64;
+        self.hasher = hasher;
         self.write_back();
-        Ok(())
+        written
     }
 
     /// Has the kernel write the bytes to the disk if [`WRITEBACK_BYTES`] are new. It is told so by one thread at a time.
@@ -144,4 +144,18 @@ impl Writer {
     pub(crate) fn discard(&self, offset: u64) -> io::Result<()> {
         if self.position > offset { self.data.set_len(offset) } else { Ok(()) }
     }
+}
+
+/// Writes all bytes at an offset. Returns how many bytes were written, and the error that stopped the writing.
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
+    let mut count = 0;
+    while count < bytes.len() {
+        match file.write_at(&bytes[count..], offset + count as u64) {
+            Ok(0) => return (count, Err(io::ErrorKind::WriteZero.into())),
+            Ok(more) => count += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (count, Err(error)),
+        }
+    }
+    (count, Ok(()))
 }
