@@ -23,7 +23,7 @@ const LAST_ANSWER: Duration = Duration::from_millis(100);
 const HEADERS: usize = 64;
 
 /// The largest buffer of a connection, in bytes, if `open` connections are open. It limits each read of a body, and a
-/// request's head before it is parsed. A connection may have two buffers for a moment, which makes 84 MB for 512
+/// request's head before it is parsed. A connection may have two buffers for a moment, which makes 88 MB for 512
 /// connections.
 fn buffer_bytes(open: usize) -> usize {
     match open {
