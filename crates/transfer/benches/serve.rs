@@ -1,6 +1,7 @@
 //! Measures the server over loopback: goodput of one upload and of many at a time, and its largest resident memory.
-//! `TUSD=PROGRAM` names a tusd that is measured the same way in the same run.
-//! `cargo bench -p wakeai-transfer --bench serve -- [megabytes]`; the files go below the system's temporary directory.
+//! `TUSD=PROGRAM` names a tusd that is measured beside it, in turns; `BASE=PROGRAM` names this bench of another commit,
+//! whose server is measured too. `cargo bench -p wakeai-transfer --bench serve -- [UPLOADSxKILOBYTES…]`; the files go
+//! below the system's temporary directory (`TMPDIR`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
 
@@ -14,34 +15,49 @@ use std::time::{Duration, Instant};
 use wakeai_transfer::serve::{Config, Event, Limits, run};
 
 const CHUNK_BYTES: usize = 1 << 18;
-/// The rounds of each server; the best one counts, because other programs disturb the others.
-const ROUNDS: usize = 3;
+/// The rounds of each server, an odd number; the median counts.
+const ROUNDS: usize = 9;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--serve") {
         return serve(Path::new(&arguments[at + 1]));
     }
-    let megabytes = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(512);
+    let parse = |argument: &String| {
+        let (uploads, kilobytes) = argument.split_once('x')?;
+        Some((uploads.parse().ok()?, kilobytes.parse().ok()?))
+    };
+    let mut sizes: Vec<(usize, usize)> = arguments.iter().filter_map(parse).collect();
+    if sizes.is_empty() {
+        sizes = vec![(1, 512_000), (8, 64_000), (200, 100), (200, 2_000), (200, 10_000)];
+    }
+    let mut servers = vec!["wakeai"];
+    servers.extend(std::env::var_os("BASE").map(|_| "base"));
+    servers.extend(std::env::var_os("TUSD").map(|_| "tusd"));
     println!(
         "{:<8} {:>8} {:>10} {:>10} {:>13} {:>12}",
-        "server", "uploads", "MB each", "MB/s", "MB/s to disk", "memory MB"
+        "server", "uploads", "kB each", "MB/s", "MB/s to disk", "memory MB"
     );
-    for uploads in [1, 8, 200] {
-        let each: usize = (megabytes / uploads).max(2) * 1_000_000;
-        for server in ["wakeai", "tusd"] {
-            if server == "tusd" && std::env::var_os("TUSD").is_none() {
-                continue;
+    for (uploads, kilobytes) in sizes {
+        let mut rounds = vec![[const { Vec::new() }; 3]; servers.len()];
+        for _ in 0..ROUNDS {
+            for (server, rounds) in servers.iter().zip(&mut rounds) {
+                let figures = round(server, uploads, kilobytes * 1000);
+                rounds.iter_mut().zip(figures).for_each(|(rounds, figure)| rounds.push(figure));
             }
-            let rounds = (0..ROUNDS).map(|_| round(server, uploads, each));
-            let best = |a: [f64; 3], b: [f64; 3]| std::array::from_fn(|at| f64::max(a[at], b[at]));
-            let [rate, to_disk, memory] = rounds.reduce(best).unwrap();
-            let each = each / 1_000_000;
+        }
+        for (server, rounds) in servers.iter().zip(rounds) {
+            let [rate, to_disk, memory] = rounds.map(median);
             println!(
-                "{server:<8} {uploads:>8} {each:>10} {rate:>10.0} {to_disk:>13.0} {memory:>12.1}"
+                "{server:<8} {uploads:>8} {kilobytes:>10} {rate:>10.0} {to_disk:>13.0} {memory:>12.1}"
             );
         }
     }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// This program as the server.
@@ -95,7 +111,11 @@ fn start(server: &str, directory: &Path) -> (Child, SocketAddr) {
         }
         return (child, free);
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let program = match server {
+        "base" => std::env::var_os("BASE").unwrap().into(),
+        _ => std::env::current_exe().unwrap(),
+    };
+    let mut command = Command::new(program);
     command.arg("--serve").arg(directory).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();

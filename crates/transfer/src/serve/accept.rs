@@ -17,16 +17,21 @@ use super::service::handle;
 
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// The largest buffer of a connection, in bytes. It limits each read of a body, and a request's head before it is
-/// parsed.
-const LARGE_BUFFER: usize = 1 << 18;
-/// The largest buffer of a connection if more than [`FEW`] connections are open.
-const SMALL_BUFFER: usize = 1 << 15;
-const FEW: usize = 16;
 /// The time to send an answer that was made just before the server stops.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// The largest number of header fields in a request.
 const HEADERS: usize = 64;
+
+/// The largest buffer of a connection, in bytes, if `open` connections are open. It limits each read of a body, and a
+/// request's head before it is parsed. A connection may have two buffers for a moment, which makes 88 MB for 512
+/// connections.
+fn buffer_bytes(open: usize) -> usize {
+    match open {
+        ..=16 => 256 << 10,
+        ..=256 => 128 << 10,
+        _ => 32 << 10,
+    }
+}
 
 /// Accepts connections and serves each, without end.
 pub(crate) async fn accept(
@@ -114,7 +119,7 @@ async fn requests(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from(server.config.limits.head_timeout))
-        .max_buf_size(if *server.open.borrow() > FEW { SMALL_BUFFER } else { LARGE_BUFFER })
+        .max_buf_size(buffer_bytes(*server.open.borrow()))
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

@@ -12,7 +12,6 @@ use crate::tus::{Checksum, Hasher};
 
 use super::finish::finish;
 use super::offsets::Offsets;
-use super::pipeline::Pipeline;
 use super::record::Record;
 use super::refusal::Refusal;
 use super::request::Append;
@@ -70,9 +69,7 @@ where
     if appended.refused.is_none() && state.upload.is_complete() {
         match finish(server, entry, &mut state).await {
             Ok(name) => appended.name = name,
-            Err(refused) => {
-                appended.refused = Some(keep(server, entry, &state).await.err().unwrap_or(refused));
-            }
+            Err(refused) => appended.refused = Some(refused),
         }
     }
     appended
@@ -96,25 +93,18 @@ where
         return if request.size == Some(0) { Ok(()) } else { Err(Refusal::BeyondLength) };
     }
     let prepared = prepare(server, entry, state, request, knew_length).await;
-    let writer = prepared.inspect_err(|_| {
+    let mut writer = prepared.inspect_err(|_| {
         state.upload.handle_end(End::Refused);
     })?;
-    let start = state.upload.offset();
-    let mut pipeline = Pipeline::new(writer, server.batch_bytes(), state.sequence);
-    let mut transfer =
-        Transfer { server, entry, state, newer, pipeline: &mut pipeline, handled: start };
+    let handled = state.upload.offset();
+    let mut transfer = Transfer { server, entry, state, newer, writer: &mut writer, handled };
     let mut outcome = transfer.run(body).await;
-    if let Err(error) = transfer.end_writing(&outcome).await {
+    if let Err(error) = transfer.end_writing().await {
         outcome = Err(refusal(&error));
     }
-    state.sequence = pipeline.sequence;
-    let is_lost = pipeline.is_lost;
-    let Some(mut writer) = pipeline.into_writer() else {
-        state.upload.handle_end(End::Refused);
-        return Err(Refusal::Storage);
-    };
+    state.sequence = writer.sequence;
     let end = match end(&mut outcome, request.checksum.as_ref(), writer.hasher.take()) {
-        _ if is_lost => End::Refused,
+        _ if writer.is_lost => End::Refused,
         end => end,
     };
     settle(state, writer, end).await.and(outcome)
@@ -144,7 +134,7 @@ async fn prepare(
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
     let (data, offsets) = opened.await?;
-    Ok(Writer::new(data, offsets, offset, hasher))
+    Ok(Writer::new(data, offsets, offset, hasher, state.sequence))
 }
 
 /// Determines how the body ended. A checksum that does not match becomes a refusal.
@@ -164,27 +154,13 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
     }
 }
 
-/// Records the offset of an upload that is complete but could not be finished.
-async fn keep(server: &Server, entry: &Entry, state: &State) -> Result<(), Refusal> {
-    let (id, directory) = (entry.id, Arc::clone(&server.store.files));
-    let record = Record { sequence: state.sequence, offset: state.upload.offset(), at: state.at };
-    let keep = move |_: &_| Offsets::open(directory, id, false)?.keep(record);
-    server.store.blocking(keep).await
-}
-
-/// Truncates the file to the bytes that count, and syncs them to the disk.
+/// Truncates the file to the bytes that count, and syncs them and their offset to the disk.
 async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
     let record = Record { sequence: state.sequence + 1, offset: after.offset(), at: now() };
-    let (offset, is_complete) = (after.offset(), after.is_complete());
     let settle = move || {
-        if !moved {
-            return writer.discard(offset);
-        }
-        writer.settle(offset)?;
-        // A complete upload needs no record, because its file gets its name, which shows that all bytes are there.
-        if is_complete { Ok(()) } else { writer.offsets.keep(record) }
+        if moved { writer.settle(record) } else { writer.discard(record.offset) }
     };
     let settled = spawn_blocking(settle).await;
     match settled.map_err(io::Error::other).flatten() {
@@ -192,7 +168,7 @@ async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refus
             state.upload = after;
             if moved {
                 (state.sequence, state.at) = (record.sequence, record.at);
-                state.is_kept |= !is_complete;
+                state.is_kept = true;
             }
             Ok(())
         }

@@ -1,44 +1,45 @@
 //! The files of uploads. Every path is relative to an open directory, and no symbolic link is followed.
 //!
-//! An upload has three files in `.wakeai-uploads`: `ID` has its bytes, `ID.offset` the [record](super::record) of the
-//! acknowledged offset, and `ID.json` the rest. An upload exists while its `ID.json` exists. Its bytes move into the
-//! directory above when it is complete.
+//! An upload has two files in `.wakeai-uploads`: `ID` has its bytes, and `ID.state` the [record](super::record) of the
+//! acknowledged offset and, behind it, the rest as JSON. An upload exists while its `ID.state` exists. Its bytes move
+//! into the directory above when it is complete.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, open, openat, renameat2};
-use nix::sys::stat::{Mode, SFlag, fchmod, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
 use serde::{Deserialize, Serialize};
 
 use super::digest::sha256;
+use super::group::Group;
 use super::name::numbered;
-use super::record::{FILE_BYTES, Record};
+use super::record::{HEAD_BYTES, Record};
 use super::request::Id;
 
 const UPLOADS: &str = ".wakeai-uploads";
-/// The suffix of a new `ID.json`, before it replaces the old one.
-const NEW: &str = ".json.new";
+/// The suffix of a new `ID.state`, before it replaces the old one.
+const NEW: &str = ".state.new";
+/// The number of bytes that are read of `ID.state` at most.
+const MOST_STATE: u64 = 1 << 20;
 /// The number of names that are tried before an upload fails.
 const MOST_NAMES: u32 = 10_000;
 
-/// The content of `ID.json`.
+/// The JSON part of `ID.state`, which follows the record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Info {
     pub(crate) length: Option<u64>,
     /// The value of `Upload-Metadata`.
     pub(crate) metadata: String,
     pub(crate) client: String,
-    /// The name of the file. It is recorded before the file is renamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
+    /// The name that the file will have, or has. It is on disk before the file gets it.
+    pub(crate) name: String,
 }
 
 /// The state of an upload on disk.
@@ -54,7 +55,9 @@ pub(crate) struct Stored {
 #[derive(Debug)]
 pub(crate) struct Directory {
     top: OwnedFd,
+    top_syncs: Group,
     uploads: Flock<File>,
+    uploads_syncs: Group,
 }
 
 impl Directory {
@@ -71,8 +74,8 @@ impl Directory {
         fchmod(&uploads, Mode::S_IRWXU)?;
         let uploads = Flock::lock(File::from(uploads), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, errno)| io::Error::from(errno))?;
-        sync(&top)?;
-        Ok(Self { top, uploads })
+        fsync(&top)?;
+        Ok(Self { top, top_syncs: Group::default(), uploads, uploads_syncs: Group::default() })
     }
 
     fn file(&self, name: &str, flags: OFlag) -> io::Result<File> {
@@ -89,7 +92,8 @@ impl Directory {
         for entry in Dir::from_fd(own)?.iter() {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
-        let has_info = |name: &str| name.strip_suffix(".json").and_then(|id| id.parse::<Id>().ok());
+        let has_info =
+            |name: &str| name.strip_suffix(".state").and_then(|id| id.parse::<Id>().ok());
         let mut found: Vec<Id> = names.iter().filter_map(|name| has_info(name)).collect();
         found.sort_unstable();
         for name in names.iter().filter(|name| !name.starts_with('.')) {
@@ -139,63 +143,52 @@ impl Directory {
     fn make(&self, id: Id, info: &Info, record: Record) -> io::Result<()> {
         let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY;
         self.file(&id.to_string(), new)?;
-        let offsets = self.file(&format!("{id}.offset"), new)?;
-        // Both slots are written at the start, so that a record can be written even if the disk is full.
-        offsets.write_all_at(&[0; FILE_BYTES], 0)?;
-        let (at, bytes) = record.encode();
-        offsets.write_all_at(&bytes, at)?;
-        let mut file = self.file(&format!("{id}.json"), new)?;
-        file.write_all(&serde_json::to_vec(info)?)
+        // Both slots of the record are written at the start, so that a record can be written even if the disk is full.
+        self.file(&format!("{id}.state"), new)?.write_all(&encode(record, info)?)
     }
 
-    /// Syncs `ID.json` and the names of all files to the disk.
-    pub(crate) fn sync(&self, id: Id) -> io::Result<()> {
-        self.file(&format!("{id}.json"), OFlag::O_RDONLY)?.sync_all()?;
-        self.uploads.sync_all()
+    /// Syncs the names in `.wakeai-uploads` to the disk.
+    pub(crate) fn sync_uploads(&self) -> io::Result<()> {
+        self.uploads_syncs.sync(|| self.uploads.sync_all())
     }
 
-    /// Replaces `ID.json`. When this returns, the new content is on disk.
+    /// Replaces `ID.state`. When this returns, the new content is on disk.
     pub(crate) fn write_info(&self, id: Id, info: &Info) -> io::Result<()> {
+        let record = Record::newest(&self.read_state(id)?).unwrap_or_default();
         let new = format!("{id}{NEW}");
         let mut file = self.file(&new, OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_WRONLY)?;
-        file.write_all(&serde_json::to_vec(info)?)?;
+        file.write_all(&encode(record, info)?)?;
         file.sync_all()?;
-        let uploads = self.uploads.as_fd();
-        renameat2(
-            uploads,
-            new.as_str(),
-            uploads,
-            format!("{id}.json").as_str(),
-            RenameFlags::empty(),
-        )?;
-        self.uploads.sync_all()
+        let (uploads, flags) = (self.uploads.as_fd(), RenameFlags::empty());
+        renameat2(uploads, new.as_str(), uploads, format!("{id}.state").as_str(), flags)?;
+        self.sync_uploads()
+    }
+
+    fn read_state(&self, id: Id) -> io::Result<Vec<u8>> {
+        let mut state = Vec::new();
+        let file = self.file(&format!("{id}.state"), OFlag::O_RDONLY)?;
+        file.take(MOST_STATE).read_to_end(&mut state)?;
+        Ok(state)
     }
 
     pub(crate) fn read_info(&self, id: Id) -> io::Result<Info> {
-        let mut text = Vec::new();
-        let file = self.file(&format!("{id}.json"), OFlag::O_RDONLY)?;
-        file.take(1 << 20).read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text)?)
+        info(&self.read_state(id)?)
     }
 
     /// Reads the state of an upload from the disk.
     pub(crate) fn load(&self, id: Id) -> io::Result<Stored> {
-        let info = self.read_info(id)?;
+        let state = self.read_state(id)?;
+        let info = info(&state)?;
+        let mut record = Record::newest(&state).unwrap_or_default();
         let bytes = match self.file(&id.to_string(), OFlag::O_RDONLY) {
             Ok(data) => Some(data.metadata()?.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut slots = Vec::new();
-        match self.file(&format!("{id}.offset"), OFlag::O_RDONLY) {
-            Ok(file) => file.take(FILE_BYTES as u64).read_to_end(&mut slots).map(|_| ())?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && bytes.is_none() => {}
-            Err(error) => return Err(error),
-        }
-        let mut record = Record::newest(&slots).unwrap_or_default();
         match bytes {
             Some(bytes) => record.offset = record.offset.min(bytes),
-            None if info.name.is_some() => record.offset = info.length.unwrap_or_default(),
+            // The file has moved to its name, which it does after all of its bytes are recorded.
+            None if info.length == Some(record.offset) => {}
             None => return Err(io::ErrorKind::NotFound.into()),
         }
         Ok(Stored { info, record, has_data: bytes.is_some() })
@@ -210,42 +203,67 @@ impl Directory {
         Ok(data)
     }
 
-    /// Opens the file of an upload's offset for writing.
+    /// Opens the file that has the record of an upload's offset for writing.
     pub(crate) fn open_offsets(&self, id: Id) -> io::Result<File> {
-        self.file(&format!("{id}.offset"), OFlag::O_RDWR)
+        self.file(&format!("{id}.state"), OFlag::O_RDWR)
     }
 
     /// Moves a complete upload's file to its final name. If the name is taken, the file gets a name with a number.
     /// Returns the name that the file got.
     pub(crate) fn finish(&self, id: Id, mut info: Info, wanted: &str) -> io::Result<Info> {
-        let mut last = None;
         for number in 1..=MOST_NAMES {
             let name = if number == 1 { wanted.to_owned() } else { numbered(wanted, number) };
-            if fstatat(&self.top, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW).is_ok() {
-                continue;
+            let is_free = match fstatat(&self.top, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Err(Errno::ENOENT) => true,
+                // A crash may have come between the link and the unlink.
+                Ok(found) if self.is_data(id, &found) => false,
+                Ok(_) => continue,
+                Err(errno) => return Err(errno.into()),
+            };
+            if info.name != name {
+                info.name.clone_from(&name);
+                self.write_info(id, &info)?;
             }
-            info.name = Some(name.clone());
-            self.write_info(id, &info)?;
-            let (from, flags) = (id.to_string(), RenameFlags::RENAME_NOREPLACE);
-            match renameat2(self.uploads.as_fd(), from.as_str(), &self.top, name.as_str(), flags) {
+            let linked = if is_free { self.link(id, &name) } else { Ok(()) };
+            match linked {
                 Ok(()) => {
-                    // If a crash undoes the rename, the upload is still complete and is finished again.
-                    sync(&self.top)?;
-                    let _ = self.unlink(&format!("{id}.offset"));
+                    self.top_syncs.sync(|| Ok(fsync(&self.top)?))?;
+                    // If a crash brings this name back, the upload is finished again, and nothing changes.
+                    self.unlink(&id.to_string())?;
                     return Ok(info);
                 }
-                Err(Errno::EEXIST) => last = Some(Errno::EEXIST),
+                Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Err(last.unwrap_or(Errno::EEXIST).into())
+        Err(Errno::EEXIST.into())
+    }
+
+    /// Whether `found` is the file of the upload's bytes.
+    fn is_data(&self, id: Id, found: &FileStat) -> bool {
+        let (uploads, id) = (self.uploads.as_fd(), id.to_string());
+        let data = fstatat(uploads, id.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        data.is_ok_and(|data| (data.st_dev, data.st_ino) == (found.st_dev, found.st_ino))
+    }
+
+    /// Gives the file of an upload's bytes a second name, in the directory above. Without a journal in the file system, a
+    /// power failure after a rename could remove the old name and not keep the new one.
+    fn link(&self, id: Id, name: &str) -> nix::Result<()> {
+        let (uploads, id) = (self.uploads.as_fd(), id.to_string());
+        match linkat(uploads, id.as_str(), &self.top, name, AtFlags::empty()) {
+            // Some file systems, such as FAT, have no hard links.
+            Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
+                renameat2(uploads, id.as_str(), &self.top, name, RenameFlags::RENAME_NOREPLACE)
+            }
+            linked => linked,
+        }
     }
 
     /// The SHA-256 of a finished upload's file, in Base64. It is `None` if the file no longer exists or has another
     /// length.
     pub(crate) fn digest(&self, info: &Info) -> Option<String> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        let file = openat(&self.top, info.name.as_deref()?, flags, Mode::empty()).ok()?;
+        let file = openat(&self.top, info.name.as_str(), flags, Mode::empty()).ok()?;
         let file = File::from(file);
         let status = file.metadata().ok()?;
         let is_whole = status.is_file() && Some(status.len()) == info.length;
@@ -254,10 +272,10 @@ impl Directory {
 
     /// Removes every file of an upload in `.wakeai-uploads`.
     pub(crate) fn remove(&self, id: Id) -> io::Result<()> {
-        for suffix in [".json", NEW, ".offset", ""] {
+        for suffix in [".state", NEW, ""] {
             self.unlink(&format!("{id}{suffix}"))?;
         }
-        self.uploads.sync_all()
+        self.sync_uploads()
     }
 
     fn unlink(&self, name: &str) -> io::Result<()> {
@@ -268,6 +286,15 @@ impl Directory {
     }
 }
 
-fn sync(directory: &OwnedFd) -> io::Result<()> {
-    Ok(nix::unistd::fsync(directory)?)
+/// The bytes of `ID.state`.
+fn encode(record: Record, info: &Info) -> io::Result<Vec<u8>> {
+    let mut state = vec![0; HEAD_BYTES];
+    let (at, bytes) = record.encode();
+    state[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+    serde_json::to_writer(&mut state, info)?;
+    Ok(state)
+}
+
+fn info(state: &[u8]) -> io::Result<Info> {
+    Ok(serde_json::from_slice(state.get(HEAD_BYTES..).unwrap_or_default())?)
 }

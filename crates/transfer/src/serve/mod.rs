@@ -16,9 +16,9 @@ mod error;
 mod figures;
 mod files;
 mod finish;
+mod group;
 mod name;
 mod offsets;
-mod pipeline;
 mod record;
 mod refusal;
 mod request;
@@ -31,6 +31,7 @@ mod tls;
 mod tokens;
 mod transfer;
 mod upload;
+mod writeback;
 mod writer;
 
 pub use config::{Config, Limits, Tls};

@@ -10,13 +10,12 @@ use super::files::Directory;
 use super::record::Record;
 use super::request::Id;
 
-/// The file `ID.offset` of an upload.
+/// The file `ID.state` of an upload.
 #[derive(Debug)]
 pub(crate) struct Offsets {
-    id: Id,
     directory: Arc<Directory>,
     file: File,
-    /// Whether the upload's other files are on disk, too. The creation of an upload does not wait for this.
+    /// Whether the names of the upload's files are on disk, too. The creation of an upload does not wait for this.
     exists: AtomicBool,
 }
 
@@ -24,7 +23,7 @@ impl Offsets {
     /// Opens the file. `exists` says whether the upload's other files are on disk already.
     pub(crate) fn open(directory: Arc<Directory>, id: Id, exists: bool) -> io::Result<Self> {
         let file = directory.open_offsets(id)?;
-        Ok(Self { id, directory, file, exists: AtomicBool::new(exists) })
+        Ok(Self { directory, file, exists: AtomicBool::new(exists) })
     }
 
     /// Writes a record. When this returns, the record is on disk, and so are the files that a restart needs to find it.
@@ -33,7 +32,7 @@ impl Offsets {
         self.file.write_all_at(&bytes, at)?;
         self.file.sync_data()?;
         if !self.exists.load(Ordering::Relaxed) {
-            self.directory.sync(self.id)?;
+            self.directory.sync_uploads()?;
             self.exists.store(true, Ordering::Relaxed);
         }
         Ok(())

@@ -1,14 +1,14 @@
 //! The record of an upload's offset on disk.
 //!
-//! The file has two slots, each in a sector of its own. Records go to the two slots in turns. A crash in the middle of
-//! a write damages one slot at most. The other slot still has the offset that was acknowledged before.
+//! `ID.state` begins with two slots, each in a sector of its own. Records go to the two slots in turns. A crash in the
+//! middle of a write damages one slot at most. The other slot still has the offset that was acknowledged before.
 
 use sha2::{Digest as _, Sha256};
 
 /// The distance between the slots: a sector, which disks write as a whole.
 const SLOT_BYTES: usize = 512;
-/// The length of the file of both slots.
-pub(crate) const FILE_BYTES: usize = 2 * SLOT_BYTES;
+/// The length of both slots.
+pub(crate) const HEAD_BYTES: usize = 2 * SLOT_BYTES;
 /// The length of a record in its slot.
 pub(crate) const RECORD_BYTES: usize = 32;
 const CHECKED_BYTES: usize = 24;
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_torn_write_leaves_the_record_before() {
-        let mut file = vec![0; FILE_BYTES];
+        let mut file = vec![0; HEAD_BYTES];
         assert_eq!(Record::newest(&file), None);
         let mut before = None;
         for sequence in 1..=5 {

@@ -13,11 +13,6 @@ use super::refusal::Refusal;
 use super::store::Store;
 use super::tokens::Tokens;
 
-/// The largest size of the buffers of all bodies together, in bytes.
-const BUFFERS_BYTES: usize = 24 << 20;
-/// The largest size of one buffer. Each body has two buffers.
-const LARGEST_BATCH: usize = 1 << 18;
-const SMALLEST_BATCH: usize = 1 << 15;
 /// The time by which the bytes of a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
@@ -66,12 +61,6 @@ impl Server {
             pacers: RefCell::default(),
             start: std::time::Instant::now(),
         }
-    }
-
-    /// The size of a body's buffers. It is smaller while many bodies arrive.
-    pub(crate) fn batch_bytes(&self) -> usize {
-        let each = BUFFERS_BYTES / (2 * (*self.bodies.borrow()).max(1));
-        each.clamp(SMALLEST_BATCH, LARGEST_BATCH)
     }
 
     /// Counts a refused request.

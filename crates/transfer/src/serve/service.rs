@@ -208,7 +208,7 @@ async fn head(
         expires: server.store.expires(&state),
         metadata: info.metadata.clone(),
         sha256: None,
-        name: info.name.clone().filter(|_| state.is_finished),
+        name: state.is_finished.then(|| info.name.clone()),
     };
     let is_finished = state.is_finished;
     drop(state); // a digest takes long, and other requests must not wait for it

@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use super::accounts::Accounts;
 use super::config::Limits;
 use super::files::{Directory, Info, Stored};
+use super::finish::wanted;
 use super::record::Record;
 use super::refusal::Refusal;
 use super::request::{Create, Id};
@@ -168,7 +169,7 @@ impl Store {
             length: create.length,
             metadata: create.metadata.to_string(),
             client: client.to_string(),
-            name: None,
+            name: wanted(id, &create.metadata),
         };
         self.blocking(move |files| files.create(id, &info, record)).await?;
         let state = State {

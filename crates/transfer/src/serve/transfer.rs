@@ -8,10 +8,10 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
 use tokio::sync::watch;
 
-use super::pipeline::Pipeline;
 use super::refusal::Refusal;
 use super::server::Server;
 use super::store::{Entry, State, now, refusal};
+use super::writer::Writer;
 
 /// A body on its way into the files.
 pub(crate) struct Transfer<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Transfer<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) state: &'a mut State,
     pub(crate) newer: &'a mut watch::Receiver<u64>,
-    pub(crate) pipeline: &'a mut Pipeline,
+    pub(crate) writer: &'a mut Writer,
     /// The offset up to which written bytes were reported to the upload's state.
     pub(crate) handled: u64,
 }
@@ -63,8 +63,8 @@ impl Transfer<'_> {
             if offset > self.state.booked {
                 server.store.book(&self.entry.client, self.state, offset).await?;
             }
-            self.pipeline.push(&bytes).await.map_err(|error| refusal(&error))?;
-            let synced = self.pipeline.end_checkpoint(false).await;
+            self.writer.write(bytes).await.map_err(|error| refusal(&error))?;
+            let synced = self.writer.checkpoint().await;
             if let Some(upto) = synced.map_err(|error| refusal(&error))? {
                 self.synced(upto);
             }
@@ -83,17 +83,13 @@ impl Transfer<'_> {
         self.handled = self.handled.max(upto);
     }
 
-    /// Writes the bytes that arrived. After a disk error, bytes that were written before the error still count.
-    pub(crate) async fn end_writing(&mut self, outcome: &Result<(), Refusal>) -> io::Result<()> {
-        let keep = !matches!(outcome, Err(Refusal::DiskFull | Refusal::Storage));
-        let finished = self.pipeline.finish(keep).await;
-        let checkpoint = self.pipeline.end_checkpoint(true).await;
+    /// Waits for the last checkpoint. After a disk error, bytes that were written before the error still count.
+    pub(crate) async fn end_writing(&mut self) -> io::Result<()> {
+        let checkpoint = self.writer.end_checkpoint().await;
         if let Ok(Some(upto)) = checkpoint {
             self.synced(upto);
         }
-        if let Some(position) = self.pipeline.position() {
-            self.written(position);
-        }
-        finished.and(checkpoint.map(|_| ()))
+        self.written(self.writer.position);
+        checkpoint.map(|_| ())
     }
 }

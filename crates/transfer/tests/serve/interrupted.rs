@@ -113,12 +113,12 @@ fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
     let (_, directory) = server.stop();
     let uploads = directory.path().join(".wakeai-uploads");
     let data = uploads.join(path.rsplit('/').next().unwrap());
-    let record = data.with_extension("offset");
+    let record = data.with_extension("state");
     let kept = std::fs::read(&record).unwrap();
     let server = Server::on(directory, |_| ());
     assert_eq!(server.patch(&path, 4, &[], b"4").status, 204);
     let (_, directory) = server.stop();
-    // The state before the rename: the name is only intended.
+    // The state before the last byte was recorded.
     std::fs::rename(directory.path().join("late"), &data).unwrap();
     std::fs::write(&record, kept).unwrap();
     let server = Server::on(directory, |_| ());
@@ -126,4 +126,57 @@ fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
     assert_eq!(server.head(&path).get("wakeai-name"), None);
     assert_eq!(server.patch(&path, 4, &[], b"4").status, 204);
     assert_eq!(std::fs::read(server.file("late")).unwrap(), b"01234");
+}
+
+#[test]
+fn a_crash_between_the_record_and_the_name_is_made_up_for_at_the_start() {
+    let server = Server::start();
+    let path = server.create(5, "named");
+    assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
+    let (_, directory) = server.stop();
+    let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
+    std::fs::rename(directory.path().join("named"), &data).unwrap();
+    std::fs::write(directory.path().join("named"), b"another").unwrap();
+    let server = Server::on(directory, |_| ());
+    wait_for("the file has a name", || std::fs::read(server.file("named (2)")).ok());
+    let reply = server.head(&path);
+    assert_eq!(
+        (reply.field("upload-offset"), reply.field("wakeai-name")),
+        ("5", "named%20%282%29")
+    );
+    assert_eq!(std::fs::read(server.file("named (2)")).unwrap(), b"01234");
+    assert_eq!(std::fs::read(server.file("named")).unwrap(), b"another");
+    let (_, directory) = server.stop();
+    let server = Server::on(directory, |_| ());
+    assert_eq!(server.head(&path).field("wakeai-name"), "named%20%282%29", "it is on disk");
+}
+
+#[test]
+fn a_state_without_its_bytes_is_not_taken_for_a_finished_upload() {
+    let server = Server::start();
+    let path = server.create(5, "lost");
+    let other = server.create(5, "other");
+    assert_eq!(server.patch(&path, 0, &[], b"0123").status, 204);
+    let (_, directory) = server.stop();
+    // As a crash may leave it: the names of a new upload's files reach the disk one after the other.
+    let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
+    std::fs::remove_file(data).unwrap();
+    let server = Server::on(directory, |_| ());
+    assert_eq!(server.head(&path).status, 404);
+    assert_eq!(server.patch(&other, 0, &[], b"01234").status, 204);
+}
+
+#[test]
+fn a_crash_between_the_link_and_the_unlink_leaves_one_file() {
+    let server = Server::start();
+    let path = server.create(5, "linked");
+    assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
+    let (_, directory) = server.stop();
+    let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
+    std::fs::hard_link(directory.path().join("linked"), &data).unwrap();
+    let server = Server::on(directory, |_| ());
+    wait_for("the second name is gone", || (!data.exists()).then_some(()));
+    assert_eq!(server.head(&path).field("wakeai-name"), "linked");
+    assert_eq!(server.names(), ["linked"]);
+    assert_eq!(std::fs::read(server.file("linked")).unwrap(), b"01234");
 }
