@@ -40,8 +40,8 @@ pub struct ConnectionView {
 /// This station at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StationView {
-    /// The PHY rate of the data frames that this station sends, where it is known. The station's
-    /// last frame may have had another rate.
+    /// The PHY rate of the data frames that this station sends, where it is known. The agent takes
+    /// it from several reports of the driver, because the rate of the last frame varies.
     pub link_rate: Option<Rate>,
     /// The connections that are routed over the Wi-Fi interface.
     pub connections: Vec<ConnectionView>,

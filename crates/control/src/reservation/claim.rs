@@ -13,19 +13,21 @@ const TARGET_PERCENT: u64 = 125;
 const SHORT_PERCENT: u64 = 99;
 /// The part of the missing rate that is added to the claim at each tick (0.5 s), permille. It
 /// applies where this station sends a message every [`MESSAGE_INTERVAL`] or more often. At longer
-/// intervals the part is smaller in proportion, so that the other stations follow a claim before it
-/// changes again.
+/// intervals the part is smaller in proportion, so that a claim changes little before the other
+/// stations learn of it.
 const GAIN_PERMILLE: u64 = 150;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 /// A claim has no effect below the share that the others leave unused anyway. So while the owner is
-/// short and its claim is below that unused share, each tick raises the claim by this percentage of
-/// the distance to it, or to the share of the target rate where that is smaller.
+/// short, each tick first raises the claim towards a goal, by this percentage of the distance. The
+/// goal is the unused share, or the share of the target rate where that share is smaller. A claim
+/// above the goal is not raised by this rule.
 const UNUSED_PERCENT: u32 = 25;
-/// The largest claim, percent of the first claim (see `SETTLES_WITHIN`).
+/// The largest claim, percent of the target rate's share: the target rate divided by the rate that
+/// the air carries for this station.
 const MOST_PERCENT: u32 = 130;
-/// For this many ticks after the admission the claim stays at its first value. The first value is
-/// the share that the target rate takes while the air is fully used. By the end of these ticks the
-/// others follow the claim, and the mean of the delivery rate shows the effect.
+/// For this many ticks after the admission the claim is the target rate's share. That is enough
+/// even where the others use all the rest of the airtime. By the end of these ticks the others
+/// follow the claim, and the mean of the delivery rate shows the effect.
 const SETTLES_WITHIN: u32 = 8;
 
 /// An integral controller of the claim. The claim rises while the owner is below its target rate,

@@ -194,7 +194,8 @@ impl Reservations {
 
     /// The observation for the law. While this station leaves airtime free, the law divides only
     /// the rest of the airtime. The owners have their claims and take no part of the rest, so they
-    /// are removed from the observation. Otherwise, and for an owner, the observation is unchanged.
+    /// are removed from the observation. The observation is unchanged where
+    /// this station leaves no airtime free, and where this station is itself an owner.
     pub(crate) fn for_law<'a>(&self, seen: &'a Observation) -> Cow<'a, Observation> {
         if self.claimed == Share::ZERO || self.state.is_admitted() {
             return Cow::Borrowed(seen);
@@ -232,9 +233,10 @@ impl Reservations {
         }
     }
 
-    /// The largest rate of this station while the share `claimed` is left free; `None` where the
-    /// rate has no such limit, because nothing is claimed or the rate that the air carries is not
-    /// known. `takes_part` says whether this station takes part in the division of the rest.
+    /// The largest rate that a station without a reservation may have while the owners have the
+    /// share `claimed`, for this station's weight. `None` where the rate has no such limit, because
+    /// nothing is claimed or the rate that the air carries is not known. `takes_part` is whether
+    /// this station takes part in the division of the rest, as all but owners do.
     fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;

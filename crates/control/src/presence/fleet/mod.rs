@@ -5,7 +5,7 @@
 //! without the group key. The others broadcast their figures with this challenge, so an answer
 //! cannot be older than the query. A station answers only stations in its table of peers. It
 //! answers at a random time in a window. The window is so long that the answers of all stations
-//! take at most 0.5 % of the air. `presence::schedule` counts the queries and answers of a station
+//! take at most 0.5 % of the air, as long as it is below its limit of 300 s. `presence::schedule` counts the queries and answers of a station
 //! like its presence messages.
 
 mod codec;
@@ -80,7 +80,8 @@ pub struct ClockOffset {
 
 impl ClockOffset {
     /// The offset of another station's clock. That clock showed `theirs` when the other station
-    /// sent the answer. The other station answered `held` after the query had arrived there. This
+    /// sent the answer. Between the arrival of the query there and this answer, the time `held`
+    /// passed. This
     /// station's clock showed `asked` when the query was sent, and `ours` when the answer came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
@@ -122,7 +123,7 @@ struct Owed {
 pub(super) enum Taken {
     /// The query will be answered, or the answer was taken in.
     Yes,
-    /// The query is of an incarnation that is not in the table of peers.
+    /// The boot id of the query's sender is not in the table of peers.
     Unproven,
     /// The answer is to a query of another station, or to an earlier query of this station.
     Unasked,
@@ -369,7 +370,11 @@ mod tests {
         assert_eq!(answer(&mut fleet, at(3), 5, first), Taken::Replayed);
         let second = asks(&mut fleet, at(20_000));
         assert_ne!(first, second);
-        assert_eq!(answer(&mut fleet, at(20_001), 6, first), Taken::Unasked, "a recording");
+        assert_eq!(
+            answer(&mut fleet, at(20_001), 6, first),
+            Taken::Unasked,
+            "to the earlier query"
+        );
         let known: Vec<_> = fleet.answers(at(20_001)).collect();
         assert_eq!((known.len(), known[0].query), (1, 1), "the earlier answer is kept");
         assert_eq!(known[0].age, Duration::from_millis(19_999));
