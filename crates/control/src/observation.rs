@@ -62,8 +62,8 @@ pub struct Announcement {
     pub min_rtt: Option<Duration>,
     /// The queueing delay of the station: its RTT minus its minimum RTT.
     pub growth: Duration,
-    /// The station's request to its peers to leave a rate free. The station announces a refused
-    /// request, too.
+    /// The station's request to its peers to leave a rate free. It stays announced while it
+    /// is refused, that is, while the airtime that is already reserved leaves no room for it.
     pub reservation: Option<Reservation>,
     /// The station's request for a turn, while it has transfers.
     pub turn: Option<Turn>,

@@ -12,16 +12,18 @@
 //!
 //! - A station may have its turn and not announce that it sends, or may fall silent. The others
 //!   pass it over after [`PATIENCE`].
-//! - A turn ends after [`TURN`]. A station that then has more to send goes to the end of the order
+//! - A turn ends after [`TURN`] where another station waits. A station that then has more to send goes to the end of the order
 //!   with a new ticket.
 //! - A trial shows whether the stations before a waiting station leave air unused. A station that
 //!   has been the first of the waiting stations for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
-//!   succeeds in two cases. In the first case the station delivers more than 1.6 times its equal
-//!   part of the rate that it reaches alone, among the stations whose transfers send. In the second
+//!   succeeds in two cases. In the first case other transfers send, and the station delivers more
+//!   than 1.6 times `A / n`: `A` is the rate that it reaches alone, and `n` is the number of
+//!   stations whose transfers send, itself included. In the second
 //!   case its own rate and all announced rates together use less than 80 % of the air, and its
 //!   queueing delay is below 20 ms. After success the station continues to send, and announces
-//!   this. For [`FREE_FOR`] each of the others then ignores one of the stations before its own
-//!   place.
+//!   this. For [`FREE_FOR`] the others then do not count the time that the first station in the
+//!   order still needs. So the next waiting station may begin, as if one station fewer were before
+//!   it.
 //!
 //! Only transfers that request turns wait. Other connections and stations without agents do not
 //! wait.

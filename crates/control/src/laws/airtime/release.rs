@@ -1,5 +1,6 @@
-//! Decides when a release begins and ends. In a release the law sets no bounds, except a floor in
-//! the first five seconds, because stations without agents fill the access point's queue.
+//! Decides when a release begins and ends. The law begins a release when stations without agents
+//! fill the access point's queue. In a release it sets no bounds, except a floor for at most the
+//! first five seconds.
 
 use wakeai_units::{Duration, Instant};
 
@@ -13,16 +14,19 @@ const OBEY_WITHIN: u32 = 4;
 /// stations without agents are sending.
 const OBEY_WITHIN_ALONE: u32 = 2;
 /// The same number for a station without sending peers whose PHY rate is unknown. Its interface may
-/// be cellular. In a cellular network each station has a queue of its own. The high rates of the
-/// start keep the station's window large, and so this queue long. The law forgets these rates after
-/// ten seconds, and then the queue shortens without a release.
+/// be cellular. In a cellular network each station has a queue of its own. The law takes the highest
+/// rates of the last ten seconds. Where the rates were high just after the station began to send,
+/// they keep its window large, and so this queue long, until they are ten seconds old. Then the
+/// queue shortens without a release.
 const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to know each
 /// other. Until then the law must not take them for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
 /// Where the stations with agents together deliver less than this part of the expected rate,
-/// millionths, the law assumes that stations without agents are sending. The expected rate is the
-/// rate that the air is expected to carry, by the stations' weights ([`super::share::Share`]).
+/// millionths, the law assumes that stations without agents are sending. A station's part
+/// of the air is its rate divided by the rate that it reaches alone, or by its PHY rate. The sum of
+/// these parts is compared with the sum that is expected of a fully used air
+/// ([`super::share::Share::used`]).
 const FOREIGN_BELOW: u64 = 650_000;
 /// Where the stations with agents together deliver at least this part of the expected rate,
 /// millionths, the law assumes that no station without agent sends any more.
@@ -142,8 +146,8 @@ mod tests {
             (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
         }
 
-        /// The number of ticks until the release has ended, the last tick included. No tick has a
-        /// queue.
+        /// The number of ticks until the release has ended, the last tick included. The
+        /// queueing delay is zero at each of these ticks.
         fn until_bound(&mut self, used: Option<u64>) -> usize {
             (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
         }

@@ -1,4 +1,4 @@
-//! The target queueing delay.
+//! The target queueing delay. In this file a turn is one transmission on the air.
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
@@ -6,9 +6,9 @@ use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 use super::AirtimeKnobs;
 use crate::Observation;
 
-/// The largest A-MPDU of a turn, as in 802.11n.
+/// The largest A-MPDU, as in 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// The time that a turn (one transmission) takes in addition to its data: contention, preamble,
+/// The time that a turn takes in addition to its data: contention, preamble,
 /// SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(300);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
@@ -26,9 +26,9 @@ pub(super) enum Bottleneck {
 
 /// The target queueing delay.
 ///
-/// The target is a number of rounds, because a station should have a full aggregate waiting when
-/// its turn comes, and one round passes between two turns of a station. In a round every sending
-/// station and the access point have one turn, with the largest aggregate. The target is short
+/// In a round every sending station and the access point have one turn each, with the largest
+/// aggregate. So one round passes between two turns of a station. When its turn comes, a full
+/// aggregate should be waiting. So the target is a number of rounds. The target is short
 /// enough for the ACKs of the waiting segments to fill only a part of the access point's buffer,
 /// because lost ACKs cost more than short aggregates.
 ///
@@ -166,11 +166,11 @@ mod tests {
         let each = Observation { segments_per_ack: 1, ..alone.clone() };
         assert_eq!(micros(&rounds(1_000), &each, 100), 27_801);
         let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(micros(&least, &alone, 200), 27_801, "the ACKs limit even the least target");
+        assert_eq!(micros(&least, &alone, 200), 27_801, "the ACKs limit the target even below queue_min");
     }
 
     #[test]
-    fn beyond_the_air_the_target_is_the_least() {
+    fn beyond_the_air_the_target_is_queue_min() {
         let aimed = |bottleneck| {
             let seen = seen(Some(65), &[Some(65); 7]);
             queue(&AirtimeKnobs::default(), &seen, Rate::from_mbps(20), bottleneck)

@@ -4,9 +4,10 @@
 //! A station asks only on request. Its query has a challenge, a number that is unpredictable
 //! without the group key. The others broadcast their figures with this challenge, so an answer
 //! cannot be older than the query. A station answers only stations in its table of peers. It
-//! answers at a random time in a window. The window is so long that the answers of all stations
-//! take at most 0.5 % of the air, as long as it is below its limit of 300 s. `presence::schedule` counts the queries and answers of a station
-//! like its presence messages.
+//! answers at a random time in a window. The window grows with the number of stations, so that all
+//! answers together take at most 0.5 % of the air. It is at most 300 s, also where the answers then
+//! take more. `presence::schedule` counts the queries and answers of a station like its presence
+//! messages.
 
 mod codec;
 mod figures;
@@ -27,8 +28,8 @@ use crate::StationId;
 /// broadcasts) of 6 Mbit/s.
 const LONGEST_WINDOW: Duration = Duration::from_secs(300);
 /// A station waits for answers for the sum of its window, a quarter of the window, and this time.
-/// The additional time is for stations with a longer window: each station
-/// computes the window from the number of stations that it knows, and others may know more.
+/// The additional time is for stations with a longer window: each station computes the window from
+/// the number of stations that it knows, and others may know more.
 const GRACE: Duration = Duration::from_secs(1);
 /// An answer is kept for this long, so that it can be shown where the answer to a later query is
 /// lost.
@@ -81,8 +82,8 @@ pub struct ClockOffset {
 impl ClockOffset {
     /// The offset of another station's clock. That clock showed `theirs` when the other station
     /// sent the answer. Between the arrival of the query there and this answer, the time `held`
-    /// passed. This
-    /// station's clock showed `asked` when the query was sent, and `ours` when the answer came.
+    /// passed. This station's clock showed `asked` when the query was sent, and `ours` when the
+    /// answer came.
     fn new(asked: Duration, held: Duration, theirs: Duration, ours: Duration) -> Option<Self> {
         let nanos = |span: Duration| i128::from(span.as_nanos());
         let round_trip = nanos(ours) - nanos(asked) - nanos(held);
