@@ -104,10 +104,9 @@ impl From<Bounds> for SocketBounds {
 ///
 /// One half of each window bound is divided equally, and the other half in proportion to the
 /// segments in flight. So a connection that needs little leaves room in the window to a connection
-/// that needs much. The windows of connections that always fill them become equal from tick to tick.
-/// Each ceiling is at least one
-/// segment. A bound that is not set stays unset. The pacing rate and the bytes in the host's queue
-/// are divided equally.
+/// that needs much. The windows of connections that always fill them become equal from tick to
+/// tick. Each ceiling is at least one segment. A bound that is not set stays unset. The pacing rate
+/// and the bytes in the host's queue are divided equally.
 fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     let count = flying.len() as u64;
     let floors = parts(bounds.floor, flying);

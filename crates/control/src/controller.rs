@@ -87,15 +87,15 @@ impl Controller {
         }
     }
 
-    /// Changes the keys. The controller then sends its messages under `group_key`, and accepts messages
-    /// of others under `group_key` and under each key of `others`. The known peers stay.
+    /// Changes the keys. The controller then sends its messages under `group_key`, and accepts
+    /// messages of others under `group_key` and under each key of `others`. The known peers stay.
     pub fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.presence.set_keys(group_key, others);
     }
 
-    /// Sets the Unix time of [`Instant::ZERO`], the epoch of `now`. Queries and answers carry the Unix time, and presence
-    /// messages do where the stations' clocks are synchronised. Call this before each tick, because
-    /// the system clock may be set.
+    /// Sets the Unix time of [`Instant::ZERO`], the epoch of `now`. Queries and answers carry the
+    /// Unix time, and presence messages do where the stations' clocks are synchronised. Call this
+    /// before each tick, because the system clock may be set.
     pub fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.presence.set_unix_at_epoch(unix);
     }

@@ -120,9 +120,9 @@ struct Owed {
 /// The challenges of other stations, which this station answers.
 ///
 /// Anyone can replay messages of incarnations that ended long ago. The challenges in these messages
-/// need no answer, but this station cannot tell them from others. So it answers the challenges first
-/// that it has answered least often, and among these the ones that arrived first. A newcomer then
-/// waits at most until each challenge that arrived before its own has been answered once.
+/// need no answer, but this station cannot tell them from others. So it answers the challenges
+/// first that it has answered least often, and among these the ones that arrived first. A newcomer
+/// then waits at most until each challenge that arrived before its own has been answered once.
 ///
 /// The list has the challenges of at most `limit` incarnations. A full list drops one incarnation
 /// for a new one. It first drops incarnations whose challenge was answered, and among equals the

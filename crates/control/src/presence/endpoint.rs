@@ -74,8 +74,8 @@ impl Endpoint {
         }
     }
 
-    /// Changes the keys. The endpoint then sends its messages under `group_key`, and accepts messages of
-    /// others under `group_key` and under each key of `others`. The known peers stay.
+    /// Changes the keys. The endpoint then sends its messages under `group_key`, and accepts
+    /// messages of others under `group_key` and under each key of `others`. The known peers stay.
     pub(crate) fn set_keys(&mut self, group_key: &[u8; 32], others: &[[u8; 32]]) {
         self.codec = Codec::accepting(group_key, others);
         self.fleet_codec = FleetCodec::accepting(group_key, others);

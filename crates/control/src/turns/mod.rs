@@ -12,8 +12,8 @@
 //!
 //! - A station may have its turn and not announce that it sends, or may fall silent. The others
 //!   pass it over after [`PATIENCE`].
-//! - A turn ends after [`TURN`] where another station waits. A station that then has more to send goes to the end of the order
-//!   with a new ticket.
+//! - A turn ends after [`TURN`] where another station waits. A station that then has more to send
+//!   goes to the end of the order with a new ticket.
 //! - A trial shows whether the stations before a waiting station leave air unused. A station that
 //!   has been the first of the waiting stations for [`FIRST_FOR`] sends for [`TRIAL`]. The trial
 //!   succeeds in two cases. In the first case other transfers send, and the station delivers more

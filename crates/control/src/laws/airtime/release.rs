@@ -14,22 +14,21 @@ const OBEY_WITHIN: u32 = 4;
 /// stations without agents are sending.
 const OBEY_WITHIN_ALONE: u32 = 2;
 /// The same number for a station without sending peers whose PHY rate is unknown. Its interface may
-/// be cellular. In a cellular network each station has a queue of its own. The law takes the highest
-/// rates of the last ten seconds. Where the rates were high just after the station began to send,
-/// they keep its window large, and so this queue long, until they are ten seconds old. Then the
-/// queue shortens without a release.
+/// be cellular. In a cellular network each station has a queue of its own. The law takes the
+/// highest rates of the last ten seconds. Where the rates were high just after the station began to
+/// send, they keep its window large, and so this queue long, until they are ten seconds old. Then
+/// the queue shortens without a release.
 const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to know each
 /// other. Until then the law must not take them for stations without agents.
 const SENDERS_PER_TICK: u32 = 2;
-/// Where the stations with agents together deliver less than this part of the expected rate,
-/// millionths, the law assumes that stations without agents are sending. A station's part
-/// of the air is its rate divided by the rate that it reaches alone, or by its PHY rate. The sum of
-/// these parts is compared with the sum that is expected of a fully used air
-/// ([`super::share::Share::used`]).
+/// A station's part of the air is its rate divided by the rate that it reaches alone, or by its PHY
+/// rate. Where the parts of the stations with agents together are less than this part, millionths,
+/// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
+/// that stations without agents are sending.
 const FOREIGN_BELOW: u64 = 650_000;
-/// Where the stations with agents together deliver at least this part of the expected rate,
-/// millionths, the law assumes that no station without agent sends any more.
+/// Where they are together at least this part of the expected sum, millionths, the law assumes that
+/// no station without agent sends any more.
 const OURS_FROM: u64 = 800_000;
 /// The duration of the first release. Each further release lasts twice as long, up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(60);

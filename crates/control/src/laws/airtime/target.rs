@@ -166,7 +166,11 @@ mod tests {
         let each = Observation { segments_per_ack: 1, ..alone.clone() };
         assert_eq!(micros(&rounds(1_000), &each, 100), 27_801);
         let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(micros(&least, &alone, 200), 27_801, "the ACKs limit the target even below queue_min");
+        assert_eq!(
+            micros(&least, &alone, 200),
+            27_801,
+            "the ACKs limit the target even below queue_min"
+        );
     }
 
     #[test]

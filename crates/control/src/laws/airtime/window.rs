@@ -488,7 +488,8 @@ mod tests {
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(10, 57_840)));
         let bounds = first(&idle(&[]));
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 23_136)));
-        // At 400 Mbit/s the target ends where its ACKs fill 80 % of the access point's buffer: at 13.9 ms.
+        // At 400 Mbit/s the target ends where its ACKs fill 80 % of the access point's buffer: at
+        // 13.9 ms.
         let fast = Observation { max_rate: Some(Rate::from_mbps(400)), ..idle(&[]) };
         assert_eq!(first(&fast).ceiling, newcomer(400, 13_900));
         assert_eq!(
