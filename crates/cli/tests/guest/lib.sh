@@ -7,10 +7,11 @@ logs=/tmp/*.log
 
 passed() { echo "guest: $*"; }
 fail() { echo "guest: FAILED: $*"; exit 1; }
-# until_is WHAT COMMAND...: repeats the command for at most a minute.
+# until_is WHAT COMMAND...: repeats the command for at most two minutes.
 until_is() {
   what=$1; shift
-  for _ in $(seq 120); do
+  end=$(($(date +%s) + 120))
+  while [ "$(date +%s)" -lt "$end" ]; do
     if "$@"; then return; fi
     sleep 0.5
   done
