@@ -81,23 +81,27 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Boots the machine and returns the output on its console.
+    /// Boots the machine and returns the output on its console, which can be followed in the file `console` of
+    /// [`Self::work`].
     pub fn boot(&self, task: &Task<'_>) -> String {
         let append =
             format!("console={} quiet panic=-1 mitigations=off preempt=full", self.console);
-        let output = Command::new("timeout")
-            .arg(self.patience_s.to_string())
+        let initramfs = self.pack(task);
+        let console = self.work.join("console");
+        let mut qemu = Command::new("timeout");
+        qemu.arg(self.patience_s.to_string())
             .args(self.qemu)
             .args(["-smp", "1", "-m", "1024", "-nographic", "-no-reboot", "-nic", "none"])
             .args(["-append", &append])
             .arg("-kernel")
             .arg(&self.kernel)
             .arg("-initrd")
-            .arg(self.pack(task))
+            .arg(initramfs)
             .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+            .stdout(File::create(&console).unwrap())
+            .stderr(Stdio::null());
+        let _ = qemu.status().unwrap(); // the task's own status is on the console
+        String::from_utf8_lossy(&fs::read(&console).unwrap()).into_owned()
     }
 
     /// Packs the file system that the task runs in, and returns the path of the archive.

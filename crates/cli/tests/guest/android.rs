@@ -24,7 +24,9 @@ fn android_module_works_on_arm64() {
             program(root.join("bin/mksh"), "/from-debian/mksh"),
             program(module, "/module.zip"),
         ],
-        files: vec![("/android.sh".to_owned(), SCRIPT.to_owned())],
+        files: [("/android.sh", SCRIPT), ("/lib.sh", crate::SCRIPT_LIB)]
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .into(),
     });
     println!("{console}");
     assert!(console.contains("guest: status 0") && console.contains(END), "{console}");

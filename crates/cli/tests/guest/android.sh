@@ -1,19 +1,10 @@
 # The checks of the Android module. Run by the guest's init, with busybox. It makes below /android what a device has: toybox
 # and mksh as /system/bin, a root that cannot be written, /data, /dev, a mounted bpffs; no /run, /tmp or /etc/passwd.
 # It unpacks and starts the module as its managers do. Files: /module.zip, /from-debian/{toybox,mksh}.
-set -eu
+. /lib.sh
 LOG=/android/data/adb/wakeai/agent.log
-trap 'status=$?; [ $status = 0 ] || { echo "guest: a check failed"; cat $LOG /tmp/*.log 2>/dev/null; }' EXIT
-passed() { echo "guest: $*"; }
-fail() { echo "guest: FAILED: $*"; exit 1; }
-until_is() {
-  what=$1; shift
-  for _ in $(seq 120); do
-    if "$@"; then return; fi
-    sleep 0.5
-  done
-  fail "waited in vain until $what"
-}
+logs="$LOG /tmp/*.log"
+
 echo "guest: Linux $(uname -r) $(uname -m)"
 
 mkdir -p /android
@@ -108,18 +99,7 @@ ceiling = 5
 END
 service android sh
 sleep 3
-unshare -n sleep 100000 & other=$!
-sleep 1
-# In the background nsenter is written out, so that $! is the program and not a subshell.
-there() { nsenter -t "$other" -n "$@"; }
-ip link add name wlan0 type veth
-peer=$(ip -o link | sed -n 's/^[0-9]*: \(veth[0-9]*\)@.*/\1/p')
-ip link set "$peer" netns "$other"
-there ip link set lo up
-ip address add 10.77.0.1/24 broadcast 10.77.0.255 dev wlan0
-there ip address add 10.77.0.2/24 broadcast 10.77.0.255 dev "$peer"
-ip link set wlan0 up
-there ip link set "$peer" up
+cable wlan0
 sed "s/wlan0/$peer/; s/^station = .*/station = 2/" /android/data/adb/wakeai/agent.toml >/android/data/adb/there.toml
 chmod 600 /android/data/adb/there.toml
 nsenter -t "$other" -n chroot /android /system/bin/env -i PATH=/system/bin $command agent --config /data/adb/there.toml \
@@ -129,20 +109,8 @@ until_is "the agents count each other" counts
 default=cubic
 [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = wakeai_cubic ] || fail "the default algorithm is another one"
 android sh /data/adb/modules/wakeai/action.sh | grep -q controlling || fail "the action does not show the agent"
-# The receiver has to have an input: at its end it would close the connection.
-sleep 100 | nsenter -t "$other" -n nc -l -p 5201 >/dev/null & receiver=$!
-sleep 1
-android $command monitor --json --port 5201 --duration 20s >/tmp/monitor.json 2>/tmp/monitor.log & monitor=$!
-timeout 15 nc 10.77.0.2 5201 </dev/zero & sender=$!
-# The connections, without the agents.
-top() { android $command top --once --json --port 5201 2>/dev/null | sed 's/"agents":.*//' >/tmp/top.json; }
-bounded() { top && grep -q '"algorithm":"wakeai_cubic"' /tmp/top.json && grep -q '"ceiling":5' /tmp/top.json; }
-until_is "the connection is bounded" bounded
-wait $monitor || fail "monitor ended with $?: $(cat /tmp/monitor.log)"
-[ "$(wc -l </tmp/monitor.json)" -gt 100 ] || fail "monitor: $(cat /tmp/monitor.json /tmp/monitor.log)"
-wait $sender || true
-kill $receiver 2>/dev/null || true
-passed "under mksh and toybox the service bounds a connection; monitor wrote $(wc -l </tmp/monitor.json) samples"
+bound_and_monitor android $command
+passed "under mksh and toybox the service bounds a connection; monitor wrote $samples samples"
 
 agent() {
   for process in /proc/[0-9]*; do

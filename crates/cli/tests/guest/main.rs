@@ -28,6 +28,8 @@ use std::time::Instant;
 
 use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
 
+/// What the scripts `static.sh` and `android.sh` have in common.
+const SCRIPT_LIB: &str = include_str!("lib.sh");
 /// The programs that the checks and `wakeai` run in the guest, in addition to busybox's.
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
 /// The programs that the checks with radios run in the guest, in addition to busybox's.

@@ -1,19 +1,7 @@
 # The checks of the static program in a guest whose userland is busybox and which has no shared library. Run by the
 # guest's init; the last line says that all checks were made. Files: /quickstart.toml, /expected.json (its
 # result by another build of the program), /cert.pem and /key.pem. Programs: wakeai, name_server.
-set -eu
-trap 'status=$?; [ $status = 0 ] || { echo "guest: a check failed"; cat /tmp/*.log 2>/dev/null; }' EXIT
-passed() { echo "guest: $*"; }
-fail() { echo "guest: FAILED: $*"; exit 1; }
-# until WHAT COMMAND...: repeats the command for at most a minute.
-until_is() {
-  what=$1; shift
-  for _ in $(seq 120); do
-    if "$@"; then return; fi
-    sleep 0.5
-  done
-  fail "waited in vain until $what"
-}
+. /lib.sh
 
 echo "guest: Linux $(uname -r) $(uname -m)"
 libraries=$(find / -xdev -name '*.so*' ! -path '/modules/*' ! -path '/proc/*' ! -path '/sys/*')
@@ -35,21 +23,8 @@ sed -i 's/"wall_s":[0-9.e-]*,//g' /tmp/sim.json /expected.json
 cmp /tmp/sim.json /expected.json || fail "$(head -c 2000 /tmp/sim.json)"
 passed "sim gave the result that the other build of the program gives"
 
-# Two stations, which are namespaces, and a cable between them.
-unshare -n sleep 100000 & other=$!
-sleep 1
-# In the background nsenter is written out, so that $! is the program and not a subshell.
-there() { nsenter -t "$other" -n "$@"; }
-ip link add name a type veth
-peer=$(ip -o link | sed -n 's/^[0-9]*: \(veth[0-9]*\)@.*/\1/p')
-ip link set "$peer" netns "$other"
-there ip link set lo up
-ip address add 10.77.0.1/24 broadcast 10.77.0.255 dev a
-there ip address add 10.77.0.2/24 broadcast 10.77.0.255 dev "$peer"
-ip link set a up
-there ip link set "$peer" up
-
 # agent
+cable a
 mkdir -p /etc/wakeai
 wakeai agent --generate-key /etc/wakeai/group.key
 # configure FILE INTERFACE STATION
@@ -76,20 +51,8 @@ until_is "the agents count each other" counts
 passed "two agents count each other"
 
 # monitor, and the bound, while busybox sends
-# The receiver has to have an input: at its end it would close the connection.
-sleep 100 | nsenter -t "$other" -n nc -l -p 5201 >/dev/null & receiver=$!
-sleep 1
-wakeai monitor --json --port 5201 --duration 20s >/tmp/monitor.json 2>/tmp/monitor.log & monitor=$!
-timeout 15 nc 10.77.0.2 5201 </dev/zero & sender=$!
-# The connections, without the agents.
-top() { wakeai top --once --json --port 5201 | sed 's/"agents":.*//' >/tmp/top.json; }
-bounded() { top 2>/dev/null && grep -q '"algorithm":"wakeai_cubic"' /tmp/top.json && grep -q '"ceiling":5' /tmp/top.json; }
-until_is "the connection is bounded" bounded
-wait $monitor || fail "monitor ended with $?: $(cat /tmp/monitor.log)"
-[ "$(wc -l </tmp/monitor.json)" -gt 100 ] || fail "monitor: $(cat /tmp/monitor.json /tmp/monitor.log)"
-wait $sender || true
-kill $receiver 2>/dev/null || true
-passed "monitor wrote $(wc -l </tmp/monitor.json) samples of a bounded connection"
+bound_and_monitor wakeai
+passed "monitor wrote $samples samples of a bounded connection"
 
 # Names: /etc/hosts, and a name server. A program that loads the modules of nsswitch.conf would fail here.
 nsenter -t "$other" -n name_server 10.77.0.2 served.test 10.77.0.2 & server=$!

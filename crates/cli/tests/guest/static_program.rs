@@ -44,6 +44,7 @@ fn works(kernel: &Kernel, mut machine: Machine, architecture: &str) -> Result<()
         ("/cert.pem", cert),
         ("/key.pem", key),
         ("/static.sh", SCRIPT.to_owned()),
+        ("/lib.sh", crate::SCRIPT_LIB.to_owned()),
     ];
     let console = machine.boot(&Task {
         command: "sh /static.sh 2>&1",
