@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An algorithm's .bpf.c includes this before the source that kernel and simulator share, and defines
- * ALGORITHM before (hooks.h). It has the kernel's types, the maps of the bounds, which all algorithms share, and the knobs: the parameters
- * that are set when a program is loaded. It also has those functions of shim.h that need a knob.
+ * An algorithm's .bpf.c defines ALGORITHM (see hooks.h) and includes this before the source that kernel
+ * and simulator share. It has the kernel's types, the maps of the bounds, which all algorithms share,
+ * and the knobs: the parameters that are set when a program is loaded. It also has those functions of
+ * shim.h that need a knob.
  */
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
@@ -14,9 +15,9 @@
 #define JOIN(a, b) JOIN_(a, b)
 
 /*
- * The build links the objects of all algorithms into one, so that libbpf reads the kernel's types once. A name
- * that is not static is therefore the algorithm's own, or weak: of weak maps with the same name the linked object has
- * one.
+ * The build links the objects of all algorithms into one, so that libbpf reads the kernel's types once.
+ * So the name of a variable or program contains the algorithm's name. The maps that all algorithms
+ * share are weak: the linker makes one map of those with the same name.
  */
 
 /* Bounds of single sockets, by socket cookie. */

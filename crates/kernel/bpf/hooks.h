@@ -20,8 +20,9 @@
 #endif
 #define HOOK(name) JOIN(SOURCE, name)
 #define OURS JOIN(wakeai, ALGORITHM)
-#define PROGRAM(name, args...) BPF_PROG_(JOIN(OURS, name), ##args)
-#define BPF_PROG_(name, args...) BPF_PROG(name, ##args)
+/* BPF_PROG with the algorithm's name before the hook's. */
+#define PROGRAM(name, args...) PROGRAM_(JOIN(OURS, name), ##args)
+#define PROGRAM_(name, args...) BPF_PROG(name, ##args)
 
 /*
  * Whether the connection has just changed to another algorithm, because ours is being unloaded.
@@ -112,15 +113,15 @@ void PROGRAM(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 }
 
 /* TCP_CONG_NON_RESTRICTED lets every namespace make the algorithm its default. */
-#define HOOKS                                 \
-	.cwnd_event = (void *)JOIN(OURS, cwnd_event), \
-	.init = (void *)JOIN(OURS, init), \
-	.release = (void *)JOIN(OURS, release), \
-	.ssthresh = (void *)JOIN(OURS, ssthresh), \
-	.undo_cwnd = (void *)JOIN(OURS, undo_cwnd), \
-	.set_state = (void *)JOIN(OURS, set_state), \
+#define HOOKS                                             \
+	.cwnd_event = (void *)JOIN(OURS, cwnd_event),     \
+	.init = (void *)JOIN(OURS, init),                 \
+	.release = (void *)JOIN(OURS, release),           \
+	.ssthresh = (void *)JOIN(OURS, ssthresh),         \
+	.undo_cwnd = (void *)JOIN(OURS, undo_cwnd),       \
+	.set_state = (void *)JOIN(OURS, set_state),       \
 	.min_tso_segs = (void *)JOIN(OURS, min_tso_segs), \
-	.flags = TCP_CONG_NON_RESTRICTED,     \
+	.flags = TCP_CONG_NON_RESTRICTED,                 \
 	.name = STRING(OURS)
 
 SEC(".struct_ops.link")

@@ -12,10 +12,10 @@ void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /*
  * The socket, to read pointers from. Since Linux 6.4 the verifier searches the names of all types of the
- * kernel, twice, for each pointer that a program reads from a struct that it trusts: on a slow processor 18 ms,
- * with one core and 10^9 instructions per second. It does not trust what this kernel function returns, and
- * replaces the call with a move of a register. Linux before 6.2 does not have the function, and Linux before 6.4
- * does not search.
+ * kernel, twice, for each pointer that a program reads from a struct that it trusts. It trusts a hook's
+ * arguments. It does not trust the result of this kernel function, whose call it replaces by a move
+ * between registers. Linux before 6.2 does not have the function, and does not need it
+ * (docs/decisions/021-restart.md has the times).
  */
 static __always_inline struct sock *to_follow(struct sock *sk)
 {
@@ -96,11 +96,11 @@ static __always_inline u32 queued_beside_payload(struct sock *sk)
 }
 
 /* Reads a sysctl of the socket's namespace, whose size differs from kernel to kernel. */
-#define ipv4_sysctl(sk, name)                                         \
-	({                                                            \
+#define ipv4_sysctl(sk, name)                                             \
+	({                                                                \
 		struct net *net = to_follow(sk)->__sk_common.skc_net.net; \
-		struct netns_ipv4 *ipv4 = &net->ipv4;                 \
-		BPF_CORE_READ_BITFIELD(ipv4, name);                   \
+		struct netns_ipv4 *ipv4 = &net->ipv4;                     \
+		BPF_CORE_READ_BITFIELD(ipv4, name);                       \
 	})
 
 /* Whether the path reorders by more than the duplicate ACK threshold. The test is Linux's. */

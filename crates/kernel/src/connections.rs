@@ -78,11 +78,12 @@ struct Mover {
     request: MapHandle,
 }
 
-/// A process that moves connections once does so again. Loading the program takes much longer than running it.
+/// The program of this process, once it is loaded. Loading it takes much longer than running it, and most
+/// processes that move connections do so several times.
 static MOVER: Mutex<Option<Mover>> = Mutex::new(None);
 
-/// Loads the program that [`move_connections`] runs. Otherwise the first call loads it, which the children of a
-/// `fork(2)` would each do.
+/// Loads the program that [`move_connections`] runs. Without this the first call loads it. A process that
+/// calls this and then forks shares the program with its child; the two must not move connections at the same time.
 ///
 /// # Errors
 ///
