@@ -16,7 +16,9 @@ use wakeai_host::{
     check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_as,
     serving_user, set_sysctl, split, supervise,
 };
-use wakeai_kernel::{Bounded, Control, Snapshotter, move_connections, netns_cookie};
+use wakeai_kernel::{
+    Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move,
+};
 use wakeai_metrics::Endpoint;
 
 use crate::actuator::Actuator;
@@ -280,6 +282,7 @@ fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
     lease.record(Change::KernelParts)?;
     let mut control = Control::open()?;
     control.watch()?;
+    prepare_to_move()?; // both processes move connections, if there are two
     let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
     Ok(Actuator::new(control, cookie))
 }

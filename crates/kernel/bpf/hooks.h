@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * An algorithm's .bpf.c includes this after the source that kernel and simulator share. It defines
- * the algorithm's hooks as a struct_ops. Before the include, the .bpf.c defines
+ * the algorithm's hooks as a struct_ops. The .bpf.c defines before
  *   ALGORITHM  so that the algorithm is registered as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, if it is not ALGORITHM;
  *   PLAIN      the name of the kernel's algorithm that replaces ours when ours is unloaded;
@@ -10,8 +10,6 @@
 #ifndef WAKEAI_HOOKS_H
 #define WAKEAI_HOOKS_H
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
 #define STRING_(a) #a
 #define STRING(a) STRING_(a)
 #ifndef SOURCE
@@ -22,6 +20,9 @@
 #endif
 #define HOOK(name) JOIN(SOURCE, name)
 #define OURS JOIN(wakeai, ALGORITHM)
+/* BPF_PROG with the algorithm's name before the hook's. */
+#define PROGRAM(name, args...) PROGRAM_(JOIN(OURS, name), ##args)
+#define PROGRAM_(name, args...) BPF_PROG(name, ##args)
 
 /*
  * Whether the connection has just changed to another algorithm, because ours is being unloaded.
@@ -42,13 +43,13 @@ static __always_inline bool left_for_good(struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(init, struct sock *sk)
+void PROGRAM(init, struct sock *sk)
 {
 	HOOK(init)(sk);
 }
 
 SEC("struct_ops")
-void BPF_PROG(release, struct sock *sk)
+void PROGRAM(release, struct sock *sk)
 {
 	u64 cookie = sk->__sk_common.skc_cookie.counter;
 
@@ -58,19 +59,19 @@ void BPF_PROG(release, struct sock *sk)
 }
 
 SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+u32 PROGRAM(ssthresh, struct sock *sk)
 {
 	return HOOK(ssthresh)(sk);
 }
 
 SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
+u32 PROGRAM(undo_cwnd, struct sock *sk)
 {
 	return HOOK(undo_cwnd)(sk);
 }
 
 SEC("struct_ops")
-void BPF_PROG(set_state, struct sock *sk, u8 new_state)
+void PROGRAM(set_state, struct sock *sk, u8 new_state)
 {
 	if (!left_for_good(sk))
 		HOOK(set_state)(sk, new_state);
@@ -82,14 +83,14 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
  * would be too late, because it comes with the first segment.
  */
 SEC("struct_ops")
-u32 BPF_PROG(min_tso_segs, struct sock *sk)
+u32 PROGRAM(min_tso_segs, struct sock *sk)
 {
 	HOOK(before_sending)(sk);
 	return ipv4_sysctl(sk, sysctl_tcp_min_tso_segs);
 }
 
 SEC("struct_ops")
-void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+void PROGRAM(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_TX_START)
 		HOOK(after_idle)(sk);
@@ -97,7 +98,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 /* cong_control from Linux 6.10 on. */
 SEC("struct_ops")
-void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+void PROGRAM(cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	if (!left_for_good(sk))
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
@@ -105,34 +106,34 @@ void BPF_PROG(cong_control, struct sock *sk, u32 ack, int flag, const struct rat
 
 /* cong_control before Linux 6.10. User space creates the map below that fits the kernel. */
 SEC("struct_ops")
-void BPF_PROG(cong_control_short, struct sock *sk, const struct rate_sample *rs)
+void PROGRAM(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 {
 	if (!left_for_good(sk))
 		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
 }
 
 /* TCP_CONG_NON_RESTRICTED lets every namespace make the algorithm its default. */
-#define HOOKS                                 \
-	.cwnd_event = (void *)cwnd_event,     \
-	.init = (void *)init,                 \
-	.release = (void *)release,           \
-	.ssthresh = (void *)ssthresh,         \
-	.undo_cwnd = (void *)undo_cwnd,       \
-	.set_state = (void *)set_state,       \
-	.min_tso_segs = (void *)min_tso_segs, \
-	.flags = TCP_CONG_NON_RESTRICTED,     \
+#define HOOKS                                             \
+	.cwnd_event = (void *)JOIN(OURS, cwnd_event),     \
+	.init = (void *)JOIN(OURS, init),                 \
+	.release = (void *)JOIN(OURS, release),           \
+	.ssthresh = (void *)JOIN(OURS, ssthresh),         \
+	.undo_cwnd = (void *)JOIN(OURS, undo_cwnd),       \
+	.set_state = (void *)JOIN(OURS, set_state),       \
+	.min_tso_segs = (void *)JOIN(OURS, min_tso_segs), \
+	.flags = TCP_CONG_NON_RESTRICTED,                 \
 	.name = STRING(OURS)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops OURS = {
 	HOOKS,
-	.cong_control = (void *)cong_control,
+	.cong_control = (void *)JOIN(OURS, cong_control),
 };
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops JOIN(OURS, s) = {
 	HOOKS,
-	.cong_control = (void *)cong_control_short,
+	.cong_control = (void *)JOIN(OURS, cong_control_short),
 };
 
 #endif

@@ -202,6 +202,9 @@ struct tcp_congestion_ops {
 	u32 flags;
 };
 
+struct bpf_struct_ops_link {
+};
+
 struct bpf_sock;
 
 struct bpf_sock_ops {

@@ -8,6 +8,22 @@
 
 #define HOOK_BODY static __always_inline
 
+void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+
+/*
+ * The socket, to read pointers from. Since Linux 6.4 the verifier searches the names of all types of the
+ * kernel, twice, for each pointer that a program reads from a struct that it trusts. It trusts a hook's
+ * arguments. It does not trust the result of this kernel function, whose call it replaces by a move
+ * between registers. Linux before 6.2 does not have the function, and does not need it
+ * (docs/decisions/021-restart.md has the times).
+ */
+static __always_inline struct sock *to_follow(struct sock *sk)
+{
+	if (!bpf_core_type_exists(struct bpf_struct_ops_link)) /* new in 6.4 */
+		return sk;
+	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct sock));
+}
+
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
@@ -68,7 +84,7 @@ enum { BESIDE_SHARED_PAYLOAD = 832, BESIDE_COPIED_PAYLOAD = 4096 + 256 - 1448, L
 
 static __always_inline u32 queued_beside_payload(struct sock *sk)
 {
-	struct dst_entry *dst = sk->sk_dst_cache;
+	struct dst_entry *dst = to_follow(sk)->sk_dst_cache;
 	struct net_device *dev = dst ? dst->dev : (void *)0;
 	u64 features = dev ? dev->features : 0;
 
@@ -80,10 +96,11 @@ static __always_inline u32 queued_beside_payload(struct sock *sk)
 }
 
 /* Reads a sysctl of the socket's namespace, whose size differs from kernel to kernel. */
-#define ipv4_sysctl(sk, name)                                                    \
-	({                                                                       \
-		struct netns_ipv4 *ipv4 = &(sk)->__sk_common.skc_net.net->ipv4;  \
-		BPF_CORE_READ_BITFIELD(ipv4, name);                              \
+#define ipv4_sysctl(sk, name)                                             \
+	({                                                                \
+		struct net *net = to_follow(sk)->__sk_common.skc_net.net; \
+		struct netns_ipv4 *ipv4 = &net->ipv4;                     \
+		BPF_CORE_READ_BITFIELD(ipv4, name);                       \
 	})
 
 /* Whether the path reorders by more than the duplicate ACK threshold. The test is Linux's. */

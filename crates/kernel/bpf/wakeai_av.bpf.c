@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* wakeai_av in the kernel: a struct_ops around the shared source, and the targets. */
+#define ALGORITHM av
+#define PLAIN "reno"
 #include "bounded.h"
 
 /* The targets of single sockets in payload bytes per second, by socket cookie. */
@@ -20,7 +22,5 @@ static __always_inline u64 target_rate(struct sock *sk)
 
 #include "../../algorithms/c/wakeai_av.c"
 
-#define ALGORITHM av
-#define PLAIN "reno"
 #define FORGET bpf_map_delete_elem(&socket_targets, &cookie)
 #include "hooks.h"

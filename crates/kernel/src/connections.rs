@@ -2,15 +2,16 @@
 
 use std::io::Read;
 use std::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 use crate::error::Error;
 use crate::features::{ITERATE, explain};
-use crate::raw::name_field;
+use crate::raw::{MoveRequest, name_field};
 use crate::skeleton::connections::ConnectionsSkelBuilder;
-use crate::skeleton::connections::types::move_request;
 use crate::skeleton::quiet;
 
 /// The result of [`move_connections`].
@@ -43,7 +44,7 @@ pub fn move_connections(
     ifindex: Option<u32>,
 ) -> Result<MoveReport, Error> {
     let asked = format!("move connections to {to}");
-    let mut request = move_request { ifindex: ifindex.unwrap_or(0), ..move_request::default() };
+    let mut request = MoveRequest { ifindex: ifindex.unwrap_or(0), ..MoveRequest::new_zeroed() };
     request.to = name(&asked, to)?;
     if from.len() > request.from.len() {
         let problem = format!("{} names were given, 8 are allowed", from.len());
@@ -70,17 +71,56 @@ fn name(asked: &str, name: &str) -> Result<[i8; 16], Error> {
         .ok_or_else(|| Error::refused(asked, format!("\"{name}\" is not a name of 1 to 15 bytes")))
 }
 
-fn run(asked: &str, request: move_request) -> Result<MoveReport, Error> {
-    quiet();
-    let failed = |error| explain(asked, ITERATE, error);
-    let mut object = MaybeUninit::uninit();
-    let mut open = ConnectionsSkelBuilder::default().open(&mut object).map_err(failed)?;
-    if let Some(bss) = open.maps.bss_data.as_deref_mut() {
-        bss.request = request;
+/// The loaded program that moves connections.
+struct Mover {
+    link: Link,
+    /// The program's global variable: a [`MoveRequest`].
+    request: MapHandle,
+}
+
+/// The program of this process, once it is loaded. Loading it takes much longer than running it, and most
+/// processes that move connections do so several times.
+static MOVER: Mutex<Option<Mover>> = Mutex::new(None);
+
+/// Loads the program that [`move_connections`] runs. Without this the first call loads it. A process that
+/// calls this and then forks shares the program with its child; the two must not move connections at the same time.
+///
+/// # Errors
+///
+/// Where a privilege or feature is missing.
+pub fn prepare_to_move() -> Result<(), Error> {
+    with_mover("move connections", |_| Ok(()))
+}
+
+fn with_mover<T>(asked: &str, work: impl FnOnce(&Mover) -> Result<T, Error>) -> Result<T, Error> {
+    let mut mover = MOVER.lock().unwrap_or_else(PoisonError::into_inner);
+    if mover.is_none() {
+        *mover = Some(Mover::load().map_err(|error| explain(asked, ITERATE, error))?);
     }
-    let skel = open.load().map_err(failed)?;
-    let link = skel.progs.move_connections.attach().map_err(failed)?;
-    run_iterator(&link, asked)?;
-    let done = skel.maps.bss_data.as_deref().map(|bss| bss.request).unwrap_or_default();
-    Ok(MoveReport { moved: done.moved, failed: done.failed })
+    mover.as_ref().map_or_else(|| unreachable!("it was just loaded"), work)
+}
+
+impl Mover {
+    fn load() -> libbpf_rs::Result<Self> {
+        quiet();
+        let mut object = MaybeUninit::uninit();
+        let open = ConnectionsSkelBuilder::default().open(&mut object)?;
+        let skel = open.load()?;
+        // The link and the handle keep the program and its map; the rest of the skeleton is dropped.
+        let link = skel.progs.move_connections.attach()?;
+        Ok(Self { link, request: MapHandle::try_from(&skel.maps.bss)? })
+    }
+}
+
+fn run(asked: &str, request: MoveRequest) -> Result<MoveReport, Error> {
+    with_mover(asked, |mover| {
+        let failed = |error| explain(asked, ITERATE, error);
+        let place = 0_u32.to_ne_bytes();
+        mover.request.update(&place, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
+        run_iterator(&mover.link, asked)?;
+        let done = mover.request.lookup(&place, MapFlags::ANY).map_err(failed)?;
+        let done = done.and_then(|bytes| MoveRequest::read_from_bytes(&bytes).ok());
+        let done = done.unwrap_or(request);
+        Ok(MoveReport { moved: done.moved, failed: done.failed })
+    })
 }

@@ -37,7 +37,7 @@ mod undo;
 pub use applied::AppliedBounds;
 pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
-pub use connections::{MoveReport, move_connections};
+pub use connections::{MoveReport, move_connections, prepare_to_move};
 pub use control::Control;
 pub use error::Error;
 pub use monitor::{Filter, Monitor, MonitorConfig, Record};

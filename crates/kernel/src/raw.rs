@@ -7,7 +7,7 @@ use wakeai_connection::{CongestionState, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::skeleton::{assign, monitor, snapshot, wakeai_cubic};
+use crate::skeleton::{algorithms, assign, connections, monitor, snapshot};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -34,12 +34,12 @@ macro_rules! mirrors {
 }
 
 mirrors! {
-    InterfaceKey = wakeai_cubic::types::interface_key {
+    InterfaceKey = algorithms::types::interface_key {
         netns_cookie: u64,
         ifindex: u32,
         zero: u32,
     }
-    BoundsValue = wakeai_cubic::types::bounds_value {
+    BoundsValue = algorithms::types::bounds_value {
         floor: u32,
         ceiling: u32,
         pacing: u64,
@@ -95,6 +95,14 @@ mirrors! {
         idle_most: u32,
         marks: u32,
         idle: u32,
+    }
+    MoveRequest = connections::types::move_request {
+        ifindex: u32,
+        from_count: u32,
+        from: [[i8; NAME_BYTES]; 8],
+        to: [i8; NAME_BYTES],
+        moved: u32,
+        failed: u32,
     }
     AssignmentValue = assign::types::assignment {
         netns_cookie: u64,

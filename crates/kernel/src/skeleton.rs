@@ -1,4 +1,4 @@
-//! The generated skeletons, one per BPF source, and libbpf's messages.
+//! The generated skeletons, one per BPF object, and libbpf's messages.
 
 use std::sync::Once;
 
@@ -36,11 +36,7 @@ macro_rules! skeleton {
     };
 }
 
-skeleton!(wakeai_cubic);
-skeleton!(wakeai_reno);
-skeleton!(wakeai_rtt);
-skeleton!(wakeai_av);
-skeleton!(wakeai_compound);
+skeleton!(algorithms);
 skeleton!(connections);
 skeleton!(snapshot);
 skeleton!(monitor);

@@ -129,10 +129,9 @@ pub(crate) const CGROUP: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tc
 /// Examines the running kernel and this process's privileges. It loads and changes nothing.
 pub fn detect() -> Features {
     let types = Types::of_kernel();
-    let types = types.as_ref();
     let has = |kind: &str| types.is_some_and(|types| types.has(kind));
     let release = read("/proc/sys/kernel/osrelease");
-    let cong_control = types.and_then(Types::cong_control);
+    let cong_control = types.and_then(|types| types.cong_control);
     let struct_ops_link = has("bpf_struct_ops_link");
     let features = vec![
         btf_feature(types.is_some()),

@@ -6,21 +6,15 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapMut, OpenMapMut};
 
 use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
-use crate::bounded::STALE_AFTER;
+use crate::bounded::{Bounded, STALE_AFTER};
 use crate::error::Error;
 use crate::features::{self, BOUND, CongControl, explain, tick_us};
 use crate::place;
-use crate::skeleton::wakeai_av::WakeaiAvSkelBuilder;
-use crate::skeleton::wakeai_compound::WakeaiCompoundSkelBuilder;
-use crate::skeleton::wakeai_cubic::WakeaiCubicSkelBuilder;
-use crate::skeleton::wakeai_reno::WakeaiRenoSkelBuilder;
-use crate::skeleton::wakeai_rtt::WakeaiRttSkelBuilder;
+use crate::skeleton::algorithms::{AlgorithmsSkelBuilder, OpenAlgorithmsSkel};
 
-/// Registers all of [`crate::Bounded::ALL`].
+/// Registers all of [`Bounded::ALL`].
 pub(super) fn register() -> Result<(), Error> {
-    let kernel = Kernel::find();
-    let registered = [cubic, reno, rtt, av, compound].into_iter().try_for_each(|load| load(kernel));
-    registered.map_err(|error| explain(LOAD, BOUND, error))
+    register_for(Kernel::find()).map_err(|error| explain(LOAD, BOUND, error))
 }
 
 /// The features of the running kernel on which loading depends.
@@ -42,40 +36,82 @@ impl Kernel {
     }
 }
 
-/// Defines a function that loads one algorithm. The skeletons are different types with the same members, except for
-/// the two maps that have the algorithm's name.
-macro_rules! algorithm {
-    ($algorithm:ident, $builder:ident, $long:ident, $short:ident $(, $map:ident: $pin:expr)?) => {
-        fn $algorithm(kernel: Kernel) -> libbpf_rs::Result<()> {
-            let mut object = MaybeUninit::uninit();
-            let mut open = $builder::default().open(&mut object)?;
-            if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-                rodata.knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
-                rodata.knobs.tick_us = kernel.tick_us;
-            }
-            share(&mut open.maps.socket_bounds, SOCKETS)?;
-            share(&mut open.maps.interface_bounds, INTERFACES)?;
-            share(&mut open.maps.heartbeats, HEARTBEATS)?;
-            share(&mut open.maps.wakeai_retired, RETIRED)?;
-            $(share(&mut open.maps.$map, $pin)?;)?
-            open.progs.cong_control.set_autoload(!kernel.short);
-            open.progs.cong_control_short.set_autoload(kernel.short);
-            prepare(&mut open.maps.$long, kernel, !kernel.short)?;
-            prepare(&mut open.maps.$short, kernel, kernel.short)?;
-            let mut skel = open.load()?;
-            let map = if kernel.short { &mut skel.maps.$short } else { &mut skel.maps.$long };
-            attach(map, kernel, stringify!($long))
-        }
-    };
+/// Loads the object of all algorithms, and registers them one after another.
+fn register_for(kernel: Kernel) -> libbpf_rs::Result<()> {
+    let mut object = MaybeUninit::uninit();
+    let mut open = AlgorithmsSkelBuilder::default().open(&mut object)?;
+    set_knobs(&mut open, kernel);
+    let maps = &mut open.maps;
+    share(&mut maps.socket_bounds, SOCKETS)?;
+    share(&mut maps.interface_bounds, INTERFACES)?;
+    share(&mut maps.heartbeats, HEARTBEATS)?;
+    share(&mut maps.wakeai_retired, RETIRED)?;
+    share(&mut maps.socket_targets, TARGETS)?;
+    choose_hooks(&mut open, kernel)?;
+    let mut skel = open.load()?;
+    let maps = &mut skel.maps;
+    let (long, short) = (
+        [
+            &mut maps.wakeai_cubic,
+            &mut maps.wakeai_reno,
+            &mut maps.wakeai_rtt,
+            &mut maps.wakeai_av,
+            &mut maps.wakeai_compound,
+        ],
+        [
+            &mut maps.wakeai_cubic_s,
+            &mut maps.wakeai_reno_s,
+            &mut maps.wakeai_rtt_s,
+            &mut maps.wakeai_av_s,
+            &mut maps.wakeai_compound_s,
+        ],
+    );
+    let mut registered = Bounded::ALL.into_iter().zip(if kernel.short { short } else { long });
+    registered.try_for_each(|(algorithm, map)| attach(map, kernel, algorithm.name))
 }
 
-algorithm!(cubic, WakeaiCubicSkelBuilder, wakeai_cubic, wakeai_cubic_s);
-algorithm!(reno, WakeaiRenoSkelBuilder, wakeai_reno, wakeai_reno_s);
-algorithm!(rtt, WakeaiRttSkelBuilder, wakeai_rtt, wakeai_rtt_s);
-algorithm!(av, WakeaiAvSkelBuilder, wakeai_av, wakeai_av_s, socket_targets: TARGETS);
-algorithm!(compound, WakeaiCompoundSkelBuilder, wakeai_compound, wakeai_compound_s);
+fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
+    let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return };
+    for knobs in [
+        &mut rodata.knobs_cubic,
+        &mut rodata.knobs_reno,
+        &mut rodata.knobs_rtt,
+        &mut rodata.knobs_av,
+        &mut rodata.knobs_compound,
+    ] {
+        knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
+        knobs.tick_us = kernel.tick_us;
+    }
+}
 
-/// Makes the algorithms share one map. The first algorithm creates it and pins it under `name`.
+/// Of the two versions of each algorithm, whose hooks `cong_control` differ, lets only the one load that fits the
+/// kernel.
+fn choose_hooks(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) -> libbpf_rs::Result<()> {
+    let (progs, maps) = (&mut open.progs, &mut open.maps);
+    for (program, map) in [
+        (&mut progs.wakeai_cubic_cong_control, &mut maps.wakeai_cubic),
+        (&mut progs.wakeai_reno_cong_control, &mut maps.wakeai_reno),
+        (&mut progs.wakeai_rtt_cong_control, &mut maps.wakeai_rtt),
+        (&mut progs.wakeai_av_cong_control, &mut maps.wakeai_av),
+        (&mut progs.wakeai_compound_cong_control, &mut maps.wakeai_compound),
+    ] {
+        program.set_autoload(!kernel.short);
+        prepare(map, kernel, !kernel.short)?;
+    }
+    for (program, map) in [
+        (&mut progs.wakeai_cubic_cong_control_short, &mut maps.wakeai_cubic_s),
+        (&mut progs.wakeai_reno_cong_control_short, &mut maps.wakeai_reno_s),
+        (&mut progs.wakeai_rtt_cong_control_short, &mut maps.wakeai_rtt_s),
+        (&mut progs.wakeai_av_cong_control_short, &mut maps.wakeai_av_s),
+        (&mut progs.wakeai_compound_cong_control_short, &mut maps.wakeai_compound_s),
+    ] {
+        program.set_autoload(kernel.short);
+        prepare(map, kernel, kernel.short)?;
+    }
+    Ok(())
+}
+
+/// Pins a map of the algorithms under `name`, where other agents find it.
 fn share(map: &mut OpenMapMut<'_>, name: &str) -> libbpf_rs::Result<()> {
     map.set_pin_path(place::pin(name))
 }

@@ -185,8 +185,11 @@ fn registered_maps() -> Vec<u32> {
 /// without a pin belongs to no process.
 fn is_registered_elsewhere() -> bool {
     let registered = registered_maps();
+    if registered.is_empty() {
+        return false;
+    }
     if !features::detect().struct_ops_link {
-        return !registered.is_empty() && !place::in_first_pid_namespace();
+        return !place::in_first_pid_namespace();
     }
     LinkInfoIter::default().any(|link| match link.info {
         LinkTypeInfo::StructOps(of) => registered.contains(&of.map_id),
