@@ -6,7 +6,8 @@ use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
 use super::{BootId, Challenge};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
-/// The largest number of answers in a message without a request for a turn.
+/// The largest number of answers in a message without a request for a turn. An answer repeats the
+/// challenge of another station.
 pub(super) const ANSWER_SLOTS: usize = 16;
 /// The largest number of answers in a message with a request for a turn. The request has the place
 /// of the last answer.
@@ -32,8 +33,9 @@ const HAS_RESERVATION: u8 = 1 << 5;
 const SHORT: u8 = 1 << 6;
 const HAS_TURN: u8 = 1 << 7;
 
-/// A word of 32 bits has the state of a turn in the upper 8 bits, and the time left (ms) in the
-/// lower 24 bits.
+/// The last four bytes of a request for a turn are one number. Its upper 8 bits are the state. Its
+/// lower 24 bits are the time (ms) that the rest of the station's transfers would take at the rate
+/// that the station reaches alone.
 const LEFT_BITS: u32 = 24;
 const MAX_LEFT_MS: u64 = (1 << LEFT_BITS) - 1;
 
@@ -52,8 +54,8 @@ pub struct Presence {
     pub station: StationId,
     /// The boot id of the station, which is new after each start.
     pub boot: BootId,
-    /// The sequence number. It grows by one with each message, query and answer of this
-    /// incarnation.
+    /// The sequence number. It grows by one with each presence message that the station sends under
+    /// this boot id, and with each query and each answer of `presence::fleet`.
     pub sequence: u64,
     /// The longest time until the station's next message; whole milliseconds, 1 ms to 600 s.
     pub interval: Duration,

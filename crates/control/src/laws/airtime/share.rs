@@ -9,8 +9,8 @@ use crate::{Observation, PeerView};
 
 /// The whole airtime. Parts of the airtime are in millionths.
 const WHOLE: u64 = 1_000_000;
-/// A sender's part of the air is its rate divided by its weight. This is the expected sum of all
-/// senders' parts where the weight is the rate that a station reaches alone.
+/// The expected sum of all senders' parts of the air where the weight is the rate that a station
+/// reaches alone. A sender's part is its delivery rate divided by its weight ([`Basis`]).
 const EXPECTED_OF_MAX: u64 = WHOLE;
 /// The expected sum where the weight is the PHY rate.
 const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
@@ -32,9 +32,9 @@ const HEAVIEST: u64 = 4;
 /// A station that alone reaches less than this percentage of its PHY rate is not limited by the
 /// air.
 const AIR_LIMITED_PERCENT: u64 = 50;
-/// Where the sum of the parts is above this multiple (millionths) of the expected sum, the stations
-/// together deliver more than a bottleneck beyond the air would let through. So the air is the
-/// bottleneck, and losses are the reason why a station alone is slow.
+/// A bottleneck beyond the air lets all stations together deliver no more than one station alone.
+/// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
+/// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all weights are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
@@ -50,9 +50,9 @@ const ENOUGH_FOR_A_MEDIAN: usize = 3;
 pub(super) struct Share {
     /// The highest sum of the parts of all stations in the last ten seconds, millionths.
     highest: WindowedMax<u64>,
-    /// The sum of the parts of all senders, divided by the expected sum, millionths. `None` in the
-    /// first ticks, while fewer than three quarters of the rates are known, and where all weights
-    /// are equal, because there is no expected sum then.
+    /// The sum of the parts of all senders, divided by the expected sum, millionths. `None` in three
+    /// cases: in the first ticks, where the rates of fewer than three quarters of the senders are
+    /// known, and where all weights are equal. In the last case there is no expected sum.
     pub(super) used: Option<u64>,
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.

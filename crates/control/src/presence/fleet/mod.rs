@@ -5,8 +5,8 @@
 //! without the group key. The others broadcast their figures with this challenge, so an answer
 //! cannot be older than the query. A station answers only stations in its table of peers. It
 //! answers at a random time in a window. The window grows with the number of stations, so that all
-//! answers together take at most 0.5 % of the air. It is at most 300 s, also where the answers then
-//! take more. `presence::schedule` counts the queries and answers of a station like its presence
+//! answers together take at most 0.5 % of the air. It is never longer than 300 s, even where the
+//! answers then take more than 0.5 % of the air. `presence::schedule` counts the queries and answers of a station like its presence
 //! messages.
 
 mod codec;
