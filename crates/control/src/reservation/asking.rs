@@ -20,7 +20,9 @@ pub(super) struct Asking {
     started: Instant,
     pub(super) wanted: Option<Rate>,
     last_data: Option<Instant>,
-    /// The announced request. Its claim is zero here, because `ClaimControl` decides on the claim.
+    /// The request to announce. Its claim (the share of the airtime that the others have to leave
+    /// free) is always zero in this field: `Reservations::announced` puts in the claim on which
+    /// `ClaimControl` has decided.
     pub(super) asked: Option<Reservation>,
 }
 
