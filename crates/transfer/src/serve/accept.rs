@@ -28,7 +28,7 @@ const HEADERS: usize = 64;
 fn buffer_bytes(open: usize) -> usize {
     match open {
         ..=16 => 256 << 10,
-        17..=256 => 128 << 10,
+        17..=256 => 32 << 10,
         _ => 32 << 10,
     }
 }

@@ -10,6 +10,8 @@ use tokio::task::spawn_blocking;
 
 use crate::tus::{Checksum, Hasher};
 
+use super::block::Block;
+use super::data::Data;
 use super::finish::finish;
 use super::offsets::Offsets;
 use super::record::Record;
@@ -122,6 +124,7 @@ async fn prepare(
     let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
     server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
     let (directory, exists) = (Arc::clone(&server.store.files), state.is_kept);
+    let (open, most) = (*server.open.borrow(), state.upload.room(server.store.max_size));
     let tells_length = !knew_length && length.is_some();
     let opened = server.store.blocking(move |files| {
         if tells_length {
@@ -129,12 +132,13 @@ async fn prepare(
             info.length = length;
             files.write_info(id, &info)?;
         }
-        let data = files.open_data(id, offset)?;
+        let data = Data::new(files.open_data(id, offset)?);
         Ok((data, Offsets::open(directory, id, exists)?))
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
     let (data, offsets) = opened.await?;
-    Ok(Writer::new(data, offsets, offset, hasher, state.sequence))
+    let block = Block::new(open, most, offset);
+    Ok(Writer::new(data, offsets, offset, block, hasher, state.sequence))
 }
 
 /// Determines how the body ended. A checksum that does not match becomes a refusal.

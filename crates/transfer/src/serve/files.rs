@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -58,6 +59,9 @@ pub(crate) struct Directory {
     top_syncs: Group,
     uploads: Flock<File>,
     uploads_syncs: Group,
+    /// Held while a file gets or loses a name. Otherwise threads would wait in the kernel for the lock of the directory,
+    /// and keep the processors busy meanwhile.
+    names: Mutex<()>,
 }
 
 impl Directory {
@@ -75,7 +79,13 @@ impl Directory {
         let uploads = Flock::lock(File::from(uploads), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, errno)| io::Error::from(errno))?;
         fsync(&top)?;
-        Ok(Self { top, top_syncs: Group::default(), uploads, uploads_syncs: Group::default() })
+        Ok(Self {
+            top,
+            top_syncs: Group::default(),
+            uploads,
+            uploads_syncs: Group::default(),
+            names: Mutex::default(),
+        })
     }
 
     fn file(&self, name: &str, flags: OFlag) -> io::Result<File> {
@@ -142,9 +152,17 @@ impl Directory {
 
     fn make(&self, id: Id, info: &Info, record: Record) -> io::Result<()> {
         let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY;
-        self.file(&id.to_string(), new)?;
+        let mut state = {
+            let _names = self.names();
+            self.file(&id.to_string(), new)?;
+            self.file(&format!("{id}.state"), new)?
+        };
         // Both slots of the record are written at the start, so that a record can be written even if the disk is full.
-        self.file(&format!("{id}.state"), new)?.write_all(&encode(record, info)?)
+        state.write_all(&encode(record, info)?)
+    }
+
+    fn names(&self) -> MutexGuard<'_, ()> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Syncs the names in `.wakeai-uploads` to the disk.
@@ -250,6 +268,7 @@ impl Directory {
     /// power failure after a rename could remove the old name and not keep the new one.
     fn link(&self, id: Id, name: &str) -> nix::Result<()> {
         let (uploads, id) = (self.uploads.as_fd(), id.to_string());
+        let _names = self.names();
         match linkat(uploads, id.as_str(), &self.top, name, AtFlags::empty()) {
             // Some file systems, such as FAT, have no hard links.
             Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
@@ -279,6 +298,7 @@ impl Directory {
     }
 
     fn unlink(&self, name: &str) -> io::Result<()> {
+        let _names = self.names();
         match unlinkat(self.uploads.as_fd(), name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
             Err(errno) => Err(errno.into()),

@@ -32,7 +32,7 @@ use super::tokens::Tokens;
 /// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 1024;
 /// The number of threads that wait for the disk.
-const DISK_THREADS: usize = 16;
+const DISK_THREADS: usize = 64;
 /// The time for received bytes to reach the disk when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// The time for clients to receive their last answers when the server stops.

@@ -63,7 +63,7 @@ impl Transfer<'_> {
             if offset > self.state.booked {
                 server.store.book(&self.entry.client, self.state, offset).await?;
             }
-            self.writer.write(bytes).await.map_err(|error| refusal(&error))?;
+            self.writer.write(&bytes).await.map_err(|error| refusal(&error))?;
             let synced = self.writer.checkpoint().await;
             if let Some(upto) = synced.map_err(|error| refusal(&error))? {
                 self.synced(upto);
@@ -83,13 +83,15 @@ impl Transfer<'_> {
         self.handled = self.handled.max(upto);
     }
 
-    /// Waits for the last checkpoint. After a disk error, bytes that were written before the error still count.
+    /// Writes what is left, and waits for the last checkpoint. After a disk error, bytes that were written before the error
+    /// still count.
     pub(crate) async fn end_writing(&mut self) -> io::Result<()> {
+        let flushed = self.writer.flush().await;
         let checkpoint = self.writer.end_checkpoint().await;
         if let Ok(Some(upto)) = checkpoint {
             self.synced(upto);
         }
         self.written(self.writer.position);
-        checkpoint.map(|_| ())
+        checkpoint.and(flushed)
     }
 }

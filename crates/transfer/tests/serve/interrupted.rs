@@ -10,7 +10,7 @@ use crate::support::{OCTETS, Server, checksum, pattern, read_reply, send_head, w
 #[test]
 fn what_arrived_before_the_connection_was_cut_is_kept() {
     let server = Server::start();
-    let body = pattern(1_000_000);
+    let body = pattern(3_000_000);
     let path = server.create(body.len(), "cut");
     let stream = server.begin(&path, 0, body.len(), &body[..600_000]);
     // Otherwise HEAD may come before this request, and the offset that it tells is out of date afterwards.
@@ -27,14 +27,14 @@ fn what_arrived_before_the_connection_was_cut_is_kept() {
 #[test]
 fn nothing_unverified_counts_after_a_cut() {
     let server = Server::start();
-    let body = pattern(1_000_000);
+    let body = pattern(3_000_000);
     let path = server.create(body.len(), "cut");
     let sum = checksum(Algorithm::Sha256, &body);
     let mut stream = server.dial();
     let length = format!("Content-Length: {}", body.len());
     let fields = ["Upload-Offset: 0", &length, &sum, OCTETS, "Tus-Resumable: 1.0.0"];
     send_head(&mut stream, "PATCH", &path, &fields);
-    stream.write_all(&body[..900_000]).unwrap();
+    stream.write_all(&body[..2_900_000]).unwrap();
     // Otherwise HEAD may come before this request.
     wait_for("the request is served", || (server.written(&path) > 0).then_some(()));
     drop(stream);
@@ -46,15 +46,15 @@ fn nothing_unverified_counts_after_a_cut() {
 #[test]
 fn a_newer_request_takes_an_upload_over_from_a_silent_connection() {
     let server = Server::start();
-    let body = pattern(2_000_000);
+    let body = pattern(6_000_000);
     let path = server.create(body.len(), "taken");
     // The old connections stay open, as dead ones do for the server.
-    let mut first = server.begin(&path, 0, body.len(), &body[..700_000]);
+    let mut first = server.begin(&path, 0, body.len(), &body[..2_100_000]);
     wait_for("bytes are written", || (server.written(&path) > 0).then_some(()));
     let offset = server.offset(&path);
     assert!(offset > 0);
     assert_eq!(read_reply(&mut first).status, 423);
-    let mut second = server.begin(&path, offset, body.len() - offset, &body[offset..][..700_000]);
+    let mut second = server.begin(&path, offset, body.len() - offset, &body[offset..][..2_100_000]);
     wait_for("bytes are written", || (server.written(&path) > offset).then_some(()));
     assert_eq!(server.patch(&path, 0, &[], &body).status, 409, "it is no longer empty");
     assert_eq!(read_reply(&mut second).status, 423);
@@ -78,9 +78,9 @@ fn a_body_that_stalls_ends_and_is_kept() {
 #[test]
 fn a_stop_keeps_what_has_arrived() {
     let server = Server::start();
-    let body = pattern(900_000);
+    let body = pattern(2_500_000);
     let path = server.create(body.len(), "stopped");
-    let mut stream = server.begin(&path, 0, body.len(), &body[..700_000]);
+    let mut stream = server.begin(&path, 0, body.len(), &body[..2_100_000]);
     wait_for("bytes are written", || (server.written(&path) > 0).then_some(()));
     let (_, directory) = server.stop();
     let reply = read_reply(&mut stream);

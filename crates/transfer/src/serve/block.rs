@@ -1,0 +1,62 @@
+//! The memory in which the bytes of a body are gathered before they are written.
+
+/// What `O_DIRECT` needs of an address, a length and an offset, in bytes: a page, which is at least a sector of all
+/// usual disks.
+pub(crate) const ALIGNMENT: usize = 4096;
+
+/// The size of a block, in bytes, if `open` connections are open. Large blocks keep the disk busy with few requests. The
+/// blocks of 512 connections take at most 32 MB.
+fn block_bytes(open: usize) -> usize {
+    match open {
+        ..=16 => 1 << 20,
+        17..=256 => 256 << 10,
+        _ => 64 << 10,
+    }
+}
+
+/// A buffer whose first byte has an address that is a multiple of [`ALIGNMENT`].
+#[derive(Debug)]
+pub(crate) struct Block {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+    /// The length at which the block is written.
+    full: usize,
+    size: usize,
+}
+
+impl Block {
+    /// An empty block for a body of at most `most` bytes that begins at `offset` in its file, while `open` connections are
+    /// open. It is full at a multiple of [`ALIGNMENT`] in the file. A body that is shorter than a block fills it once.
+    pub(crate) fn new(open: usize, most: u64, offset: u64) -> Self {
+        let whole = block_bytes(open);
+        let size = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, whole);
+        let beyond = usize::try_from(offset % ALIGNMENT as u64).expect("less than a page");
+        let full = if size == whole { size - beyond } else { size };
+        let memory = vec![0; size + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        Self { memory, start, length: 0, full, size }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.length == self.full
+    }
+
+    /// Takes bytes until the block is full. Returns the rest.
+    pub(crate) fn fill<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let (taken, rest) = bytes.split_at(bytes.len().min(self.full - self.length));
+        self.memory[self.start + self.length..][..taken.len()].copy_from_slice(taken);
+        self.length += taken.len();
+        rest
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..][..self.length]
+    }
+
+    /// Empties the block, whose next byte follows the last one in the file.
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+        self.full = self.size;
+    }
+}

@@ -1,0 +1,90 @@
+//! The file of an upload's bytes.
+//!
+//! A whole block goes from this process's memory to the disk, past the page cache (`O_DIRECT` of open(2)). For many large
+//! uploads the copy into new pages of that cache would take most of the processor's time. Other bytes go through the page
+//! cache: those before the first whole block and after the last one, and all of them on file systems without `O_DIRECT`.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use super::block::ALIGNMENT;
+
+/// The file of an upload's bytes. One thread at a time writes to it.
+#[derive(Debug)]
+pub(crate) struct Data {
+    file: File,
+    /// Whether the file has `O_DIRECT` now.
+    is_direct: AtomicBool,
+    /// Whether the file system has not refused `O_DIRECT` so far.
+    may_be_direct: AtomicBool,
+}
+
+impl Data {
+    /// A file that was opened for writing, without `O_DIRECT`.
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, is_direct: AtomicBool::new(false), may_be_direct: AtomicBool::new(true) }
+    }
+
+    /// Writes all bytes at an offset. Returns how many bytes were written, and the error that stopped the writing.
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
+        let mut count = 0;
+        while count < bytes.len() {
+            let (rest, at) = (&bytes[count..], offset + count as u64);
+            match self.write_some(rest, at) {
+                Ok(0) => return (count, Err(io::ErrorKind::WriteZero.into())),
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (count, Err(error)),
+            }
+        }
+        (count, Ok(()))
+    }
+
+    fn write_some(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.may_be_direct.load(Ordering::Relaxed) && is_aligned(bytes, offset) {
+            let written = self.set_direct(true).and_then(|()| self.file.write_at(bytes, offset));
+            // Some file systems refuse the flag, and some only the write.
+            let is_refused = |error: &io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
+            match written {
+                Err(error) if is_refused(&error) => {
+                    self.may_be_direct.store(false, Ordering::Relaxed);
+                }
+                written => return written,
+            }
+        }
+        self.set_direct(false)?;
+        self.file.write_at(bytes, offset)
+    }
+
+    fn set_direct(&self, is_direct: bool) -> io::Result<()> {
+        if self.is_direct.load(Ordering::Relaxed) == is_direct {
+            return Ok(());
+        }
+        let flags = if is_direct { OFlag::O_DIRECT } else { OFlag::empty() };
+        fcntl(&self.file, FcntlArg::F_SETFL(flags))?;
+        self.is_direct.store(is_direct, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns after all written bytes are on disk, and the length with them.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Truncates the file.
+    pub(crate) fn truncate(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+}
+
+/// Whether `O_DIRECT` takes these bytes: their address, number and offset are multiples of [`ALIGNMENT`].
+fn is_aligned(bytes: &[u8], offset: u64) -> bool {
+    let alignment = ALIGNMENT as u64;
+    let address = bytes.as_ptr().addr();
+    address % ALIGNMENT == 0 && bytes.len() % ALIGNMENT == 0 && offset % alignment == 0
+}
