@@ -53,7 +53,8 @@ impl Server {
     /// The bytes of the one unfinished upload.
     fn offset(&self) -> u64 {
         let uploads = std::fs::read_dir(self.directory.join(".wakeai-uploads"));
-        let parts = uploads.into_iter().flatten().flatten();
+        let files = uploads.into_iter().flatten().flatten();
+        let parts = files.filter(|file| file.file_name() != "journal");
         parts.filter_map(|part| part.metadata().ok()).map(|part| part.len()).max().unwrap_or(0)
     }
 

@@ -23,12 +23,10 @@ const LAST_ANSWER: Duration = Duration::from_millis(100);
 const HEADERS: usize = 64;
 
 /// The largest buffer of a connection, in bytes, if `open` connections are open. It limits each read of a body, and a
-/// request's head before it is parsed. A connection may have two buffers for a moment, which makes 88 MB for 512
-/// connections.
+/// request's head before it is parsed. A connection may have three buffers for a moment.
 fn buffer_bytes(open: usize) -> usize {
     match open {
         ..=16 => 256 << 10,
-        17..=256 => 32 << 10,
         _ => 32 << 10,
     }
 }

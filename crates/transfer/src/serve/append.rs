@@ -13,8 +13,7 @@ use crate::tus::{Checksum, Hasher};
 use super::block::Block;
 use super::data::Data;
 use super::finish::finish;
-use super::offsets::Offsets;
-use super::record::Record;
+use super::journal::Progress;
 use super::refusal::Refusal;
 use super::request::Append;
 use super::server::Server;
@@ -104,7 +103,6 @@ where
     if let Err(error) = transfer.end_writing().await {
         outcome = Err(refusal(&error));
     }
-    state.sequence = writer.sequence;
     let end = match end(&mut outcome, request.checksum.as_ref(), writer.hasher.take()) {
         _ if writer.is_lost => End::Refused,
         end => end,
@@ -123,22 +121,23 @@ async fn prepare(
     let (id, offset, length) = (entry.id, state.upload.offset(), state.upload.length());
     let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
     server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
-    let (directory, exists) = (Arc::clone(&server.store.files), state.is_kept);
+    let progress = Progress { offset, at: state.at };
     let (open, most) = (*server.open.borrow(), state.upload.room(server.store.max_size));
     let tells_length = !knew_length && length.is_some();
     let opened = server.store.blocking(move |files| {
         if tells_length {
-            let mut info = files.read_info(id)?;
+            let mut info = files.journal.info(id)?;
             info.length = length;
-            files.write_info(id, &info)?;
+            files.journal.put(id, &info, progress)?;
+            files.journal.sync()?;
         }
-        let data = Data::new(files.open_data(id, offset)?);
-        Ok((data, Offsets::open(directory, id, exists)?))
+        files.open_data(id, offset)
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
-    let (data, offsets) = opened.await?;
+    let data = Data::new(opened.await?);
     let block = Block::new(open, most, offset);
-    Ok(Writer::new(data, offsets, offset, block, hasher, state.sequence))
+    let directory = Arc::clone(&server.store.files);
+    Ok(Writer::new(directory, id, data, state.is_kept, offset, block, hasher))
 }
 
 /// Determines how the body ended. A checksum that does not match becomes a refusal.
@@ -162,23 +161,22 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
 async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
-    let record = Record { sequence: state.sequence + 1, offset: after.offset(), at: now() };
+    let progress = Progress { offset: after.offset(), at: now() };
     let settle = move || {
-        if moved { writer.settle(record) } else { writer.discard(record.offset) }
+        if moved { writer.settle(progress) } else { writer.discard(progress.offset) }
     };
     let settled = spawn_blocking(settle).await;
     match settled.map_err(io::Error::other).flatten() {
         Ok(()) => {
             state.upload = after;
             if moved {
-                (state.sequence, state.at) = (record.sequence, record.at);
+                state.at = progress.at;
                 state.is_kept = true;
             }
             Ok(())
         }
         Err(error) => {
             // It is unknown whether the bytes are on disk. They do not count, and the next request truncates them.
-            state.sequence = record.sequence;
             state.upload.handle_end(End::Refused);
             Err(refusal(&error))
         }

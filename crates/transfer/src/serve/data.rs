@@ -84,7 +84,7 @@ impl Data {
 
 /// Whether `O_DIRECT` takes these bytes: their address, number and offset are multiples of [`ALIGNMENT`].
 fn is_aligned(bytes: &[u8], offset: u64) -> bool {
-    let alignment = ALIGNMENT as u64;
-    let address = bytes.as_ptr().addr();
-    address % ALIGNMENT == 0 && bytes.len() % ALIGNMENT == 0 && offset % alignment == 0
+    bytes.as_ptr().addr().is_multiple_of(ALIGNMENT)
+        && bytes.len().is_multiple_of(ALIGNMENT)
+        && offset.is_multiple_of(ALIGNMENT as u64)
 }

@@ -1,12 +1,9 @@
 //! Completes an upload: gives its file the final name.
 
-use std::sync::Arc;
-
 use crate::tus::Metadata;
 
+use super::journal::Progress;
 use super::name::safe;
-use super::offsets::Offsets;
-use super::record::Record;
 use super::refusal::Refusal;
 use super::request::Id;
 use super::server::Server;
@@ -22,18 +19,16 @@ pub(crate) async fn finish(
         return Ok(None);
     }
     let id = entry.id;
-    let record =
-        Record { sequence: state.sequence + 1, offset: state.upload.offset(), at: state.at };
+    let progress = Progress { offset: state.upload.offset(), at: state.at };
     let is_kept = state.is_kept;
-    let directory = Arc::clone(&server.store.files);
     let done = server.store.blocking(move |files| {
-        // The record of an upload of no bytes, or of one that was read at the start, may not be on disk yet.
+        // The state of an upload of no bytes, or of one that was read at the start, may not be on disk yet.
         if !is_kept {
-            Offsets::open(directory, id, false)?.keep(record)?;
+            files.keep(id, progress, false)?;
         }
-        let info = files.read_info(id)?;
+        let info = files.journal.info(id)?;
         let metadata = info.metadata.parse().unwrap_or_default();
-        files.finish(id, info, &wanted(id, &metadata))
+        files.finish(id, info, progress, &wanted(id, &metadata))
     });
     let info = done.await?;
     state.is_finished = true;

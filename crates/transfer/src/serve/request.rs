@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::tus::{self, Checksum, Invalid, Metadata};
 
@@ -49,6 +51,18 @@ impl FromStr for Id {
         u128::from_str_radix(text, 16)
             .map(|number| Self(number.to_be_bytes()))
             .map_err(|_| Refusal::NotFound)
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

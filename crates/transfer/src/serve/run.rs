@@ -39,8 +39,8 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// The number of open files of the server itself.
 const OWN_FILES: u64 = 64;
-/// The number of open files per connection: its socket and the files of an upload.
-const FILES_PER_CONNECTION: u64 = 3;
+/// The number of open files per connection: its socket and the file of an upload.
+const FILES_PER_CONNECTION: u64 = 2;
 
 /// A report of a running server to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

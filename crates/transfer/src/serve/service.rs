@@ -13,8 +13,8 @@ use wakeai_metrics::is_this_machine;
 
 use super::answer::{self, Answer, Told};
 use super::append::{Appended, append};
-use super::files::Info;
 use super::finish::finish;
+use super::journal::Info;
 use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
 use super::server::Server;
@@ -201,7 +201,7 @@ async fn head(
     if state.upload.is_complete() && !state.is_finished {
         finish(server, &entry, &mut state).await?; // an earlier attempt to finish it has failed
     }
-    let info = server.store.blocking(move |files| files.read_info(id)).await?;
+    let info = server.store.blocking(move |files| files.journal.info(id)).await?;
     let mut told = Told {
         offset: state.upload.offset(),
         length: state.upload.length(),

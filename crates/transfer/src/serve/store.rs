@@ -13,9 +13,9 @@ use tokio::task::spawn_blocking;
 
 use super::accounts::Accounts;
 use super::config::Limits;
-use super::files::{Directory, Info, Stored};
+use super::files::{Directory, Stored};
 use super::finish::wanted;
-use super::record::Record;
+use super::journal::{Info, Progress};
 use super::refusal::Refusal;
 use super::request::{Create, Id};
 use super::upload::Upload;
@@ -37,7 +37,6 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) upload: Upload,
-    pub(crate) sequence: u64,
     /// The time of the last activity, in seconds since 1970.
     pub(crate) at: u64,
     /// The bytes that are booked in the accounts.
@@ -95,8 +94,9 @@ impl Store {
     pub(crate) fn open(files: Directory, limits: &Limits) -> io::Result<Self> {
         let accounts = Accounts::new(limits, files.used()?);
         let mut entries = HashMap::new();
-        for id in files.list()? {
-            match files.load(id).map(|stored| restored(id, stored)) {
+        files.remove_strays()?;
+        for (id, progress) in files.journal.uploads() {
+            match files.load(id, progress).map(|stored| restored(id, stored)) {
                 Ok(Some(entry)) => {
                     let state = entry.state.try_lock().expect("nobody else has it yet");
                     accounts.book(&entry.client, state.booked, state.is_finished);
@@ -164,18 +164,17 @@ impl Store {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| Refusal::Storage)?;
         let id = Id(random);
-        let record = Record { sequence: 1, offset: 0, at: now() };
+        let progress = Progress { offset: 0, at: now() };
         let info = Info {
             length: create.length,
             metadata: create.metadata.to_string(),
             client: client.to_string(),
             name: wanted(id, &create.metadata),
         };
-        self.blocking(move |files| files.create(id, &info, record)).await?;
+        self.blocking(move |files| files.journal.put(id, &info, progress)).await?;
         let state = State {
             upload: Upload::new(create.length, 0).expect("zero is not above any length"),
-            sequence: record.sequence,
-            at: record.at,
+            at: progress.at,
             booked: create.length.unwrap_or(0),
             sha256: None,
             is_kept: false,
@@ -236,16 +235,15 @@ impl Store {
 }
 
 fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
-    let Stored { info, record, has_data } = stored;
-    let upload = Upload::new(info.length, record.offset)?;
+    let Stored { info, progress, is_finished } = stored;
+    let upload = Upload::new(info.length, progress.offset)?;
     let state = State {
-        booked: info.length.unwrap_or(record.offset),
+        booked: info.length.unwrap_or(progress.offset),
         upload,
-        sequence: record.sequence,
-        at: if record.at == 0 { now() } else { record.at },
+        at: progress.at,
         sha256: None,
         is_kept: false,
-        is_finished: !has_data,
+        is_finished,
         is_removed: false,
     };
     Some(Entry::new(id, Rc::from(info.client), state))

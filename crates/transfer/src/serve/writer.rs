@@ -12,8 +12,9 @@ use crate::tus::Hasher;
 
 use super::block::Block;
 use super::data::Data;
-use super::offsets::Offsets;
-use super::record::Record;
+use super::files::Directory;
+use super::journal::Progress;
+use super::request::Id;
 use super::store::now;
 
 /// The number of written bytes after which a sync starts in parallel with the writing. The disk is then busy early, and
@@ -23,16 +24,17 @@ const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// The files of an upload whose body arrives.
 #[derive(Debug)]
 pub(crate) struct Writer {
+    directory: Arc<Directory>,
+    id: Id,
     data: Arc<Data>,
-    offsets: Arc<Offsets>,
+    /// Whether the file's name is on disk.
+    has_name: bool,
     /// The offset of the first byte that is not in the file yet.
     pub(crate) position: u64,
     /// The bytes from this offset on.
     block: Option<Block>,
     /// The digest of the body, if the request has a checksum.
     pub(crate) hasher: Option<Hasher>,
-    /// The sequence number of the last record.
-    pub(crate) sequence: u64,
     /// Whether a sync has failed. Written bytes may then be lost, and a second sync would not report that.
     pub(crate) is_lost: bool,
     checkpoint: Option<JoinHandle<io::Result<()>>>,
@@ -42,20 +44,22 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(
+        directory: Arc<Directory>,
+        id: Id,
         data: Data,
-        offsets: Offsets,
+        has_name: bool,
         position: u64,
         block: Block,
         hasher: Option<Hasher>,
-        sequence: u64,
     ) -> Self {
         Self {
+            directory,
+            id,
             data: Arc::new(data),
-            offsets: Arc::new(offsets),
+            has_name,
             position,
             block: Some(block),
             hasher,
-            sequence,
             is_lost: false,
             checkpoint: None,
             checkpointed: position,
@@ -116,13 +120,13 @@ impl Writer {
     /// verified.
     fn start_checkpoint(&mut self) {
         self.checkpointed = self.position;
-        self.sequence += 1;
-        let record = Record { sequence: self.sequence, offset: self.position, at: now() };
-        let record = self.hasher.is_none().then_some(record);
-        let (data, offsets) = (Arc::clone(&self.data), Arc::clone(&self.offsets));
+        let progress = Progress { offset: self.position, at: now() };
+        let progress = self.hasher.is_none().then_some(progress);
+        let (directory, data) = (Arc::clone(&self.directory), Arc::clone(&self.data));
+        let (id, has_name) = (self.id, self.has_name);
         self.checkpoint = Some(spawn_blocking(move || {
             data.sync()?;
-            record.map_or(Ok(()), |record| offsets.keep(record))
+            progress.map_or(Ok(()), |progress| directory.keep(id, progress, has_name))
         }));
     }
 
@@ -131,14 +135,15 @@ impl Writer {
         let Some(checkpoint) = self.checkpoint.take() else { return Ok(None) };
         let synced = checkpoint.await.map_err(io::Error::other).flatten();
         self.is_lost |= synced.is_err();
+        self.has_name |= synced.is_ok() && self.hasher.is_none();
         synced.map(|()| Some(self.checkpointed))
     }
 
-    /// Truncates the file to the record's offset if it is longer, and syncs the bytes and the record to the disk.
-    pub(crate) fn settle(&self, record: Record) -> io::Result<()> {
-        self.discard(record.offset)?;
+    /// Truncates the file to the acknowledged offset if it is longer. Syncs the bytes and records the offset.
+    pub(crate) fn settle(&self, progress: Progress) -> io::Result<()> {
+        self.discard(progress.offset)?;
         self.data.sync()?;
-        self.offsets.keep(record)
+        self.directory.keep(self.id, progress, self.has_name)
     }
 
     /// Truncates the file to `offset` if it is longer. No sync is needed, because no new byte counts.

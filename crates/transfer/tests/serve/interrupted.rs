@@ -117,14 +117,14 @@ fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
     let (_, directory) = server.stop();
     let uploads = directory.path().join(".wakeai-uploads");
     let data = uploads.join(path.rsplit('/').next().unwrap());
-    let record = data.with_extension("state");
-    let kept = std::fs::read(&record).unwrap();
+    let journal = uploads.join("journal");
+    let kept = std::fs::read(&journal).unwrap();
     let server = Server::on(directory, |_| ());
     assert_eq!(server.patch(&path, 4, &[], b"4").status, 204);
     let (_, directory) = server.stop();
     // The state before the last byte was recorded.
     std::fs::rename(directory.path().join("late"), &data).unwrap();
-    std::fs::write(&record, kept).unwrap();
+    std::fs::write(&journal, kept).unwrap();
     let server = Server::on(directory, |_| ());
     assert_eq!(server.offset(&path), 4);
     assert_eq!(server.head(&path).get("wakeai-name"), None);

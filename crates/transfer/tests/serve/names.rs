@@ -59,11 +59,10 @@ fn no_symbolic_link_is_followed() {
     symlink(outside.path().join("absent"), server.file("dangling")).unwrap();
     assert_eq!(finish(&server, "link"), "link%20%282%29");
     assert_eq!(finish(&server, "dangling"), "dangling%20%282%29");
-    // The files of an upload are replaced by links.
+    // A link is where the file of an upload will be.
     let path = server.create(6, "x");
     let id = path.rsplit('/').next().unwrap();
     let data = server.file(".wakeai-uploads").join(id);
-    std::fs::remove_file(&data).unwrap();
     symlink(&victim, &data).unwrap();
     assert_eq!(server.patch(&path, 0, &[], b"attack").status, 500);
     assert_eq!(std::fs::read(&victim).unwrap(), b"victim");

@@ -136,7 +136,15 @@ impl Server {
     /// The bytes of an upload's file, acknowledged or not.
     pub(crate) fn written(&self, path: &str) -> usize {
         let id = path.rsplit('/').next().unwrap();
-        std::fs::metadata(self.file(".wakeai-uploads").join(id)).unwrap().len() as usize
+        let file = std::fs::metadata(self.file(".wakeai-uploads").join(id));
+        file.map_or(0, |file| file.len() as usize)
+    }
+
+    /// The names of the files of unfinished uploads.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.file(".wakeai-uploads")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != "journal").collect()
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -1,0 +1,361 @@
+//! The state of all uploads on disk: a file of entries.
+//!
+//! Each change appends a line, which has a checksum and the entry as JSON. The last entry of an upload counts. A line that
+//! a crash has torn does not match its checksum and is skipped. One sync serves all uploads that wait for one. The file is
+//! written anew when most of its lines are outdated.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
+use nix::sys::stat::Mode;
+use nix::unistd::fsync;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::group::Group;
+use super::request::Id;
+
+/// The name of the file in `.wakeai-uploads`.
+pub(crate) const NAME: &str = "journal";
+/// The name of a new file, before it replaces the old one.
+const NEW: &str = "journal.new";
+/// The file is not written anew while it is smaller than this.
+const SMALL_BYTES: u64 = 1 << 20;
+/// The part of the file's blocks that new uploads leave free. When the disk is full, the offsets of older uploads can still
+/// be recorded there.
+const RESERVE_BYTES: u64 = 1 << 16;
+/// The bytes by which the file's blocks are allocated in advance.
+const ALLOCATED_BYTES: u64 = 1 << 18;
+/// The digits of a line's checksum.
+const CHECK_DIGITS: usize = 16;
+
+/// What does not change while the bytes of an upload arrive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Info {
+    pub(crate) length: Option<u64>,
+    /// The value of `Upload-Metadata`.
+    pub(crate) metadata: String,
+    pub(crate) client: String,
+    /// The name that the file will have, or has. It is on disk before the file gets it.
+    pub(crate) name: String,
+}
+
+/// How far an upload is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    /// The number of acknowledged bytes.
+    pub(crate) offset: u64,
+    /// The time of the last activity, in seconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// A change of one upload.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry<'a> {
+    Upload { id: Id, info: Cow<'a, Info>, progress: Progress },
+    Progress { id: Id, progress: Progress },
+    Removed { id: Id },
+}
+
+/// Where an upload's last [`Entry::Upload`] is, and its last progress.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    start: u64,
+    length: usize,
+    progress: Progress,
+}
+
+#[derive(Debug)]
+struct Lines {
+    file: Arc<File>,
+    /// The end of the last line.
+    end: u64,
+    /// The end of the blocks that are allocated to the file.
+    allocated: u64,
+    /// The size at which the file is written anew.
+    rewrite_at: u64,
+    uploads: HashMap<Id, Kept>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    directory: OwnedFd,
+    lines: Mutex<Lines>,
+    syncs: Group,
+}
+
+impl Journal {
+    /// Reads the file in this directory, or makes it.
+    pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
+        let lines = Lines::read(open_file(&directory, NAME, OFlag::empty())?)?;
+        let journal = Self { directory, lines: Mutex::new(lines), syncs: Group::default() };
+        journal.rewrite_if_due(&mut journal.lines());
+        Ok(journal)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The uploads, and how far each is.
+    pub(crate) fn uploads(&self) -> Vec<(Id, Progress)> {
+        self.lines().uploads.iter().map(|(&id, kept)| (id, kept.progress)).collect()
+    }
+
+    /// The part of an upload's state that is not kept in memory.
+    pub(crate) fn info(&self, id: Id) -> io::Result<Info> {
+        self.lines().info(id)
+    }
+
+    /// Adds an upload, or replaces what is known of it.
+    pub(crate) fn put(&self, id: Id, info: &Info, progress: Progress) -> io::Result<()> {
+        self.append(&Entry::Upload { id, info: Cow::Borrowed(info), progress })
+    }
+
+    pub(crate) fn progress(&self, id: Id, progress: Progress) -> io::Result<()> {
+        self.append(&Entry::Progress { id, progress })
+    }
+
+    pub(crate) fn remove(&self, id: Id) -> io::Result<()> {
+        self.append(&Entry::Removed { id })
+    }
+
+    fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
+        let line = encode(entry)?;
+        let mut lines = self.lines();
+        lines.allocate(line.len() as u64, matches!(entry, Entry::Upload { .. }))?;
+        // A part of a line that is left by an error is overwritten by the next line.
+        lines.file.write_all_at(&line, lines.end)?;
+        let start = lines.end;
+        lines.end += line.len() as u64;
+        lines.apply(entry, start, line.len());
+        self.rewrite_if_due(&mut lines);
+        Ok(())
+    }
+
+    /// Returns after all entries that were made before this call are on disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.syncs.sync(|| {
+            let file = Arc::clone(&self.lines().file);
+            file.sync_data()
+        })
+    }
+
+    fn rewrite_if_due(&self, lines: &mut Lines) {
+        if lines.end < lines.rewrite_at {
+            return;
+        }
+        if let Err(error) = self.rewrite(lines) {
+            tracing::warn!(%error, "cannot write the journal anew");
+            lines.rewrite_at = 2 * lines.end;
+        }
+    }
+
+    /// Replaces the file by one that has one line for each upload.
+    fn rewrite(&self, lines: &mut Lines) -> io::Result<()> {
+        let file = open_file(&self.directory, NEW, OFlag::O_TRUNC)?;
+        let mut writer = BufWriter::new(&file);
+        let (mut end, mut uploads) = (0, HashMap::with_capacity(lines.uploads.len()));
+        for (&id, &kept) in &lines.uploads {
+            let (info, progress) = (Cow::Owned(lines.info(id)?), kept.progress);
+            let line = encode(&Entry::Upload { id, info, progress })?;
+            writer.write_all(&line)?;
+            uploads.insert(id, Kept { start: end, length: line.len(), progress });
+            end += line.len() as u64;
+        }
+        writer.flush()?;
+        drop(writer);
+        file.sync_all()?;
+        renameat2(&self.directory, NEW, &self.directory, NAME, RenameFlags::empty())?;
+        fsync(&self.directory)?;
+        let rewrite_at = SMALL_BYTES.max(2 * end);
+        *lines = Lines { file: Arc::new(file), end, allocated: end, rewrite_at, uploads };
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn read(file: File) -> io::Result<Self> {
+        let mut lines = Self {
+            file: Arc::new(file),
+            end: 0,
+            allocated: 0,
+            rewrite_at: SMALL_BYTES,
+            uploads: HashMap::new(),
+        };
+        let file = Arc::clone(&lines.file);
+        let mut reader = BufReader::new(&*file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let count = reader.read_until(b'\n', &mut line)?;
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            if let Some(entry) = decode(&line) {
+                lines.apply(&entry, lines.end, count);
+            } else {
+                tracing::warn!(at = lines.end, "a line of the journal is damaged");
+            }
+            lines.end += count as u64;
+        }
+        lines.allocated = lines.end;
+        // What a crash has left of a line.
+        file.set_len(lines.end)?;
+        let live: usize = lines.uploads.values().map(|kept| kept.length).sum();
+        lines.rewrite_at = SMALL_BYTES.max(2 * live as u64);
+        Ok(lines)
+    }
+
+    fn apply(&mut self, entry: &Entry<'_>, start: u64, length: usize) {
+        match *entry {
+            Entry::Upload { id, progress, .. } => {
+                self.uploads.insert(id, Kept { start, length, progress });
+            }
+            Entry::Progress { id, progress } => {
+                if let Some(kept) = self.uploads.get_mut(&id) {
+                    kept.progress = progress;
+                }
+            }
+            Entry::Removed { id } => {
+                self.uploads.remove(&id);
+            }
+        }
+    }
+
+    fn info(&self, id: Id) -> io::Result<Info> {
+        let kept = self.uploads.get(&id).ok_or(io::ErrorKind::NotFound)?;
+        let mut line = vec![0; kept.length];
+        self.file.read_exact_at(&mut line, kept.start)?;
+        match decode(&line) {
+            Some(Entry::Upload { id: found, info, .. }) if found == id => Ok(info.into_owned()),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Allocates blocks for `more` bytes. A new upload leaves a reserve.
+    fn allocate(&mut self, more: u64, leaves_reserve: bool) -> io::Result<()> {
+        let needed = self.end + more;
+        if needed + RESERVE_BYTES <= self.allocated {
+            return Ok(());
+        }
+        let (from, count) = (self.allocated, needed + ALLOCATED_BYTES - self.allocated);
+        let offsets = i64::try_from(from).ok().zip(i64::try_from(count).ok());
+        let (from, count) = offsets.ok_or(io::ErrorKind::FileTooLarge)?;
+        match fallocate(&*self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, count) {
+            Ok(()) => self.allocated = needed + ALLOCATED_BYTES,
+            Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => self.allocated = u64::MAX,
+            Err(errno) if leaves_reserve => return Err(errno.into()),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn open_file(directory: &OwnedFd, name: &str, flags: OFlag) -> io::Result<File> {
+    let flags = flags | OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    Ok(File::from(openat(directory.as_fd(), name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
+}
+
+fn encode(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(entry)?;
+    let mut line = format!("{} ", check(&json)).into_bytes();
+    line.extend_from_slice(&json);
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn decode(line: &[u8]) -> Option<Entry<'static>> {
+    let (digits, json) = line.strip_suffix(b"\n")?.split_at_checked(CHECK_DIGITS)?;
+    let json = json.strip_prefix(b" ")?;
+    if digits == check(json).as_bytes() { serde_json::from_slice(json).ok() } else { None }
+}
+
+/// The first 64 bits of the SHA-256, in hexadecimal.
+fn check(json: &[u8]) -> String {
+    let digest = Sha256::digest(json);
+    let first = digest.first_chunk().expect("a digest has more than eight bytes");
+    format!("{:016x}", u64::from_be_bytes(*first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(directory: &tempfile::TempDir) -> Journal {
+        Journal::open(File::open(directory.path()).unwrap().into()).unwrap()
+    }
+
+    fn info(name: &str) -> Info {
+        let (metadata, client) = ("filename eA==".to_owned(), "me".to_owned());
+        Info { length: Some(9), metadata, client, name: name.to_owned() }
+    }
+
+    const A: Id = Id([1; 16]);
+    const B: Id = Id([2; 16]);
+
+    #[test]
+    fn a_line_that_is_torn_anywhere_leaves_the_state_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(&directory);
+        journal.put(A, &info("a"), Progress { offset: 0, at: 1 }).unwrap();
+        let whole = std::fs::read(directory.path().join(NAME)).unwrap().len();
+        journal.progress(A, Progress { offset: 5, at: 2 }).unwrap();
+        drop(journal);
+        let bytes = std::fs::read(directory.path().join(NAME)).unwrap();
+        for torn in whole..bytes.len() {
+            std::fs::write(directory.path().join(NAME), &bytes[..torn]).unwrap();
+            let journal = open(&directory);
+            assert_eq!(journal.uploads(), [(A, Progress { offset: 0, at: 1 })], "{torn}");
+            journal.progress(A, Progress { offset: 7, at: 3 }).unwrap();
+            drop(journal);
+            assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 7, at: 3 })]);
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_costs_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(&directory);
+        journal.put(A, &info("a"), Progress::default()).unwrap();
+        let damaged = std::fs::metadata(directory.path().join(NAME)).unwrap().len();
+        journal.progress(A, Progress { offset: 5, at: 2 }).unwrap();
+        journal.put(B, &info("b"), Progress { offset: 1, at: 1 }).unwrap();
+        drop(journal);
+        let mut bytes = std::fs::read(directory.path().join(NAME)).unwrap();
+        bytes[damaged as usize + 30] ^= 1;
+        std::fs::write(directory.path().join(NAME), bytes).unwrap();
+        let journal = open(&directory);
+        let mut uploads = journal.uploads();
+        uploads.sort_unstable_by_key(|&(id, _)| id);
+        assert_eq!(uploads, [(A, Progress::default()), (B, Progress { offset: 1, at: 1 })]);
+        assert_eq!(journal.info(B).unwrap(), info("b"));
+    }
+
+    #[test]
+    fn outdated_lines_do_not_fill_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(&directory);
+        journal.put(A, &info("a"), Progress::default()).unwrap();
+        journal.put(B, &info("b"), Progress::default()).unwrap();
+        journal.remove(B).unwrap();
+        for offset in 1..=30_000 {
+            journal.progress(A, Progress { offset, at: 4 }).unwrap();
+        }
+        let size = std::fs::metadata(directory.path().join(NAME)).unwrap().len();
+        assert!(size < SMALL_BYTES, "{size}");
+        assert_eq!(journal.info(A).unwrap(), info("a"));
+        drop(journal);
+        let journal = open(&directory);
+        assert_eq!(journal.uploads(), [(A, Progress { offset: 30_000, at: 4 })]);
+        assert_eq!(journal.info(A).unwrap(), info("a"));
+    }
+}
