@@ -135,9 +135,9 @@ async fn prepare(
     });
     let hasher = request.checksum.as_ref().map(|checksum| Hasher::new(checksum.algorithm));
     let data = Data::new(opened.await?);
-    let block = Block::new(open, most, offset);
+    let blocks = Block::some(open, most, offset);
     let directory = Arc::clone(&server.store.files);
-    Ok(Writer::new(directory, id, data, state.is_kept, offset, block, hasher))
+    Ok(Writer::new(directory, id, data, state.is_kept, offset, blocks, hasher))
 }
 
 /// Determines how the body ended. A checksum that does not match becomes a refusal.

@@ -4,11 +4,14 @@
 /// usual disks.
 pub(crate) const ALIGNMENT: usize = 4096;
 
+/// The number of connections up to which a body may have two blocks.
+const FEW: usize = 16;
+
 /// The size of a block, in bytes, if `open` connections are open. Large blocks keep the disk busy with few requests. The
 /// blocks of 200 connections take at most 64 MB, those of 512 connections 93 MB.
 fn block_bytes(open: usize) -> usize {
     match open {
-        ..=16 => 1 << 20,
+        ..=FEW => 1 << 20,
         17..=256 => 256 << 10,
         _ => 64 << 10,
     }
@@ -26,11 +29,18 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// An empty block for a body of at most `most` bytes that begins at `offset` in its file, while `open` connections are
-    /// open. It is full at a multiple of [`ALIGNMENT`] in the file. A body that is shorter than a block fills it once.
-    pub(crate) fn new(open: usize, most: u64, offset: u64) -> Self {
+    /// The blocks for a body of at most `most` bytes that begins at `offset` in its file, while `open` connections are open:
+    /// one, and a second one for a long body if few connections are open.
+    pub(crate) fn some(open: usize, most: u64, offset: u64) -> [Option<Self>; 2] {
         let whole = block_bytes(open);
-        let size = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, whole);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let has_spare = open <= FEW && most > whole;
+        [Some(Self::new(whole, most, offset)), has_spare.then(|| Self::new(whole, most, 0))]
+    }
+
+    /// A block is full at a multiple of [`ALIGNMENT`] in the file. A body that is shorter than a block fills it once.
+    fn new(whole: usize, most: usize, offset: u64) -> Self {
+        let size = most.clamp(1, whole);
         let beyond = usize::try_from(offset % ALIGNMENT as u64).expect("less than a page");
         let full = if size == whole { size - beyond } else { size };
         let memory = vec![0; size + ALIGNMENT];

@@ -1,7 +1,7 @@
 //! Writes the body of one request into the file of its upload.
 //!
-//! The bytes are gathered in a block. A full block goes to another thread, which may wait for the disk. Meanwhile the
-//! body waits in the socket, so it takes no memory of this process but that of one block.
+//! The bytes are gathered in a block. A full block goes to another thread, which may wait for the disk. If few connections
+//! are open, a second block takes bytes meanwhile. Otherwise the body waits in the socket.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,17 @@ use super::store::now;
 /// a crash loses little.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
-/// The files of an upload whose body arrives.
+/// The outcome of a write.
+#[derive(Debug)]
+struct Written {
+    /// The number of bytes that were written.
+    count: usize,
+    outcome: io::Result<()>,
+    hasher: Option<Hasher>,
+    block: Block,
+}
+
+/// The file of an upload whose body arrives.
 #[derive(Debug)]
 pub(crate) struct Writer {
     directory: Arc<Directory>,
@@ -31,9 +41,13 @@ pub(crate) struct Writer {
     has_name: bool,
     /// The offset of the first byte that is not in the file yet.
     pub(crate) position: u64,
-    /// The bytes from this offset on.
+    /// The block that takes bytes. It is `None` after an error.
     block: Option<Block>,
-    /// The digest of the body, if the request has a checksum.
+    spare: Option<Block>,
+    writing: Option<JoinHandle<Written>>,
+    /// Whether the body has to be verified.
+    has_checksum: bool,
+    /// The digest of the body, if the request has a checksum. A write has it while it runs.
     pub(crate) hasher: Option<Hasher>,
     /// Whether a sync has failed. Written bytes may then be lost, and a second sync would not report that.
     pub(crate) is_lost: bool,
@@ -49,7 +63,7 @@ impl Writer {
         data: Data,
         has_name: bool,
         position: u64,
-        block: Block,
+        [block, spare]: [Option<Block>; 2],
         hasher: Option<Hasher>,
     ) -> Self {
         Self {
@@ -58,7 +72,10 @@ impl Writer {
             data: Arc::new(data),
             has_name,
             position,
-            block: Some(block),
+            block,
+            spare,
+            writing: None,
+            has_checksum: hasher.is_some(),
             hasher,
             is_lost: false,
             checkpoint: None,
@@ -72,35 +89,50 @@ impl Writer {
             let block = self.block.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
             bytes = block.fill(bytes);
             if block.is_full() {
-                self.flush().await?;
+                let other = self.end_write().await?.or_else(|| self.spare.take());
+                self.start_write();
+                self.block = match other {
+                    None => self.end_write().await?,
+                    other => other,
+                };
             }
         }
         Ok(())
     }
 
-    /// Writes the bytes of the block at [`Self::position`]. After an error, the position shows how many bytes were written,
-    /// and nothing more can be written.
+    /// Writes what is left in the block, after which nothing more can be written.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        let Some(block) = self.block.take_if(|block| !block.bytes().is_empty()) else {
-            return Ok(());
-        };
+        self.end_write().await?;
+        self.start_write();
+        self.end_write().await?;
+        Ok(())
+    }
+
+    /// Starts to write the bytes of the block at [`Self::position`]. No other write runs.
+    fn start_write(&mut self) {
+        let Some(block) = self.block.take() else { return };
         let (data, position, mut hasher) =
             (Arc::clone(&self.data), self.position, self.hasher.take());
-        let write = move || {
-            let (count, written) = data.write(block.bytes(), position);
+        self.writing = Some(spawn_blocking(move || {
+            let (count, outcome) = data.write(block.bytes(), position);
             if let Some(hasher) = &mut hasher {
                 hasher.update(&block.bytes()[..count]);
             }
-            (count, written, hasher, block)
-        };
-        let (count, written, hasher, mut block) =
-            spawn_blocking(write).await.map_err(io::Error::other)?;
+            Written { count, outcome, hasher, block }
+        }));
+    }
+
+    /// Waits for the write that runs, if there is one, and returns its block. After an error, [`Self::position`] shows how
+    /// many bytes were written.
+    async fn end_write(&mut self) -> io::Result<Option<Block>> {
+        let Some(writing) = self.writing.take() else { return Ok(None) };
+        let Written { count, outcome, hasher, mut block } =
+            writing.await.map_err(io::Error::other)?;
         self.position += count as u64;
         self.hasher = hasher;
-        written?;
+        outcome?;
         block.clear();
-        self.block = Some(block);
-        Ok(())
+        Ok(Some(block))
     }
 
     /// Starts a checkpoint if [`CHECKPOINT_BYTES`] were written since the last one. If that one still runs, waits for it
@@ -121,7 +153,7 @@ impl Writer {
     fn start_checkpoint(&mut self) {
         self.checkpointed = self.position;
         let progress = Progress { offset: self.position, at: now() };
-        let progress = self.hasher.is_none().then_some(progress);
+        let progress = (!self.has_checksum).then_some(progress);
         let (directory, data) = (Arc::clone(&self.directory), Arc::clone(&self.data));
         let (id, has_name) = (self.id, self.has_name);
         self.checkpoint = Some(spawn_blocking(move || {
@@ -135,7 +167,7 @@ impl Writer {
         let Some(checkpoint) = self.checkpoint.take() else { return Ok(None) };
         let synced = checkpoint.await.map_err(io::Error::other).flatten();
         self.is_lost |= synced.is_err();
-        self.has_name |= synced.is_ok() && self.hasher.is_none();
+        self.has_name |= synced.is_ok() && !self.has_checksum;
         synced.map(|()| Some(self.checkpointed))
     }
 
