@@ -112,7 +112,7 @@ impl fmt::Display for Reason {
                 write!(f, "{claimed} of the air left free for reservations: at most {level:#}")
             }
             Self::Reserved { rate } => write!(f, "{rate:#} reserved"),
-            Self::Idle => write!(f, "nothing is being sent"),
+            Self::Idle => write!(f, "nothing is being sent, or no RTT is known yet"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {
                     Some(bounds) => write!(f, "by sending stations ({senders}): {bounds}")?,

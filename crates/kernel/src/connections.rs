@@ -1,6 +1,6 @@
 //! Moves established connections to another algorithm, with a TCP iterator.
 
-use std::io::Read;
+use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
@@ -120,7 +120,8 @@ fn run(asked: &str, request: MoveRequest) -> Result<MoveReport, Error> {
         run_iterator(&mover.link, asked)?;
         let done = mover.request.lookup(&place, MapFlags::ANY).map_err(failed)?;
         let done = done.and_then(|bytes| MoveRequest::read_from_bytes(&bytes).ok());
-        let done = done.unwrap_or(request);
+        let unreadable = || io::Error::from(io::ErrorKind::InvalidData).into();
+        let done = done.ok_or_else(|| failed(unreadable()))?;
         Ok(MoveReport { moved: done.moved, failed: done.failed })
     })
 }

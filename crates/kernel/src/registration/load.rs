@@ -1,9 +1,10 @@
 //! Loads and registers the algorithms, and pins their shared maps.
 
+use std::io;
 use std::mem::MaybeUninit;
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapMut, OpenMapMut};
+use libbpf_rs::skel::{OpenSkel, Skel as _, SkelBuilder};
+use libbpf_rs::{MapCore as _, MapMut, OpenMapMut, OpenObject};
 
 use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
 use crate::bounded::{Bounded, STALE_AFTER};
@@ -47,27 +48,13 @@ fn register_for(kernel: Kernel) -> libbpf_rs::Result<()> {
     share(&mut maps.heartbeats, HEARTBEATS)?;
     share(&mut maps.wakeai_retired, RETIRED)?;
     share(&mut maps.socket_targets, TARGETS)?;
-    choose_hooks(&mut open, kernel)?;
+    choose_hooks(open.open_object_mut(), kernel)?;
     let mut skel = open.load()?;
-    let maps = &mut skel.maps;
-    let (long, short) = (
-        [
-            &mut maps.wakeai_cubic,
-            &mut maps.wakeai_reno,
-            &mut maps.wakeai_rtt,
-            &mut maps.wakeai_av,
-            &mut maps.wakeai_compound,
-        ],
-        [
-            &mut maps.wakeai_cubic_s,
-            &mut maps.wakeai_reno_s,
-            &mut maps.wakeai_rtt_s,
-            &mut maps.wakeai_av_s,
-            &mut maps.wakeai_compound_s,
-        ],
-    );
-    let mut registered = Bounded::ALL.into_iter().zip(if kernel.short { short } else { long });
-    registered.try_for_each(|(algorithm, map)| attach(map, kernel, algorithm.name))
+    Bounded::ALL.iter().try_for_each(|algorithm| {
+        let parts = parts(algorithm, kernel.short);
+        let map = skel.object_mut().maps_mut().find(|map| map.name() == &*parts.map);
+        attach(&mut map.ok_or_else(|| missing(&parts.map))?, kernel, algorithm.name)
+    })
 }
 
 fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
@@ -84,31 +71,38 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
     }
 }
 
+/// The names of an algorithm's parts in the object.
+struct Parts {
+    /// Its `struct_ops` map.
+    map: String,
+    /// Its program for the hook `cong_control`.
+    hook: String,
+}
+
+/// The parts of an algorithm for kernels with this length of the hook `cong_control`.
+fn parts(algorithm: &Bounded, short: bool) -> Parts {
+    let (name, map_end, hook_end) =
+        (algorithm.name, if short { "_s" } else { "" }, if short { "_short" } else { "" });
+    Parts { map: format!("{name}{map_end}"), hook: format!("{name}_cong_control{hook_end}") }
+}
+
 /// Of the two versions of each algorithm, whose hooks `cong_control` differ, lets only the one load that fits the
 /// kernel.
-fn choose_hooks(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) -> libbpf_rs::Result<()> {
-    let (progs, maps) = (&mut open.progs, &mut open.maps);
-    for (program, map) in [
-        (&mut progs.wakeai_cubic_cong_control, &mut maps.wakeai_cubic),
-        (&mut progs.wakeai_reno_cong_control, &mut maps.wakeai_reno),
-        (&mut progs.wakeai_rtt_cong_control, &mut maps.wakeai_rtt),
-        (&mut progs.wakeai_av_cong_control, &mut maps.wakeai_av),
-        (&mut progs.wakeai_compound_cong_control, &mut maps.wakeai_compound),
-    ] {
-        program.set_autoload(!kernel.short);
-        prepare(map, kernel, !kernel.short)?;
-    }
-    for (program, map) in [
-        (&mut progs.wakeai_cubic_cong_control_short, &mut maps.wakeai_cubic_s),
-        (&mut progs.wakeai_reno_cong_control_short, &mut maps.wakeai_reno_s),
-        (&mut progs.wakeai_rtt_cong_control_short, &mut maps.wakeai_rtt_s),
-        (&mut progs.wakeai_av_cong_control_short, &mut maps.wakeai_av_s),
-        (&mut progs.wakeai_compound_cong_control_short, &mut maps.wakeai_compound_s),
-    ] {
-        program.set_autoload(kernel.short);
-        prepare(map, kernel, kernel.short)?;
+fn choose_hooks(object: &mut OpenObject, kernel: Kernel) -> libbpf_rs::Result<()> {
+    for algorithm in Bounded::ALL {
+        for short in [false, true] {
+            let (parts, fits) = (parts(&algorithm, short), short == kernel.short);
+            let hook = object.progs_mut().find(|program| program.name() == &*parts.hook);
+            hook.ok_or_else(|| missing(&parts.hook))?.set_autoload(fits);
+            let map = object.maps_mut().find(|map| map.name() == &*parts.map);
+            prepare(&mut map.ok_or_else(|| missing(&parts.map))?, kernel, fits)?;
+        }
     }
     Ok(())
+}
+
+fn missing(part: &str) -> libbpf_rs::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("the BPF object has no {part}")).into()
 }
 
 /// Pins a map of the algorithms under `name`, where other agents find it.
