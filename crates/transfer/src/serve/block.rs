@@ -12,7 +12,7 @@ const FEW: usize = 16;
 fn block_bytes(open: usize) -> usize {
     match open {
         ..=FEW => 1 << 20,
-        17..=256 => 256 << 10,
+        ..=256 => 256 << 10,
         _ => 64 << 10,
     }
 }
@@ -68,5 +68,43 @@ impl Block {
     pub(crate) fn clear(&mut self) {
         self.length = 0;
         self.full = self.size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_end_at_multiples_of_a_page_in_the_file() {
+        for offset in [0, 1, 4095, 4096, 5_000_000_000] {
+            let [block, spare] = Block::some(1, 10 << 20, offset);
+            let [mut block, mut spare] = [block.unwrap(), spare.unwrap()];
+            let bytes = vec![7; 10 << 20];
+            let left = block.fill(&bytes).len();
+            assert!(block.is_full());
+            let end = offset + block.bytes().len() as u64;
+            assert!(end.is_multiple_of(ALIGNMENT as u64), "{offset}");
+            assert_eq!(left + block.bytes().len(), bytes.len());
+            block.clear();
+            for block in [&mut block, &mut spare] {
+                block.fill(&bytes);
+                assert!(block.is_full());
+                assert_eq!(block.bytes().len(), 1 << 20);
+                assert!(block.bytes().as_ptr().addr().is_multiple_of(ALIGNMENT));
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_body_takes_no_more_memory_than_it_needs() {
+        for most in [1, 100, 100_000] {
+            let [block, spare] = Block::some(1, most as u64, 4000);
+            let mut block = block.unwrap();
+            assert!(spare.is_none());
+            assert_eq!(block.fill(&vec![7; most]), b"");
+            assert!(block.is_full());
+            assert_eq!(block.memory.len(), most + ALIGNMENT);
+        }
     }
 }

@@ -88,3 +88,48 @@ fn is_aligned(bytes: &[u8], offset: u64) -> bool {
         && bytes.len().is_multiple_of(ALIGNMENT)
         && offset.is_multiple_of(ALIGNMENT as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a file in blocks of several lengths, of which some are aligned, and reads it.
+    fn written(directory: &std::path::Path) {
+        let file = tempfile::tempfile_in(directory).unwrap();
+        let data = Data::new(file.try_clone().unwrap());
+        let expected: Vec<u8> = (0..400_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
+        let mut memory = vec![0; expected.len() + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        let mut offset = 0;
+        for length in [100, 3996, 8192, 4096, 65_536, 1, 4095, 131_072, 182_912] {
+            let block = &mut memory[start..][..length];
+            block.copy_from_slice(&expected[offset..][..length]);
+            let (count, outcome) = data.write(block, offset as u64);
+            outcome.unwrap();
+            assert_eq!(count, length);
+            offset += length;
+        }
+        data.sync().unwrap();
+        let mut found = vec![0; expected.len()];
+        file.read_exact_at(&mut found, 0).unwrap();
+        assert_eq!((offset, found == expected), (expected.len(), true));
+        assert_eq!(file.metadata().unwrap().len(), expected.len() as u64);
+    }
+
+    #[test]
+    fn bytes_past_the_page_cache_and_through_it_make_one_file() {
+        written(&std::env::temp_dir());
+        written(std::path::Path::new("/dev/shm"));
+    }
+
+    #[test]
+    fn a_file_that_refuses_to_bypass_the_cache_is_written_all_the_same() {
+        let file = std::fs::OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let data = Data::new(file);
+        let memory = vec![0; 3 * ALIGNMENT];
+        let block = &memory[memory.as_ptr().align_offset(ALIGNMENT)..][..ALIGNMENT];
+        assert!(data.may_be_direct.load(Ordering::Relaxed));
+        data.write(block, 0).1.unwrap();
+        assert!(!data.may_be_direct.load(Ordering::Relaxed));
+    }
+}

@@ -126,11 +126,14 @@ impl Writer {
     /// many bytes were written.
     async fn end_write(&mut self) -> io::Result<Option<Block>> {
         let Some(writing) = self.writing.take() else { return Ok(None) };
+        // The bytes of the next block would follow a gap after an error.
+        let next = self.block.take();
         let Written { count, outcome, hasher, mut block } =
             writing.await.map_err(io::Error::other)?;
         self.position += count as u64;
         self.hasher = hasher;
         outcome?;
+        self.block = next;
         block.clear();
         Ok(Some(block))
     }
