@@ -96,6 +96,18 @@ fn an_owner_that_is_done_gives_the_air_back() {
     assert!(tablets(&runs[1]) > 0.97 * tablets(&runs[0]), "{runs:?}");
 }
 
+#[test]
+fn what_an_owner_s_application_does_not_send_is_left_to_the_others() {
+    let flows = camera(1, "10Mbit/s", ", limit = \"2Mbit/s\"") + TABLETS;
+    let conditions = "{ name = \"without\", law = \"airtime\", set = { \"flows.1.reserve\" = false } }, \
+         { name = \"law\", law = \"airtime\" }";
+    let runs = runs(&four(&flows, conditions));
+    assert_eq!(reservation(&runs[1], 0).outcome, ReservationOutcome::Admitted);
+    let tablets = |run: &Run| run.flows[1..].iter().map(|flow| flow.goodput_mbps).sum::<f64>();
+    assert!(tablets(&runs[1]) > 0.9 * tablets(&runs[0]), "{runs:?}");
+    assert!(runs[1].flows[0].goodput_mbps > 1.98, "{runs:?}");
+}
+
 /// Keeps the notes to the user.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);

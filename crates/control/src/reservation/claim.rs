@@ -3,6 +3,7 @@
 
 use wakeai_units::{Duration, Rate};
 
+use super::need::Needed;
 use crate::Share;
 
 /// The target rate of an owner, percent of the reserved rate. The percentage is above 100 because
@@ -36,20 +37,24 @@ const SETTLES_WITHIN: u32 = 8;
 /// Let `A` be the rate that the air carries for this station. Where the others leave the share `c`
 /// free and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate
 /// divided by `A`. Each tick adds a part of this growth.
+///
+/// Where the applications send less than is reserved, no data waits, and more free airtime would not raise the owner's
+/// rate. The claim then is at most the share of the target for what they send. When data waits again, the claim begins as
+/// after the admission.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
     pub(super) claim: Share,
-    /// Whether the owner delivers less than the reserved rate.
+    /// Whether the owner delivers less than the reserved rate, although data waits.
     pub(super) short: bool,
-    /// The number of ticks since the admission.
+    /// The number of ticks since the admission, or since data began to wait.
     ticks: u32,
+    data_waited: bool,
 }
 
 /// The measurements of an owner at a tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// The reserved rate.
-    pub(super) rate: Rate,
+    pub(super) needed: Needed,
     /// The owner's delivery rate, the mean of four ticks.
     pub(super) delivered: Rate,
     /// The rate that the air carries for this station; `None` where the rate is not known.
@@ -62,11 +67,16 @@ pub(super) struct Measured {
 
 impl ClaimControl {
     pub(super) fn on_tick(&mut self, measured: &Measured) {
-        let part = |percent| measured.rate.mul_div(percent, 100).unwrap_or(measured.rate);
+        let Needed { rate, data_waits } = measured.needed;
+        let part = |percent| rate.mul_div(percent, 100).unwrap_or(rate);
         let share =
             |rate| measured.whole.and_then(|whole| Share::of(rate, whole)).unwrap_or(Share::ZERO);
         let (target, delivered) = (part(TARGET_PERCENT), measured.delivered);
-        self.short = delivered < part(SHORT_PERCENT);
+        self.short = data_waits && delivered < part(SHORT_PERCENT);
+        if data_waits && !self.data_waited {
+            self.ticks = 0;
+        }
+        self.data_waited = data_waits;
         self.ticks = self.ticks.saturating_add(1);
         if self.ticks <= SETTLES_WITHIN {
             self.claim = share(target).min(Share::WHOLE);
@@ -78,8 +88,11 @@ impl ClaimControl {
         }
         let gain = gain_permille(measured.interval);
         let step = |rate| Share::from_ppm(scale(share(rate).ppm(), gain));
-        let most = share(target).percent(MOST_PERCENT).min(Share::WHOLE);
-        self.claim = self.claim.plus(step(target.saturating_sub(delivered)));
+        let most = if data_waits { share(target).percent(MOST_PERCENT) } else { share(target) };
+        let most = most.min(Share::WHOLE);
+        if data_waits {
+            self.claim = self.claim.plus(step(target.saturating_sub(delivered)));
+        }
         self.claim = self.claim.minus(step(delivered.saturating_sub(target))).min(most);
     }
 }
@@ -99,7 +112,7 @@ mod tests {
 
     fn measured(rate: u64, delivered: Rate, interval_s: u64) -> Measured {
         Measured {
-            rate: Rate::from_mbps(rate),
+            needed: Needed { rate: Rate::from_mbps(rate), data_waits: true },
             delivered,
             whole: Some(Rate::from_mbps(24)),
             left: Share::ZERO,
@@ -172,6 +185,22 @@ mod tests {
             Measured { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
         ticks(&mut control, 6, &short);
         assert!(control.claim >= Share::from_percent(20), "{}", control.claim);
+    }
+
+    #[test]
+    fn an_owner_whose_applications_send_less_claims_no_more_than_they_send() {
+        let mut control = ClaimControl::default();
+        let waits = measured(12, Rate::from_mbps(3), 1);
+        ticks(&mut control, 100, &waits);
+        let needed = Needed { rate: Rate::from_mbps(3), data_waits: false };
+        let less = Measured { needed, ..waits };
+        ticks(&mut control, 1, &less);
+        // 125 % of 3 Mbit/s, of 24 Mbit/s.
+        assert_eq!((control.claim, control.short), (Share::from_ppm(156_250), false));
+        ticks(&mut control, 100, &less);
+        assert_eq!(control.claim, Share::from_ppm(156_250));
+        ticks(&mut control, 1, &waits);
+        assert_eq!((control.claim, control.short), (Share::from_ppm(625_000), true), "at once");
     }
 
     #[test]

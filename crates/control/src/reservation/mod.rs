@@ -9,13 +9,14 @@
 //! to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
 //! The modules: `admission` decides which requests are admitted, `asking` makes this station's
-//! request, `claim` controls this station's claim, `air` measures the rate that the air carries,
+//! request, `need` finds how much of it the applications use, `claim` controls this station's claim, `air` measures the rate that the air carries,
 //! and `yielding` sets the bounds that leave rates free.
 
 mod admission;
 mod air;
 mod asking;
 mod claim;
+mod need;
 mod yielding;
 
 use admission::{admitted, taken};
@@ -29,6 +30,7 @@ use crate::{Bounds, Observation, Reason, Reservation, ReservationState, Share, S
 use air::Air;
 use asking::Asking;
 use claim::{ClaimControl, Measured};
+use need::Need;
 
 /// The reservations of this station and of its peers.
 ///
@@ -39,6 +41,7 @@ pub(crate) struct Reservations {
     station: StationId,
     limit: Share,
     asking: Asking,
+    need: Need,
     control: ClaimControl,
     air: Air,
     received: BTreeMap<StationId, Received>,
@@ -75,6 +78,7 @@ impl Reservations {
             station,
             limit,
             asking: Asking::new(now),
+            need: Need::default(),
             control: ClaimControl::default(),
             air: Air::default(),
             received: BTreeMap::new(),
@@ -121,18 +125,18 @@ impl Reservations {
         self.asking.on_tick(now, seen, self.last_ticket());
         self.decide(seen);
         self.follow();
-        self.claim(seen, interval);
+        self.claim(now, seen, interval);
         let ticket = self.asking.asked.map(|asked| asked.ticket);
         (ticket, self.state.is_admitted()) != before
     }
 
-    fn claim(&mut self, seen: &Observation, interval: Duration) {
+    fn claim(&mut self, now: Instant, seen: &Observation, interval: Duration) {
         let Some(asked) = self.asking.asked.filter(|_| self.state.is_admitted()) else {
-            self.control = ClaimControl::default();
+            (self.need, self.control) = (Need::default(), ClaimControl::default());
             return;
         };
         self.control.on_tick(&Measured {
-            rate: asked.rate,
+            needed: self.need.on_tick(now, asked.rate, seen),
             delivered: seen.mean_rate,
             whole: self.air.whole_for(self.air.own_weight(seen)),
             left: self.air.left_by(seen, |peer| !self.admits(peer)),

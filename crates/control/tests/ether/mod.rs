@@ -30,13 +30,14 @@ pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
 /// The PHY rate and the connections of a station.
 pub(crate) type Own = (Option<Rate>, Vec<Connection>);
 
-/// A connection with this window and this smoothed RTT. The whole window is in flight.
+/// A connection with this window and this smoothed RTT. The whole window is in flight, and more data waits.
 pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
     let figures = Figures {
         cwnd: Segments::new(cwnd),
         mss: Bytes::new(1448),
         smoothed_rtt: Some(rtt),
         packets_out: Segments::new(cwnd),
+        send_queue: Bytes::new(1448 * u64::from(cwnd) + 100_000),
         ..Figures::default()
     };
     Connection { id: 1, figures, boundable: true }
