@@ -6,14 +6,18 @@ pub(crate) const ALIGNMENT: usize = 4096;
 
 /// The number of connections up to which a body may have two blocks.
 const FEW: usize = 16;
+/// The number of connections beyond which blocks are small.
+const MANY: usize = 256;
 
 /// The size of a block, in bytes, if `open` connections are open. Large blocks keep the disk busy with few requests. The
 /// blocks of 200 connections take at most 64 MB, those of 512 connections 93 MB.
 fn block_bytes(open: usize) -> usize {
-    match open {
-        ..=FEW => 1 << 20,
-        ..=256 => 256 << 10,
-        _ => 64 << 10,
+    if open <= FEW {
+        1 << 20
+    } else if open <= MANY {
+        256 << 10
+    } else {
+        64 << 10
     }
 }
 
