@@ -82,7 +82,7 @@ impl Directory {
         Ok(File::from(openat(self.uploads.as_fd(), name, flags, mode)?))
     }
 
-    /// Removes files that a crash has left without an upload.
+    /// Removes files that a crash or an earlier version has left without an upload.
     pub(crate) fn remove_strays(&self) -> io::Result<()> {
         let own = openat(self.uploads.as_fd(), ".", OFlag::O_DIRECTORY, Mode::empty())?;
         let mut names = Vec::new();
@@ -91,7 +91,8 @@ impl Directory {
         }
         let known: HashSet<Id> = self.journal.uploads().into_iter().map(|(id, _)| id).collect();
         for name in names {
-            if name.parse().is_ok_and(|id| !known.contains(&id)) {
+            let id = name.split('.').next().and_then(|id| id.parse().ok());
+            if id.is_some_and(|id| !known.contains(&id)) {
                 self.unlink(&name)?;
             }
         }

@@ -104,7 +104,12 @@ impl Store {
                     entries.insert(id, entry);
                 }
                 Ok(None) => tracing::warn!(%id, "the files of this upload contradict each other"),
-                Err(error) => tracing::warn!(%id, %error, "this upload cannot be read"),
+                Err(error) => {
+                    tracing::warn!(%id, %error, "this upload cannot be read");
+                    if error.kind() == io::ErrorKind::NotFound {
+                        let _ = files.journal.remove(id); // the next start tries again
+                    }
+                }
             }
         }
         Ok(Self {

@@ -165,7 +165,13 @@ fn a_state_without_its_bytes_is_not_taken_for_a_finished_upload() {
     // As a crash may leave it: the names of a new upload's files reach the disk one after the other.
     let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
     std::fs::remove_file(data).unwrap();
+    // What a crash or an earlier version may leave.
+    for stray in ["", ".state"] {
+        let stray = format!("{}{stray}", "ab".repeat(16));
+        std::fs::write(directory.path().join(".wakeai-uploads").join(stray), "stray").unwrap();
+    }
     let server = Server::on(directory, |_| ());
+    assert!(server.unfinished().is_empty());
     assert_eq!(server.head(&path).status, 404);
     assert_eq!(server.patch(&other, 0, &[], b"01234").status, 204);
 }
