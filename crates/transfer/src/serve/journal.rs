@@ -340,6 +340,26 @@ mod tests {
         assert_eq!(journal.info(B).unwrap(), info("b"));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_file_is_read(bytes: Vec<u8>, lines in 0_usize..4) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut file: Vec<u8> = Vec::new();
+            for at in 0..lines {
+                let progress = Progress { offset: at as u64, at: 1 };
+                let info = Cow::Owned(info("a"));
+                file.extend(encode(&Entry::Upload { id: A, info, progress }).unwrap());
+                file.extend(&bytes);
+                file.push(b'\n');
+            }
+            file.extend(&bytes);
+            std::fs::write(directory.path().join(NAME), file).unwrap();
+            let found = open(&directory).uploads();
+            let last = lines.checked_sub(1).map(|at| (A, Progress { offset: at as u64, at: 1 }));
+            proptest::prop_assert_eq!(found, Vec::from_iter(last));
+        }
+    }
+
     #[test]
     fn outdated_lines_do_not_fill_the_disk() {
         let directory = tempfile::tempdir().unwrap();
