@@ -90,9 +90,7 @@ impl ClaimControl {
         let step = |rate| Share::from_ppm(scale(share(rate).ppm(), gain));
         let most = if data_waits { share(target).percent(MOST_PERCENT) } else { share(target) };
         let most = most.min(Share::WHOLE);
-        if data_waits {
-            self.claim = self.claim.plus(step(target.saturating_sub(delivered)));
-        }
+        self.claim = self.claim.plus(step(target.saturating_sub(delivered)));
         self.claim = self.claim.minus(step(delivered.saturating_sub(target))).min(most);
     }
 }

@@ -9,8 +9,9 @@
 //! to an equal part of the rest. `docs/concepts/reservations.md` has the formulas.
 //!
 //! The modules: `admission` decides which requests are admitted, `asking` makes this station's
-//! request, `need` finds how much of it the applications use, `claim` controls this station's claim, `air` measures the rate that the air carries,
-//! and `yielding` sets the bounds that leave rates free.
+//! request, `need` finds how much of it the applications use, `claim` controls this station's claim,
+//! `air` measures the rate that the air carries, and `yielding` sets the bounds that leave rates
+//! free.
 
 mod admission;
 mod air;

@@ -87,16 +87,15 @@ async fn receive<B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let knew_length = state.upload.length().is_some();
+    let before = state.upload.clone();
     state.upload.handle_append(request, server.store.max_size)?;
     if state.is_finished {
         state.upload.handle_end(End::Refused);
         return if request.size == Some(0) { Ok(()) } else { Err(Refusal::BeyondLength) };
     }
-    let prepared = prepare(server, entry, state, request, knew_length).await;
-    let mut writer = prepared.inspect_err(|_| {
-        state.upload.handle_end(End::Refused);
-    })?;
+    let prepared = prepare(server, entry, state, request, before.length().is_some()).await;
+    // The length that the request states counts only once it is on disk.
+    let mut writer = prepared.inspect_err(|_| state.upload = before)?;
     let handled = state.upload.offset();
     let mut transfer = Transfer { server, entry, state, newer, writer: &mut writer, handled };
     let mut outcome = transfer.run(body).await;
@@ -129,6 +128,11 @@ async fn prepare(
             let mut info = files.journal.info(id)?;
             info.length = length;
             files.journal.put(id, &info, progress)?;
+            files.journal.sync()?;
+        }
+        // After an error, the journal may be ahead of what is acknowledged, and of what will be on disk.
+        if files.journal.progress_of(id).is_some_and(|known| known.offset != offset) {
+            files.journal.progress(id, progress)?;
             files.journal.sync()?;
         }
         files.open_data(id, offset)

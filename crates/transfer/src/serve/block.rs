@@ -10,7 +10,7 @@ const FEW: usize = 16;
 const MANY: usize = 256;
 
 /// The size of a block, in bytes, if `open` connections are open. Large blocks keep the disk busy with few requests. The
-/// blocks of 200 connections take at most 64 MB, those of 512 connections 93 MB.
+/// blocks of 200 connections take at most 82 MB, those of 512 connections 113 MB.
 fn block_bytes(open: usize) -> usize {
     if open <= FEW {
         1 << 20

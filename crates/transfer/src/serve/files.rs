@@ -242,7 +242,11 @@ impl Directory {
 
     /// Forgets an upload, and removes its file in `.wakeai-uploads`.
     pub(crate) fn remove(&self, id: Id) -> io::Result<()> {
-        self.journal.remove(id)?;
+        if self.journal.remove(id).is_err() {
+            // On a full disk, the journal needs the room of the file.
+            self.unlink(&id.to_string())?;
+            self.journal.remove(id)?;
+        }
         self.journal.sync()?;
         self.unlink(&id.to_string())
     }

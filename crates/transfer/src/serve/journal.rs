@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
 use nix::sys::stat::Mode;
-use nix::unistd::fsync;
+use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -82,6 +82,9 @@ struct Lines {
     allocated: u64,
     /// The size at which the file is written anew.
     rewrite_at: u64,
+    /// Whether a sync has failed. The kernel reports that once, and a later sync does not write what was lost. So the file
+    /// has to be written anew before its lines count as being on disk.
+    is_lost: bool,
     uploads: HashMap<Id, Kept>,
 }
 
@@ -96,6 +99,9 @@ impl Journal {
     /// Reads the file in this directory, or makes it.
     pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
         let lines = Lines::read(open_file(&directory, NAME, OFlag::empty())?)?;
+        // A process that was killed may not have synced what it wrote, and clients will be told of it.
+        lines.file.sync_all()?;
+        fsync(&directory)?;
         let journal = Self { directory, lines: Mutex::new(lines), syncs: Group::default() };
         journal.rewrite_if_due(&mut journal.lines());
         Ok(journal)
@@ -120,6 +126,12 @@ impl Journal {
         self.append(&Entry::Upload { id, info: Cow::Borrowed(info), progress })
     }
 
+    /// How far an upload is.
+    pub(crate) fn progress_of(&self, id: Id) -> Option<Progress> {
+        self.lines().uploads.get(&id).map(|kept| kept.progress)
+    }
+
+    /// Records how far an upload is. Fails if the upload is not known.
     pub(crate) fn progress(&self, id: Id, progress: Progress) -> io::Result<()> {
         self.append(&Entry::Progress { id, progress })
     }
@@ -131,7 +143,14 @@ impl Journal {
     fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
         let line = encode(entry)?;
         let mut lines = self.lines();
-        lines.allocate(line.len() as u64, matches!(entry, Entry::Upload { .. }))?;
+        let is_new = match entry {
+            Entry::Upload { id, .. } => !lines.uploads.contains_key(id),
+            Entry::Progress { id, .. } if !lines.uploads.contains_key(id) => {
+                return Err(Errno::ENOENT.into());
+            }
+            Entry::Progress { .. } | Entry::Removed { .. } => false,
+        };
+        lines.allocate(line.len() as u64, is_new)?;
         // A part of a line that is left by an error is overwritten by the next line.
         lines.file.write_all_at(&line, lines.end)?;
         let start = lines.end;
@@ -144,8 +163,13 @@ impl Journal {
     /// Returns after all entries that were made before this call are on disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.syncs.sync(|| {
-            let file = Arc::clone(&self.lines().file);
-            file.sync_data()
+            let mut lines = self.lines();
+            if lines.is_lost {
+                self.rewrite(&mut lines)?;
+            }
+            let file = Arc::clone(&lines.file);
+            drop(lines);
+            file.sync_data().inspect_err(|_| self.lines().is_lost = true)
         })
     }
 
@@ -161,6 +185,21 @@ impl Journal {
 
     /// Replaces the file by one that has one line for each upload.
     fn rewrite(&self, lines: &mut Lines) -> io::Result<()> {
+        let written = self.write_new(lines).and_then(|new| {
+            renameat2(&self.directory, NEW, &self.directory, NAME, RenameFlags::empty())?;
+            Ok(new)
+        });
+        // The new file counts from the rename on, even if the sync of the directory fails.
+        *lines = written.inspect_err(|_| {
+            let _ = unlinkat(&self.directory, NEW, UnlinkatFlags::NoRemoveDir);
+        })?;
+        fsync(&self.directory)?;
+        lines.is_lost = false;
+        Ok(())
+    }
+
+    /// Writes the new file. It has a reserve, except where the old one has to be replaced in any case.
+    fn write_new(&self, lines: &Lines) -> io::Result<Lines> {
         let file = open_file(&self.directory, NEW, OFlag::O_TRUNC)?;
         let mut writer = BufWriter::new(&file);
         let (mut end, mut uploads) = (0, HashMap::with_capacity(lines.uploads.len()));
@@ -174,11 +213,11 @@ impl Journal {
         writer.flush()?;
         drop(writer);
         file.sync_all()?;
-        renameat2(&self.directory, NEW, &self.directory, NAME, RenameFlags::empty())?;
-        fsync(&self.directory)?;
         let rewrite_at = SMALL_BYTES.max(2 * end);
-        *lines = Lines { file: Arc::new(file), end, allocated: end, rewrite_at, uploads };
-        Ok(())
+        let file = Arc::new(file);
+        let mut new = Lines { file, end, allocated: end, rewrite_at, is_lost: true, uploads };
+        new.allocate(0, !lines.is_lost)?;
+        Ok(new)
     }
 }
 
@@ -189,6 +228,7 @@ impl Lines {
             end: 0,
             allocated: 0,
             rewrite_at: SMALL_BYTES,
+            is_lost: false,
             uploads: HashMap::new(),
         };
         let file = Arc::clone(&lines.file);
@@ -208,8 +248,10 @@ impl Lines {
             lines.end += count as u64;
         }
         lines.allocated = lines.end;
-        // What a crash has left of a line.
-        file.set_len(lines.end)?;
+        if file.metadata()?.len() > lines.end {
+            file.set_len(lines.end)?; // what a crash has left of a line
+        }
+        lines.allocate(0, false)?;
         let live: usize = lines.uploads.values().map(|kept| kept.length).sum();
         lines.rewrite_at = SMALL_BYTES.max(2 * live as u64);
         Ok(lines)
@@ -232,7 +274,7 @@ impl Lines {
     }
 
     fn info(&self, id: Id) -> io::Result<Info> {
-        let kept = self.uploads.get(&id).ok_or(io::ErrorKind::NotFound)?;
+        let kept = self.uploads.get(&id).ok_or(Errno::ENOENT)?;
         let mut line = vec![0; kept.length];
         self.file.read_exact_at(&mut line, kept.start)?;
         match decode(&line) {
@@ -241,7 +283,7 @@ impl Lines {
         }
     }
 
-    /// Allocates blocks for `more` bytes. A new upload leaves a reserve.
+    /// Allocates blocks for `more` bytes. Fails if `leaves_reserve` and the disk has no room for the reserve.
     fn allocate(&mut self, more: u64, leaves_reserve: bool) -> io::Result<()> {
         let needed = self.end + more;
         if needed + RESERVE_BYTES <= self.allocated {
@@ -338,6 +380,36 @@ mod tests {
         uploads.sort_unstable_by_key(|&(id, _)| id);
         assert_eq!(uploads, [(A, Progress::default()), (B, Progress { offset: 1, at: 1 })]);
         assert_eq!(journal.info(B).unwrap(), info("b"));
+    }
+
+    #[test]
+    fn an_upload_that_is_not_known_makes_no_progress() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(&directory);
+        let progress = Progress { offset: 5, at: 2 };
+        assert_eq!(journal.progress(A, progress).unwrap_err().kind(), io::ErrorKind::NotFound);
+        journal.put(A, &info("a"), Progress::default()).unwrap();
+        journal.progress(A, progress).unwrap();
+        assert_eq!(journal.progress_of(A), Some(progress));
+        journal.remove(A).unwrap();
+        assert_eq!(journal.progress(A, progress).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(journal.info(A).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn after_a_sync_that_failed_the_next_one_writes_the_file_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(&directory);
+        journal.put(A, &info("a"), Progress { offset: 5, at: 2 }).unwrap();
+        let before = Arc::clone(&journal.lines().file);
+        journal.lines().is_lost = true;
+        journal.sync().unwrap();
+        assert!(!journal.lines().is_lost);
+        assert!(!Arc::ptr_eq(&before, &journal.lines().file));
+        journal.progress(A, Progress { offset: 6, at: 3 }).unwrap();
+        drop(journal);
+        assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 6, at: 3 })]);
+        assert!(!directory.path().join(NEW).exists());
     }
 
     proptest::proptest! {

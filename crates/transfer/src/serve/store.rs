@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) booked: u64,
     /// The digest of the finished file, once a client has asked for it.
     pub(crate) sha256: Option<String>,
-    /// Whether this process has synced all files of the upload to the disk.
+    /// Whether this process has synced the name of the file and the state of the upload to the disk.
     pub(crate) is_kept: bool,
     pub(crate) is_finished: bool,
     pub(crate) is_removed: bool,

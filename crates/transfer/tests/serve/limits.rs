@@ -83,6 +83,8 @@ fn a_full_disk_fails_one_upload_and_loses_nothing() {
     let body = pattern(3_000_000);
     let small = server.create(100_000, "small");
     assert_eq!(server.patch(&small, 0, &[], &body[..50_000]).status, 204);
+    let gone = server.create(100_000, "gone");
+    assert_eq!(server.patch(&gone, 0, &[], &body[..50_000]).status, 204);
     let large = server.create(body.len(), "large");
     let reply = server.patch(&large, 0, &[], &body);
     assert_eq!(reply.status, 507, "{reply:?}");
@@ -91,6 +93,7 @@ fn a_full_disk_fails_one_upload_and_loses_nothing() {
     assert_eq!(server.offset(&large), kept);
     assert_eq!(server.offset(&small), 50_000);
     assert_eq!(server.ask("POST", "/files", &["Upload-Length: 5", OCTETS], b"12345").status, 507);
+    assert_eq!(server.ask("DELETE", &gone, &[], b"").status, 204, "room can be made");
     disk.grow();
     assert_eq!(server.patch(&small, 50_000, &[], &body[50_000..100_000]).status, 204);
     assert_eq!(server.patch(&large, kept, &[], &body[kept..]).status, 204);
