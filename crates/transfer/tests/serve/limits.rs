@@ -45,6 +45,22 @@ fn an_upload_of_unknown_length_counts_as_it_grows() {
 }
 
 #[test]
+fn a_length_that_does_not_fit_is_not_kept() {
+    let quota = |limits: &mut wakeai_transfer::serve::Limits| {
+        limits.quota = Some("1000B".parse().unwrap());
+    };
+    let server = Server::limited(quota);
+    let reply = server.ask("POST", "/files", &["Upload-Defer-Length: 1"], b"");
+    let path = reply.field("location").to_owned();
+    assert_eq!(server.patch(&path, 0, &["Upload-Length: 5000"], b"01234").status, 507);
+    assert_eq!(server.head(&path).get("upload-length"), None);
+    assert_eq!(server.patch(&path, 0, &["Upload-Length: 5"], b"01234").status, 204);
+    let (_, directory) = server.stop();
+    let server = Server::on(directory, |config| quota(&mut config.limits));
+    assert_eq!(server.head(&path).field("upload-length"), "5", "it is on disk");
+}
+
+#[test]
 fn one_client_has_limits_of_its_own() {
     let server = Server::limited(|limits| {
         limits.client_quota = Some("100kB".parse().unwrap());
