@@ -371,7 +371,7 @@ pub struct Reservation {
     pub limit: Option<f64>,
     /// The share of airtime that the other stations have to leave free now.
     pub claim: Option<f64>,
-    /// Whether the station has data to send and delivers less than the rate.
+    /// Whether the station delivers less than the rate, although data waits.
     pub short: bool,
 }
 

@@ -88,7 +88,8 @@ pub struct Reservation {
     /// while the reservation is not admitted. Where the owner reaches its rate although the others
     /// leave nothing free, the claim falls to zero.
     pub claim: Share,
-    /// Whether the reservation is admitted, and its owner delivers less than 99 % of the rate.
+    /// Whether the reservation is admitted, and its owner delivers less than 99 % of the rate although
+    /// data waits.
     pub short: bool,
 }
 

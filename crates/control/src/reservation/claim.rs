@@ -38,9 +38,9 @@ const SETTLES_WITHIN: u32 = 8;
 /// free and use all the rest, the owner gets `A·c`. So the claim has to grow by the missing rate
 /// divided by `A`. Each tick adds a part of this growth.
 ///
-/// Where the applications send less than is reserved, no data waits, and more free airtime would not raise the owner's
-/// rate. The claim then is at most the share of the target for what they send. When data waits again, the claim begins as
-/// after the admission.
+/// Where the applications send less than is reserved, no data waits, and more free airtime would not
+/// raise the owner's rate. The claim then is at most the share of the target for what they send.
+/// When data waits again, the claim begins as after the admission.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClaimControl {
     pub(super) claim: Share,

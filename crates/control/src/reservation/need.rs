@@ -5,8 +5,8 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::windowed::WindowedMax;
 use crate::{ConnectionView, Observation};
 
-/// Data waits in a station if some was unsent at a tick in this time. An application that sends as much as it can may write
-/// late for once.
+/// Data waits in a station if some was unsent at a tick in this time. An application that sends as
+/// much as it can may write late for once.
 const WAITED_FOR: Duration = Duration::from_secs(2);
 
 /// What the applications of an owner need.

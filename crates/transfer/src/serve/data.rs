@@ -107,6 +107,9 @@ mod tests {
             let (count, outcome) = data.write(block, offset as u64);
             outcome.unwrap();
             assert_eq!(count, length);
+            let takes_part = data.may_be_direct.load(Ordering::Relaxed);
+            let is_whole = offset % ALIGNMENT == 0 && length % ALIGNMENT == 0;
+            assert_eq!(data.is_direct.load(Ordering::Relaxed), takes_part && is_whole, "{length}");
             offset += length;
         }
         data.sync().unwrap();
