@@ -1,13 +1,14 @@
 //! Child processes in a host's namespace. None of them outlives the lab.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{self, ChildStdout, Command, ExitStatus, Stdio};
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use wakeai_host::{Change, Lease, ProcessId};
 use wakeai_units::Duration;
@@ -18,6 +19,20 @@ use crate::error::LabError;
 
 /// The time between two checks of a child that is ending.
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
+/// The longest search for a moment at which a child waits, and the time between two looks.
+const WAIT_PATIENCE: Duration = Duration::from_millis(200);
+const WAIT_POLL: std::time::Duration = std::time::Duration::from_micros(200);
+/// The system calls in which a program waits for its files and sockets.
+const WAITING_CALLS: &[libc::c_long] = &[
+    libc::SYS_read,
+    libc::SYS_recvfrom,
+    libc::SYS_pselect6,
+    libc::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+];
 
 /// A process in a host's namespace. Dropping this value kills the process.
 ///
@@ -98,10 +113,23 @@ impl Child {
 
     /// Sends SIGTERM to the child.
     pub(crate) fn terminate(&self) {
-        // The kernel gives the pid to no other process until this process has waited for the child.
-        if let Ok(pid) = i32::try_from(self.process.id()) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-        }
+        let _ = kill(self.pid(), Signal::SIGTERM);
+    }
+
+    /// Sends SIGTERM to the child while it waits in a system call. A child that computes for
+    /// [`WAIT_PATIENCE`] without a wait gets the signal all the same.
+    ///
+    /// It is for programs whose signal handler does more than a handler may (signal-safety(7)), and
+    /// must not interrupt their other code.
+    pub(crate) fn terminate_while_it_waits(&self) {
+        stop_while_it_waits(self.pid());
+        self.terminate();
+        let _ = kill(self.pid(), Signal::SIGCONT);
+    }
+
+    /// The kernel gives this pid to no other process until the lab has waited for the child.
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id().cast_signed())
     }
 
     /// Kills the child if it still runs, and removes it from the lease.
@@ -122,6 +150,31 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.reap();
+    }
+}
+
+/// Stops a child of this process (SIGSTOP) in one of the [`WAITING_CALLS`]. Returns `false` where
+/// the child has ended, and where it was in none of them for [`WAIT_PATIENCE`]; it is stopped then,
+/// too.
+fn stop_while_it_waits(pid: Pid) -> bool {
+    let give_up = clock::now() + WAIT_PATIENCE;
+    loop {
+        let _ = kill(pid, Signal::SIGSTOP);
+        let ends = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        if !matches!(waitid(Id::Pid(pid), ends), Ok(WaitStatus::Stopped(..))) {
+            return false;
+        }
+        // The line begins with the number of the system call, or with -1 outside one (proc(5)).
+        let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        let call = call.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
+        if call.is_some_and(|call| WAITING_CALLS.contains(&call)) {
+            return true;
+        }
+        if clock::now() >= give_up {
+            return false;
+        }
+        let _ = kill(pid, Signal::SIGCONT);
+        std::thread::sleep(WAIT_POLL);
     }
 }
 
@@ -155,4 +208,26 @@ fn in_namespace<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> 
     let result = work();
     setns(&home, CloneFlags::CLONE_NEWNET)?;
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_child_is_stopped_where_it_waits_and_only_there() {
+        for (script, waits) in [("echo; read -r _", true), ("echo; while :; do :; done", false)] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = shell.spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            let pid = Pid::from_raw(child.id().cast_signed());
+            assert_eq!(stop_while_it_waits(pid), waits, "{script}");
+            child.kill().unwrap();
+            assert!(!stop_while_it_waits(pid), "a child that has ended");
+            child.wait().unwrap();
+        }
+    }
 }
