@@ -183,8 +183,7 @@ pub(crate) fn sweep_in(
     registry: &Registry,
     kernel: &dyn KernelUndo,
 ) -> (Vec<Removed>, Vec<SweepError>) {
-    let mut sweep =
-        Sweep { kernel, removed: Vec::new(), errors: Vec::new(), seen: Vec::new(), killed: false };
+    let mut sweep = Sweep { kernel, removed: Vec::new(), errors: Vec::new(), seen: Vec::new() };
     if let Err(error) = sweep.run(registry) {
         sweep.errors.push(error.into());
     }
@@ -197,30 +196,34 @@ struct Sweep<'a> {
     errors: Vec<SweepError>,
     /// The leases of earlier rounds. They are not undone again.
     seen: Vec<(ProcessId, u32)>,
-    /// Whether this round has killed a process.
-    killed: bool,
 }
 
 impl Sweep<'_> {
     fn run(&mut self, registry: &Registry) -> io::Result<()> {
         let _lock = registry.lock()?;
         registry.remove_unfinished()?;
-        // Undoing a lease may kill a process, such as an agent of a dead lab. That process leaves a
-        // lease of its own, which the next round undoes.
+        let mut dead = self.newly_dead(registry)?;
         loop {
-            self.killed = false;
-            self.round(registry)?;
-            if !self.killed {
+            self.round(registry, dead)?;
+            // A process may have ended meanwhile, such as an agent of a dead lab, which the kernel or
+            // the round kills. It leaves a lease of its own.
+            dead = self.newly_dead(registry)?;
+            if dead.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    fn round(&mut self, registry: &Registry) -> io::Result<()> {
+    /// The leases of dead processes that no earlier round has undone.
+    fn newly_dead(&mut self, registry: &Registry) -> io::Result<Vec<Holder>> {
         let is_new = |holder: &Holder| !self.seen.contains(&(holder.process, holder.sequence));
         let mut dead = registry.holders()?;
         dead.retain(|holder| is_new(holder) && !holder.process.is_alive());
         self.seen.extend(dead.iter().map(|holder| (holder.process, holder.sequence)));
+        Ok(dead)
+    }
+
+    fn round(&mut self, registry: &Registry, dead: Vec<Holder>) -> io::Result<()> {
         let mut dead: Vec<_> = dead.into_iter().map(|holder| (holder, true)).collect();
         for stage in [Stage::Defaults, Stage::RouteConnections, Stage::Connections] {
             for (holder, is_undone) in &mut dead {
@@ -255,7 +258,6 @@ impl Sweep<'_> {
             };
             match undone {
                 Ok(Undone::Done) => {
-                    self.killed |= matches!(change, Change::Process(_));
                     let change = change.clone();
                     self.removed.push(Removed { process: Some(holder.process), change });
                 }
@@ -406,6 +408,30 @@ mod tests {
         let (removed, errors) = sweep_in(&registry, &EMPTY);
         child.wait().unwrap();
         assert!(errors.is_empty() && removed.len() == 2, "{removed:?} {errors:?}");
+        assert!(!socket.exists() && registry.holders().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_ends_by_itself_during_a_sweep_is_swept_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let agents = ProcessId::of(child.id()).unwrap();
+        let child = std::cell::RefCell::new(child);
+        let socket = dir.path().join("socket");
+        let changes = vec![made(&socket)];
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process: agents, sequence: 0, role: agent(), changes }).unwrap();
+        let (role, changes) = (Role::Lab, vec![Change::Process(agents)]);
+        registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
+        // The round calls this before it undoes the lease of the lab.
+        let ends = Kernel(|| {
+            child.borrow_mut().kill().unwrap();
+            child.borrow_mut().wait().unwrap();
+            false
+        });
+        let (removed, errors) = sweep_in(&registry, &ends);
+        assert!(errors.is_empty() && removed.len() == 1, "{removed:?} {errors:?}");
         assert!(!socket.exists() && registry.holders().unwrap().is_empty());
     }
 

@@ -126,16 +126,20 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// Calls `found` until it returns a value, for at most 30 s. The time that this takes depends on
-/// the machine and is not tested.
+/// The longest wait for a state, and the time between two looks.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Calls `found` until it returns a value, for at most [`PATIENCE`]. The time that this takes depends
+/// on the machine and is not tested.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = found() {
             return found;
         }
         assert!(Instant::now() < give_up, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(POLL);
     }
 }
 
@@ -185,5 +189,13 @@ fn sysctls(directory: &Path) -> Vec<String> {
 
 /// Waits until [`leftovers`] finds nothing. The kernel frees a registration a moment after its last reference is gone.
 pub(crate) fn nothing_left() {
-    wait_for("nothing is left", || leftovers().is_empty().then_some(()));
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let left = leftovers();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < give_up, "still there: {left:?}");
+        std::thread::sleep(POLL);
+    }
 }
