@@ -126,20 +126,21 @@ pub(crate) fn must(program: &str, arguments: &str) -> String {
     stdout(&output)
 }
 
-/// The longest wait for a state, and the time between two looks.
-const PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
-
-/// Calls `found` until it returns a value, for at most [`PATIENCE`]. The time that this takes depends
-/// on the machine and is not tested.
+/// Calls `found` until it returns a value, for at most 30 s. The time that this takes depends on
+/// the machine and is not tested.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let give_up = Instant::now() + PATIENCE;
+    wait_or_say(|| found().ok_or_else(|| what.to_owned()))
+}
+
+/// [`wait_for`] what `found` says instead of a value, in the words of its last call.
+fn wait_or_say<T>(mut found: impl FnMut() -> Result<T, String>) -> T {
+    let give_up = Instant::now() + Duration::from_secs(30);
     loop {
-        if let Some(found) = found() {
-            return found;
+        match found() {
+            Ok(found) => return found,
+            Err(what) => assert!(Instant::now() < give_up, "waited in vain until {what}"),
         }
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
-        std::thread::sleep(POLL);
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -189,13 +190,8 @@ fn sysctls(directory: &Path) -> Vec<String> {
 
 /// Waits until [`leftovers`] finds nothing. The kernel frees a registration a moment after its last reference is gone.
 pub(crate) fn nothing_left() {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
+    wait_or_say(|| {
         let left = leftovers();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < give_up, "still there: {left:?}");
-        std::thread::sleep(POLL);
-    }
+        if left.is_empty() { Ok(()) } else { Err(format!("nothing is left of {left:?}")) }
+    });
 }

@@ -122,7 +122,7 @@ impl Child {
     /// It is for programs whose signal handler does more than a handler may (signal-safety(7)), and
     /// must not interrupt their other code.
     pub(crate) fn terminate_while_it_waits(&self) {
-        stop_while_it_waits(self.pid());
+        stop_while_it_waits(self.pid(), WAIT_PATIENCE);
         self.terminate();
         let _ = kill(self.pid(), Signal::SIGCONT);
     }
@@ -154,10 +154,10 @@ impl Drop for Child {
 }
 
 /// Stops a child of this process (SIGSTOP) in one of the [`WAITING_CALLS`]. Returns `false` where
-/// the child has ended, and where it was in none of them for [`WAIT_PATIENCE`]; it is stopped then,
+/// the child has ended, and where it was in none of them for the time `patience`; it is stopped then,
 /// too.
-fn stop_while_it_waits(pid: Pid) -> bool {
-    let give_up = clock::now() + WAIT_PATIENCE;
+fn stop_while_it_waits(pid: Pid, patience: Duration) -> bool {
+    let give_up = clock::now() + patience;
     loop {
         let _ = kill(pid, Signal::SIGSTOP);
         let ends = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
@@ -218,15 +218,20 @@ mod tests {
 
     #[test]
     fn a_child_is_stopped_where_it_waits_and_only_there() {
-        for (script, waits) in [("echo; read -r _", true), ("echo; while :; do :; done", false)] {
+        // A shell that waits may come to it late on a busy machine.
+        let long = Duration::from_secs(60);
+        for (script, patience, waits) in [
+            ("echo; read -r _", long, true),
+            ("echo; while :; do :; done", Duration::from_millis(50), false),
+        ] {
             let mut shell = Command::new("sh");
             shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = shell.spawn().unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let pid = Pid::from_raw(child.id().cast_signed());
-            assert_eq!(stop_while_it_waits(pid), waits, "{script}");
+            assert_eq!(stop_while_it_waits(pid, patience), waits, "{script}");
             child.kill().unwrap();
-            assert!(!stop_while_it_waits(pid), "a child that has ended");
+            assert!(!stop_while_it_waits(pid, long), "a child that has ended");
             child.wait().unwrap();
         }
     }
