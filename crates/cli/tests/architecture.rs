@@ -10,7 +10,8 @@ use std::process::Command;
 /// Each crate, with the crates of this workspace that it may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("metrics", &[]),
+    ("net", &["units"]),
+    ("metrics", &["net"]),
     ("wifi", &["units"]),
     ("connection", &["units"]),
     ("control", &["units", "wifi", "connection"]),
@@ -32,11 +33,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest", &[]),
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
     ("agent", &["units", "control", "metrics", "api", "host", "kernel"]),
-    ("proxy", &["units", "metrics", "host", "kernel"]),
-    ("transfer", &["units", "control", "metrics", "api"]),
+    ("proxy", &["units", "net", "metrics", "host", "kernel"]),
+    ("transfer", &["units", "net", "control", "metrics", "api"]),
     ("assign", &["units", "api", "host", "kernel"]),
     ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
-    ("probe", &["units", "wifi", "medium"]), // its tests send through the medium
+    ("probe", &["units", "net", "wifi", "medium"]), // its tests send through the medium
     (
         "fuzz-targets",
         &[
@@ -70,8 +71,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "units", "metrics", "scenario", "api", "host", "kernel", "assign", "agent", "world",
-            "sim", "lab", "proxy", "probe", "report", "top", "transfer", "guest",
+            "units", "net", "metrics", "scenario", "api", "host", "kernel", "assign", "agent",
+            "world", "sim", "lab", "proxy", "probe", "report", "top", "transfer", "guest",
         ],
     ),
 ];
