@@ -78,6 +78,7 @@ pub(crate) struct Wire {
 const FIN: u8 = 1;
 const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
+const PSH: u8 = 1 << 3;
 const ACK: u8 = 1 << 4;
 /// Marks a segment with a timestamp, in a bit that no flag uses.
 const TIMESTAMP: u8 = 1 << 7;
@@ -85,7 +86,11 @@ const TIMESTAMP: u8 = 1 << 7;
 /// The flags as they are in the header of a segment.
 pub(crate) fn control_bits(flags: Flags) -> u8 {
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-    bit(flags.fin, FIN) | bit(flags.syn, SYN) | bit(flags.rst, RST) | bit(flags.ack, ACK)
+    bit(flags.fin, FIN)
+        | bit(flags.syn, SYN)
+        | bit(flags.rst, RST)
+        | bit(flags.psh, PSH)
+        | bit(flags.ack, ACK)
 }
 
 /// The mark of an absent value, where 0 would be a value.
@@ -129,7 +134,7 @@ impl Wire {
             ack: self.ack,
             window: u64::from(self.window),
             len: u32::from(self.len),
-            flags: Flags { syn: is(SYN), ack: is(ACK), fin: is(FIN), rst: is(RST) },
+            flags: Flags { syn: is(SYN), ack: is(ACK), fin: is(FIN), rst: is(RST), psh: is(PSH) },
             ..Segment::default()
         };
         if is(TIMESTAMP) {
@@ -199,7 +204,9 @@ mod tests {
             ..Segment::default()
         };
         let bare_syn = Segment { options: SynOptions::default(), ..syn };
-        for segment in [data, ack, syn, bare_syn, Segment { flags: Flags::FIN_ACK, ..data }] {
+        let pushed = Segment { flags: Flags { psh: true, ..Flags::ACK }, ..data };
+        let fin = Segment { flags: Flags::FIN_ACK, ..data };
+        for segment in [data, ack, syn, bare_syn, pushed, fin] {
             let wire = Wire::pack(3, true, &segment);
             assert_eq!(wire.unpack(), segment);
             assert_eq!(usize::from(wire.packet_len), segment.packet_len());

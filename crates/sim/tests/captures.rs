@@ -82,7 +82,7 @@ impl Observer for Witness {
 /// The header of `segment` as it has to be on the wire.
 fn on_the_wire(segment: &Segment, window: u64) -> Tcp {
     let flags = segment.flags;
-    let bits = [(flags.fin, 1), (flags.syn, 2), (flags.rst, 4), (flags.ack, 16)];
+    let bits = [(flags.fin, 1), (flags.syn, 2), (flags.rst, 4), (flags.psh, 8), (flags.ack, 16)];
     let wrap = |position: u64| (position % (1 << 32)) as u32;
     let offered = |given: bool| flags.syn && given;
     Tcp {

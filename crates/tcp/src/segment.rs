@@ -27,7 +27,7 @@ pub struct Segment {
     pub timestamp: Option<Timestamp>,
     /// The options of a SYN; unused on other segments.
     pub options: SynOptions,
-    /// SYN, ACK, FIN and RST.
+    /// SYN, ACK, FIN, RST and PSH.
     pub flags: Flags,
 }
 
@@ -65,11 +65,14 @@ pub struct Flags {
     pub fin: bool,
     /// The connection does not exist any more.
     pub rst: bool,
+    /// The sender has no data after this segment's (RFC 9293 section 3.9.1.2): it ends a write of
+    /// the application.
+    pub psh: bool,
 }
 
 impl Flags {
     /// No control bit.
-    pub const NONE: Self = Self { syn: false, ack: false, fin: false, rst: false };
+    pub const NONE: Self = Self { syn: false, ack: false, fin: false, rst: false, psh: false };
     /// The flags of the segment that opens a connection.
     pub const SYN: Self = Self { syn: true, ..Self::NONE };
     /// The flags of the answer to a SYN.

@@ -4,7 +4,7 @@
 use wakeai_units::Instant;
 
 use super::autotune::Progress;
-use super::delayed_ack::Situation;
+use super::delayed_ack::{Arrival, Situation};
 use super::lifecycle::Phase;
 use super::{Receiver, clock_ms};
 use crate::segment::Segment;
@@ -102,7 +102,7 @@ impl Receiver {
         }
         self.next = end;
         if segment.len > 0 {
-            self.note_data(now, segment.len);
+            self.note_data(now, segment);
         }
         if !self.reassembly.is_empty() {
             self.close_gap(end);
@@ -114,12 +114,14 @@ impl Receiver {
     }
 
     /// Updates the values that depend on the pace and the size of data that arrived in order.
-    fn note_data(&mut self, now: Instant, len: u32) {
+    fn note_data(&mut self, now: Instant, segment: &Segment) {
+        let len = segment.len;
         if len == self.config.mss {
             self.window.note_full_segment();
         }
         let window = self.window.offered();
-        self.acks.on_data(now, u64::from(len), window, self.handshake.timeout);
+        let arrival = Arrival { len: u64::from(len), pushed: segment.flags.psh, window };
+        self.acks.on_data(now, arrival, self.handshake.timeout);
         self.autotune.on_data(now, self.next, window);
         if len >= WORTH_GROWING {
             self.grow_window(len);

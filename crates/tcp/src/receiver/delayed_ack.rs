@@ -4,7 +4,8 @@
 //! down. There are quick ACKs for half a window, at most 16, and one whenever the window has
 //! opened. Later every second full segment is acknowledged at once, and any other after 40 ms. An
 //! ACK with information for the sender also leaves at once: for data out of order, a gap that was
-//! filled, or data that arrived twice. But of many ACKs for data out of order, all after the first
+//! filled, or data that arrived twice. So does the ACK of data that ends a write of the application
+//! (PSH), once the receiving application has read everything. But of many ACKs for data out of order, all after the first
 //! three are delayed by at most 1 ms (Linux since 4.18). The classic profile has neither quick ACKs
 //! nor this delay.
 
@@ -38,6 +39,16 @@ pub(super) struct Situation {
     pub(super) data_rtt: Option<Duration>,
 }
 
+/// Data that arrived in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) len: u64,
+    /// Whether the segment has PSH.
+    pub(super) pushed: bool,
+    /// The last window.
+    pub(super) window: u64,
+}
+
 /// Whether an ACK is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
@@ -60,7 +71,8 @@ pub(super) struct DelayedAck {
     quick: u64,
     /// Whether the other direction is active, so that an ACK can travel with its data.
     pingpong: bool,
-    /// Whether a segment arrived that was not full. Such a segment may be the last one for now.
+    /// Whether a segment arrived that was not full, or that ended a write of the application (PSH).
+    /// Such a segment may be the last one for now.
     pushed: bool,
     /// The delay of an ACK (Linux's `ato`); zero before the first data.
     delay: Duration,
@@ -115,13 +127,13 @@ impl DelayedAck {
     }
 
     /// Handles data that arrived in order. `timeout` is the receiver's own retransmission timeout.
-    pub(super) fn on_data(&mut self, now: Instant, len: u64, window: u64, timeout: Duration) {
+    pub(super) fn on_data(&mut self, now: Instant, arrival: Arrival, timeout: Duration) {
+        let Arrival { len, pushed, window } = arrival;
         self.schedule();
-        if len >= self.segment_size {
-            self.segment_size = len.min(self.mss);
-        } else {
-            self.pushed = true;
-        }
+        // Of full segments PSH counts since Linux 6.6 (4720852ed9af): a sender that waits for the
+        // ACK of a write of whole segments would otherwise wait for the delayed ACK's timer.
+        self.pushed |= pushed || len < self.segment_size;
+        self.segment_size = self.segment_size.max(len.min(self.mss));
         if self.profile == Profile::Linux {
             self.adapt(now, window, timeout);
         }

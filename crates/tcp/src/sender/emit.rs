@@ -76,12 +76,13 @@ impl Sender {
     pub(super) fn send_piece(&mut self, now: Instant, piece: Piece) -> Segment {
         self.before_sending(now);
         let was_idle = self.board.out() == 0;
-        let number = self.board.send(now, self.host_queue.next_packet());
+        let pushed = self.stream.is_last_written(piece);
+        let number = self.board.send(now, self.host_queue.next_packet(), pushed);
         self.nxt = piece.end();
         if piece.fin {
             self.stream.mark_fin(number);
         }
-        let segment = self.emit(now, piece);
+        let segment = self.emit(now, piece, pushed);
         let scheduled = self.schedule_probe(now, false);
         if !scheduled && (was_idle || self.timer.is(TimerKind::TailLoss)) {
             self.rearm_timeout(now);
@@ -107,7 +108,8 @@ impl Sender {
         {
             self.timer.set(TimerKind::Retransmission, now + self.timeout);
         }
-        self.emit(now, piece)
+        let pushed = self.board.record(number).pushed;
+        self.emit(now, piece, pushed)
     }
 
     /// Lets the congestion control reconsider its window before the first segment after a pause.
@@ -132,7 +134,7 @@ impl Sender {
         self.publish();
     }
 
-    fn emit(&mut self, now: Instant, piece: Piece) -> Segment {
+    fn emit(&mut self, now: Instant, piece: Piece, pushed: bool) -> Segment {
         if self.is_reducing() {
             self.algorithm.prr_out += 1;
         }
@@ -144,6 +146,7 @@ impl Sender {
         let mut segment = self.control(now, piece.seq);
         segment.len = piece.len;
         segment.flags.fin = piece.fin;
+        segment.flags.psh = pushed;
         self.host_queue.enter(segment.packet_len());
         segment
     }

@@ -42,6 +42,8 @@ pub(super) struct Record {
     /// packets. It may wrap.
     pub(super) packet: u32,
     pub(super) marks: Marks,
+    /// Whether the segment ends a write of the application, so that each copy has PSH.
+    pub(super) pushed: bool,
 }
 
 /// The initial capacity, in segments.
@@ -137,12 +139,13 @@ impl Scoreboard {
     }
 
     /// Records that the next segment leaves for the first time, and returns its number.
-    pub(super) fn send(&mut self, now: Instant, packet: u32) -> u64 {
+    pub(super) fn send(&mut self, now: Instant, packet: u32, pushed: bool) -> u64 {
         if self.next - self.first > self.mask {
             self.grow();
         }
         let segment = self.next;
-        *self.record_mut(segment) = Record { sent_at: now, packet, marks: Marks::default() };
+        *self.record_mut(segment) =
+            Record { sent_at: now, packet, marks: Marks::default(), pushed };
         self.next += 1;
         segment
     }

@@ -110,6 +110,13 @@ impl Stream {
         u64::from(piece.len) < self.mss && !piece.fin
     }
 
+    /// Whether no data follows that the application has written. Such a segment has PSH (RFC 9293
+    /// section 3.9.1.2). In a stream without end no segment has it: its application fills the send
+    /// buffer, and where its writes end is not modelled.
+    pub(super) fn is_last_written(&self, piece: Piece) -> bool {
+        piece.len > 0 && piece.seq + u64::from(piece.len) == self.data_end
+    }
+
     /// Notes that the FIN leaves with this segment for the first time.
     pub(super) fn mark_fin(&mut self, segment: u64) {
         self.fin = Some(segment);

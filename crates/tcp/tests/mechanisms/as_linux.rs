@@ -6,7 +6,7 @@
 use wakeai_connection::CongestionState;
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
-use crate::script::SenderScript;
+use crate::script::{MSS, SenderScript};
 
 fn established(algorithm: &str, rtt_ms: u64) -> SenderScript {
     let config = TcpConfig::new(Profile::Linux);
@@ -103,4 +103,34 @@ fn a_small_window_grows_as_renos_at_the_ack_where_linux_looks() {
     }
     let expected: Vec<u32> = (3..=7).chain([7; 15]).chain([8]).collect();
     assert_eq!(windows, expected);
+}
+
+/// Takes the segments that leave now, with whether each has PSH.
+fn pushed(tcp: &mut SenderScript) -> Vec<(u64, bool)> {
+    let segments = std::iter::from_fn(|| tcp.take());
+    segments.map(|one| ((one.seq - 1) / MSS, one.flags.psh)).collect()
+}
+
+#[test]
+fn the_last_segment_of_each_write_has_psh_and_each_copy_of_it_too() {
+    let mut tcp = established("cubic", 100);
+    assert_eq!(pushed(tcp.supply(Some(1))), [(0, true)]);
+    assert_eq!(pushed(tcp.supply(Some(4))), [(1, false), (2, false), (3, true)]);
+    tcp.at_next_timeout();
+    assert_eq!(pushed(&mut tcp), [(3, true)], "the tail loss probe");
+    assert_eq!(pushed(tcp.supply(Some(5))), [(4, true)]);
+    let first = loop {
+        tcp.at_next_timeout();
+        if let Some(first) = pushed(&mut tcp).into_iter().find(|(segment, _)| *segment == 0) {
+            break first;
+        }
+    };
+    assert_eq!(first, (0, true), "no longer the last that was written");
+}
+
+#[test]
+fn no_segment_of_a_stream_without_end_has_psh() {
+    let mut tcp = established("cubic", 100);
+    tcp.supply(None);
+    assert!(pushed(&mut tcp).iter().all(|(_, psh)| !psh));
 }

@@ -85,7 +85,7 @@ fn the_fin_rides_on_the_last_data_and_the_peers_is_acknowledged() {
     tcp.supply_all(2);
     assert_eq!(tcp.take().map(|first| first.flags), Some(Flags::ACK));
     tcp.sends([1]);
-    assert_eq!(tcp.last.flags, Flags::FIN_ACK);
+    assert_eq!(tcp.last.flags, Flags { psh: true, ..Flags::FIN_ACK });
     let fin = position(2);
     tcp.at(200).peer_fin(fin + 1).sends_flags(Flags::ACK, fin + 1);
     assert_eq!(tcp.last.ack, 2);

@@ -1,6 +1,6 @@
 //! The times and the content of the receiver's acknowledgements.
 
-use wakeai_tcp::{Flags, Profile, Segment, TcpConfig, Timestamp};
+use wakeai_tcp::{Flags, Profile, Reading, Segment, TcpConfig, Timestamp};
 
 use crate::script::{MSS, ReceiverScript, at_ms, clock_ms, position};
 
@@ -64,6 +64,41 @@ fn a_short_segment_that_was_read_is_acknowledged_at_once() {
     let (mut tcp, next) = settled();
     tcp.bytes(position(next), 100).sends(Flags::ACK, 1);
     assert_eq!(tcp.last.ack, position(next) + 100);
+}
+
+/// A full segment that ends a write of the sending application.
+fn pushed(tcp: &mut ReceiverScript, segment: u64) -> &mut ReceiverScript {
+    let flags = Flags { psh: true, ..Flags::ACK };
+    let segment = Segment { len: MSS as u32, ..tcp.bare(position(segment), flags) };
+    tcp.inject(segment)
+}
+
+#[test]
+fn a_full_segment_that_ends_a_write_and_was_read_is_acknowledged_at_once() {
+    let (mut tcp, next) = settled();
+    pushed(&mut tcp, next).acks(next + 1);
+    // The third segment ends a write of three: the second is acknowledged as every second is.
+    tcp.at(30).data(next + 1..next + 3).acks(next + 3);
+    pushed(&mut tcp, next + 3).acks(next + 4);
+    assert_eq!(tcp.receiver.counters().delayed_acks, 0);
+}
+
+#[test]
+fn the_ack_of_a_write_that_was_not_read_is_delayed() {
+    let (mut tcp, next) = settled();
+    tcp.receiver.set_reading(tcp.now(), Reading::Paused);
+    pushed(&mut tcp, next).sends_nothing();
+    tcp.at_us(49_999).sends_nothing();
+    tcp.at(50).acks(next + 1);
+}
+
+#[test]
+fn the_classic_receiver_delays_the_ack_of_a_write_of_one_segment() {
+    let mut tcp = ReceiverScript::established(&classic());
+    tcp.data(0..5).acks_each([1, 3, 5]);
+    pushed(&mut tcp, 5).sends_nothing();
+    tcp.at_us(49_999).sends_nothing();
+    tcp.at(50).acks(6);
 }
 
 #[test]

@@ -81,7 +81,9 @@ impl Transcript {
 pub(crate) fn describe(segment: &Segment) -> String {
     let flags = segment.flags;
     let mut text = String::new();
-    for (set, letter) in [(flags.syn, 'S'), (flags.fin, 'F'), (flags.rst, 'R'), (flags.ack, '.')] {
+    let letters =
+        [(flags.syn, 'S'), (flags.fin, 'F'), (flags.rst, 'R'), (flags.psh, 'P'), (flags.ack, '.')];
+    for (set, letter) in letters {
         if set {
             text.push(letter);
         }
