@@ -50,6 +50,8 @@ impl Bss {
             width: standard.default_width(),
             streams: 1,
             guard_interval: standard.guard_intervals()[0],
+            // ns-3's default for each standard; devices of ac and ax announce longer ones
+            // (docs/reference/scenario.md).
             ampdu: Bytes::new(65_535),
             ampdu_subframes: standard.most_subframes(),
             retry_limit: 7,
