@@ -55,8 +55,7 @@ impl Brain {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
         // If the configuration names no law, the controller runs a law that limits nothing.
-        let unbounded = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX };
-        let law = config.law.clone().unwrap_or(unbounded);
+        let law = config.law.clone().unwrap_or(LawConfig::UNBOUND);
         let (why, history) = (Vec::new(), VecDeque::new());
         Self { law, template, current: None, past: BTreeMap::new(), why, airtime: None, history }
     }

@@ -386,7 +386,7 @@ mod tests {
 
     fn controller() -> Controller {
         let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
-        let law = LawConfig::Fixed { floor: Segments::new(1), ceiling: Segments::new(50) };
+        let law = LawConfig::by_hand(Segments::new(1), Segments::new(50));
         Controller::new(Instant::ZERO, config, [1; 16], law.build())
     }
 

@@ -143,9 +143,10 @@ fn laws_are_found_by_the_names_that_scenarios_use() {
 #[test]
 fn fixed_bounds_are_those_that_were_given() {
     let (floor, ceiling) = (Segments::new(5), Segments::new(50));
-    let mut law = LawConfig::Fixed { floor, ceiling }.build();
+    let small_queue = Bytes::new(65_535);
+    let mut law = LawConfig::Fixed { floor, ceiling, small_queue }.build();
     let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
-    assert_eq!((bounds.floor, bounds.ceiling, bounds.pacing), (floor, ceiling, None));
+    assert_eq!(bounds, Bounds { floor, ceiling, pacing: None, small_queue });
 }
 
 #[test]

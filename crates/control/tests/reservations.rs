@@ -141,8 +141,7 @@ fn the_others_yield_until_the_reservation_is_released() {
 
 #[test]
 fn bounds_set_by_hand_do_not_yield() {
-    let law =
-        wakeai_control::LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::new(50) };
+    let law = wakeai_control::LawConfig::by_hand(Segments::ZERO, Segments::new(50));
     let mut ether = stations(&[Some(10), None]);
     let (config, _) = loud(None);
     let config = ControllerConfig { station_id: StationId(1), ..config };

@@ -161,7 +161,7 @@ fn law(input: &mut Input<'_>) -> LawConfig {
         0 => {
             let floor = Segments::new(input.count() % 10_000);
             let ceiling = Segments::new(floor.get().max(1) + input.count() % 10_000);
-            LawConfig::Fixed { floor, ceiling }
+            LawConfig::Fixed { floor, ceiling, small_queue: Bytes::new(u64::from(input.count())) }
         }
         1 => LawConfig::ShimadaBefore,
         2 => LawConfig::ShimadaAfter,

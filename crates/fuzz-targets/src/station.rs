@@ -147,8 +147,9 @@ impl Station {
         assert!(bounds.ceiling >= Segments::new(1), "{bounds}");
         assert!(bounds.pacing.is_none_or(|pacing| pacing >= least), "{bounds}, least {least}");
         match self.law {
-            LawConfig::Fixed { floor, ceiling } => {
-                assert_eq!(bounds, Bounds::window(floor, ceiling), "set by hand");
+            LawConfig::Fixed { floor, ceiling, small_queue } => {
+                let by_hand = Bounds { small_queue, ..Bounds::window(floor, ceiling) };
+                assert_eq!(bounds, by_hand, "set by hand");
             }
             LawConfig::Airtime(_) if has_rtt && sending > 0 => {
                 let least = Segments::new(sending.saturating_mul(2).clamp(4, 8));

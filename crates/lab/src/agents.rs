@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(read.link_rate, Automatic::Given(Rate::from_mbps(54)));
         assert_eq!(read.presence.broadcast, Automatic::Given(STATION_BROADCAST));
         assert_eq!(read.bssid.given().unwrap().to_string(), "02:57:41:4b:45:41");
-        let bounds = LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::new(50) };
+        let bounds = LawConfig::by_hand(Segments::ZERO, Segments::new(50));
         assert_eq!((read.reserve, read.law), (reserve, Some(bounds)));
     }
 }

@@ -1,6 +1,6 @@
 //! The conditions that are compared: their laws, and the stations that run agents.
 
-use wakeai_units::Segments;
+use wakeai_units::{Bytes, Segments};
 
 use crate::stations::Selector;
 
@@ -34,15 +34,25 @@ impl Law {
     }
 }
 
-/// Bounds set by hand for some stations. They apply to all connections of a station together.
+/// Bounds set by hand for some stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsRule {
     /// The stations.
     pub stations: Selector,
+    /// The bounds of each of them.
+    pub bounds: FixedBounds,
+}
+
+/// Bounds set by hand. They apply to all connections of a station together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedBounds {
     /// The smallest congestion window.
     pub floor: Segments,
     /// The largest congestion window; [`Segments::MAX`] if the file names none.
     pub ceiling: Segments,
+    /// The bytes that may wait in the host's queue where Linux would allow fewer; zero if the file
+    /// names none.
+    pub small_queue: Bytes,
 }
 
 /// An entry of `[[conditions]]`.

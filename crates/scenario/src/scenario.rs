@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
-use wakeai_units::Segments;
 
-use crate::condition::{Condition, Law};
+use crate::condition::{Condition, FixedBounds, Law};
 use crate::error::{Place, Problem, ScenarioError};
 use crate::experiment::Experiment;
 use crate::read;
@@ -229,11 +228,11 @@ impl ResolvedCondition {
         runs
     }
 
-    /// For every station by index: the floor and the ceiling of its `bounds`, if any.
-    pub fn bounds(&self) -> Vec<Option<(Segments, Segments)>> {
+    /// For every station by index: its `bounds`, if any.
+    pub fn bounds(&self) -> Vec<Option<FixedBounds>> {
         let mut bounds = vec![None; self.scenario.station_count() as usize];
         for rule in &self.condition.bounds {
-            bounds[self.scenario.select(rule.stations)].fill(Some((rule.floor, rule.ceiling)));
+            bounds[self.scenario.select(rule.stations)].fill(Some(rule.bounds));
         }
         bounds
     }

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use wakeai_scenario::result::MaxFrom;
 use wakeai_scenario::{
-    AccessPoint, Chunks, Direction, HostQueue, Law, Medium, Node, Place, Scenario, TcpProfile,
-    given_maxima, repeat_seed, solo_plan,
+    AccessPoint, Chunks, Direction, FixedBounds, HostQueue, Law, Medium, Node, Place, Scenario,
+    TcpProfile, given_maxima, repeat_seed, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use wakeai_wifi::{
@@ -195,7 +195,9 @@ fn a_condition_sets_keys_for_itself_alone() {
     assert_eq!(far.scenario.stations[0].wired_delay, Duration::from_millis(256));
     assert_eq!((default.name(), far.name(), far.law()), ("default", "far", Some(Law::Fixed)));
     assert_eq!((default.agents(), far.agents()), (vec![false], vec![true; 2]));
-    assert_eq!(far.bounds(), [Some((Segments::new(3), Segments::MAX)); 2]);
+    let floor = Segments::new(3);
+    let bounds = FixedBounds { floor, ceiling: Segments::MAX, small_queue: Bytes::ZERO };
+    assert_eq!(far.bounds(), [Some(bounds); 2]);
     assert_eq!(far.condition.set.len(), 2);
 }
 

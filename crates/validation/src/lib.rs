@@ -8,6 +8,7 @@ pub mod bench;
 pub mod bianchi;
 pub mod context;
 mod detailed;
+pub mod frontier;
 pub mod job;
 pub mod lab;
 pub mod law;

@@ -10,7 +10,7 @@ use wakeai_validation::context::Context;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::reference::Reference;
 use wakeai_validation::sections::{NAMES, Results, lab_files};
-use wakeai_validation::{bench, law, page};
+use wakeai_validation::{bench, frontier, law, page};
 
 /// The number of runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
@@ -74,6 +74,8 @@ enum Command {
         #[arg(long)]
         write: Option<PathBuf>,
     },
+    /// Compare the law `airtime` with fixed windows: the goodput that each queueing delay allows
+    Frontier(frontier::command::Options),
     /// Compare the speed and the memory of ns-3 and wakeai on the same cases, with one thread each
     Bench {
         /// Simulated seconds of the case with 40 stations; ns-3 takes about three times as long
@@ -147,6 +149,7 @@ fn main() -> anyhow::Result<()> {
             let table = law::table::render(&rows);
             std::io::stdout().write_all(table.as_bytes()).context("standard output")
         }
+        Command::Frontier(options) => frontier::command::run(&options),
         Command::Bench { seconds } => {
             let ns3 = root.join("target/ns3/wakeai-ns3");
             ensure!(ns3.exists(), "{} does not exist: `make bench-ns3` builds it", ns3.display());

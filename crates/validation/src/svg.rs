@@ -32,32 +32,107 @@ impl Picture {
         let top = round_up(all().map(|point| point.1).fold(0.0, f64::max));
         let x = |seconds: f64| LEFT + seconds / end * (WIDTH - LEFT - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-             <text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"14\">{}</text>\n",
-            WIDTH / 2.0,
-            escaped(&self.title),
-        );
+        let mut svg = frame(&self.title, "seconds", &self.vertical);
         for tick in 0..=5 {
             let share = f64::from(tick) / 5.0;
             axis_tick(&mut svg, x(end * share), y(top * share), end * share, top * share);
         }
-        let (middle, bottom) = (x(end / 2.0), HEIGHT - 8.0);
-        let _ = writeln!(
-            svg,
-            "<text x=\"{middle:.1}\" y=\"{bottom}\" text-anchor=\"middle\">seconds</text>\n\
-             <text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            y(top / 2.0),
-            escaped(&self.vertical),
-        );
         for (number, line) in self.lines.iter().enumerate() {
             polyline(&mut svg, number, self.lines.len(), line.iter().map(|p| (x(p.0), y(p.1))));
         }
         svg.push_str("</svg>\n");
         svg
     }
+}
+
+/// Named points: name, horizontal and vertical value.
+#[derive(Clone, Debug, Default)]
+pub struct Marks(pub Vec<(String, f64, f64)>);
+
+/// Points in a plane whose horizontal axis is logarithmic.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    /// The title.
+    pub title: String,
+    /// The horizontal axis, with its unit.
+    pub horizontal: String,
+    /// The vertical axis, with its unit.
+    pub vertical: String,
+    /// Points that are joined by a line.
+    pub line: Marks,
+    /// Points of their own.
+    pub marks: Marks,
+}
+
+impl Scatter {
+    /// Renders the picture. The horizontal axis begins and ends at a power of ten, and the vertical
+    /// one begins at zero.
+    pub fn render(&self) -> String {
+        let all = || self.line.0.iter().chain(&self.marks.0);
+        let decades = |of: fn(f64, f64) -> f64, start| {
+            all().map(|mark| mark.1.max(LEAST_ON_LOG_AXIS).log10()).fold(start, of)
+        };
+        let from = decades(f64::min, f64::INFINITY).floor();
+        let to = decades(f64::max, f64::NEG_INFINITY).ceil().max(from + 1.0);
+        let top = round_up(all().map(|mark| mark.2).fold(0.0, f64::max));
+        let x = |value: f64| {
+            let share = (value.max(LEAST_ON_LOG_AXIS).log10() - from) / (to - from);
+            LEFT + share * (WIDTH - LEFT - RIGHT)
+        };
+        let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
+        let mut svg = frame(&self.title, &self.horizontal, &self.vertical);
+        for decade in 0..=(to - from) as u32 {
+            let value = 10.0_f64.powf(from + f64::from(decade));
+            axis_tick(&mut svg, x(value), y(0.0), value, 0.0);
+        }
+        for tick in 1..=5 {
+            let value = top * f64::from(tick) / 5.0;
+            axis_tick(&mut svg, LEFT, y(value), 10.0_f64.powf(from), value);
+        }
+        polyline(&mut svg, 0, 1, self.line.0.iter().map(|mark| (x(mark.1), y(mark.2))));
+        for (name, value, height) in &self.line.0 {
+            circle(&mut svg, (x(*value), y(*height)), 2.5, "#888", name, 9);
+        }
+        for (number, (name, value, height)) in self.marks.0.iter().enumerate() {
+            let colour = format!("hsl({} 65% 40%)", 210 + number * 70);
+            circle(&mut svg, (x(*value), y(*height)), 5.0, &colour, name, 12);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
+/// Smaller values are drawn at this one.
+const LEAST_ON_LOG_AXIS: f64 = 0.1;
+
+fn circle(svg: &mut String, (x, y): (f64, f64), radius: f64, colour: &str, name: &str, size: u32) {
+    let _ = writeln!(
+        svg,
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"/>\n\
+         <text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" fill=\"{colour}\">{}</text>",
+        x + radius + 1.0,
+        y - radius,
+        escaped(name),
+    );
+}
+
+/// The beginning of a picture: its title and the names of its axes.
+fn frame(title: &str, horizontal: &str, vertical: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
+         <text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"14\">{}</text>\n\
+         <text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n\
+         <text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+        WIDTH / 2.0,
+        escaped(title),
+        f64::midpoint(LEFT, WIDTH - RIGHT),
+        HEIGHT - 8.0,
+        escaped(horizontal),
+        f64::midpoint(TOP, HEIGHT - BOTTOM),
+        escaped(vertical),
+    )
 }
 
 fn axis_tick(svg: &mut String, x: f64, y: f64, seconds: f64, value: f64) {

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use wakeai_control::presence::{AIR_PARTS, airtime};
 use wakeai_control::{ControllerConfig, LawConfig, StationId};
 use wakeai_scenario::result::Max;
-use wakeai_scenario::{Direction, Experiment, Flow, Law, ResolvedCondition, StationDirection};
-use wakeai_units::{Duration, Rate, Segments};
+use wakeai_scenario::{
+    Direction, Experiment, FixedBounds, Flow, Law, ResolvedCondition, StationDirection,
+};
+use wakeai_units::{Duration, Rate};
 
 /// The emulated access point's address. It is locally administered and spells "WAKEA".
 pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
@@ -27,8 +29,8 @@ pub enum AgentLaw {
     /// No law: the agent only observes, because the condition's law is `fixed` and has no `bounds`
     /// for this station.
     Watch,
-    /// The law `fixed`, with the floor and the ceiling of the condition's `bounds`.
-    Fixed(Segments, Segments),
+    /// The law `fixed`, with the condition's `bounds`.
+    Fixed(FixedBounds),
     /// A law that computes bounds.
     Named(Law),
 }
@@ -41,10 +43,10 @@ impl AgentLaw {
         runs.map(|(runs, bounds)| law.filter(|_| runs).map(|law| Self::new(law, bounds))).collect()
     }
 
-    fn new(law: Law, bounds: Option<(Segments, Segments)>) -> Self {
+    fn new(law: Law, bounds: Option<FixedBounds>) -> Self {
         match (law, bounds) {
             (Law::Fixed, None) => Self::Watch,
-            (Law::Fixed, Some((floor, ceiling))) => Self::Fixed(floor, ceiling),
+            (Law::Fixed, Some(bounds)) => Self::Fixed(bounds),
             (other, _) => Self::Named(other),
         }
     }
@@ -57,8 +59,10 @@ impl AgentLaw {
     /// The configuration of the controller's law.
     pub fn config(self) -> LawConfig {
         match self {
-            Self::Watch => LawConfig::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX },
-            Self::Fixed(floor, ceiling) => LawConfig::Fixed { floor, ceiling },
+            Self::Watch => LawConfig::UNBOUND,
+            Self::Fixed(FixedBounds { floor, ceiling, small_queue }) => {
+                LawConfig::Fixed { floor, ceiling, small_queue }
+            }
             Self::Named(law) => LawConfig::from_name(law.name()).expect("every law has its name"),
         }
     }

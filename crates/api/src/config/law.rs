@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Spanned;
 use wakeai_control::{AirtimeKnobs, LawConfig};
-use wakeai_units::{Duration, Segments};
+use wakeai_units::{Bytes, Duration, Segments};
 
 use super::value;
 
@@ -15,6 +15,8 @@ use super::value;
 /// congestion window of a connection. The value is roughly TCP's largest window, 1 GiB (RFC 7323,
 /// 2.3), in segments of 1 KiB.
 pub const MAX_SEGMENTS: u32 = 1_000_000;
+/// The largest value of `small_queue`. The kernel's own limit (`tcp_limit_output_bytes`) is 4 MiB.
+pub(super) const LARGEST_SMALL_QUEUE: Bytes = Bytes::new(100_000_000);
 
 /// The keys of the table, with their positions in the text.
 #[derive(Deserialize, Serialize)]
@@ -23,6 +25,7 @@ pub(super) struct LawSection {
     name: Spanned<Name>,
     floor: Option<Spanned<i64>>,
     ceiling: Option<Spanned<i64>>,
+    small_queue: Option<Spanned<SmallQueue>>,
     queue_rounds_percent: Option<Spanned<i64>>,
     queue_min: Option<Spanned<QueueTime>>,
     queue_max: Option<Spanned<QueueTime>>,
@@ -54,6 +57,22 @@ impl Serialize for QueueTime {
     }
 }
 
+/// The bytes that may wait in the host's queue.
+#[derive(Clone, Copy)]
+struct SmallQueue(Bytes);
+
+impl<'de> Deserialize<'de> for SmallQueue {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        value::size(from, Bytes::new(1), LARGEST_SMALL_QUEUE).map(Self)
+    }
+}
+
+impl Serialize for SmallQueue {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
 /// The problem of an invalid table, with its position in the text.
 pub(super) struct LawProblem {
     pub(super) span: Range<usize>,
@@ -80,15 +99,17 @@ where
         name: new(name),
         floor: None,
         ceiling: None,
+        small_queue: None,
         queue_rounds_percent: None,
         queue_min: None,
         queue_max: None,
     };
     let section = match law {
         None => named(Name::None),
-        Some(LawConfig::Fixed { floor, ceiling }) => LawSection {
+        Some(LawConfig::Fixed { floor, ceiling, small_queue }) => LawSection {
             floor: Some(new(i64::from(floor.get()))),
             ceiling: (*ceiling != Segments::MAX).then(|| new(i64::from(ceiling.get()))),
+            small_queue: (*small_queue > Bytes::ZERO).then(|| new(SmallQueue(*small_queue))),
             ..named(Name::Fixed)
         },
         Some(LawConfig::ShimadaBefore) => named(Name::ShimadaBefore),
@@ -108,12 +129,12 @@ impl LawSection {
     /// name or each other.
     pub(super) fn check(self) -> Result<Option<LawConfig>, LawProblem> {
         let name = *self.name.get_ref();
-        let of_fixed = span(&self.floor).or(span(&self.ceiling));
+        let of_fixed = span(&self.floor).or(span(&self.ceiling)).or(span(&self.small_queue));
         let of_airtime =
             span(&self.queue_rounds_percent).or(span(&self.queue_min)).or(span(&self.queue_max));
         for (law, key) in [(Name::Fixed, of_fixed), (Name::Airtime, of_airtime)] {
             if let Some(span) = key.filter(|_| name != law) {
-                let problem = "this law has no such key: floor and ceiling are keys \
+                let problem = "this law has no such key: floor, ceiling and small_queue are keys \
                                of \"fixed\", queue_* of \"airtime\""
                     .to_owned();
                 return Err(LawProblem { span, problem });
@@ -136,7 +157,12 @@ impl LawSection {
         let floor = self.floor.map_or(Ok(0), |floor| in_range(&floor, 0, MAX_SEGMENTS))?;
         let ceiling = self.ceiling.map(|ceiling| in_range(&ceiling, floor.max(1), MAX_SEGMENTS));
         let ceiling = ceiling.transpose()?.map_or(Segments::MAX, Segments::new);
-        Ok(LawConfig::Fixed { floor: Segments::new(floor), ceiling })
+        if let Some(span) = span(&self.small_queue).filter(|_| ceiling == Segments::MAX) {
+            let problem = "found no ceiling beside it, without which it has no effect".to_owned();
+            return Err(LawProblem { span, problem });
+        }
+        let small_queue = self.small_queue.map_or(Bytes::ZERO, |bytes| bytes.get_ref().0);
+        Ok(LawConfig::Fixed { floor: Segments::new(floor), ceiling, small_queue })
     }
 
     fn airtime(self) -> Result<LawConfig, LawProblem> {

@@ -3,7 +3,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use proptest::option;
 use proptest::prelude::*;
-use wakeai_units::Segments;
+use wakeai_units::{Bytes, Segments};
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.access_point.reservable_percent, 60);
     assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
     assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
-    let bounds = LawConfig::Fixed { floor: Segments::new(10), ceiling: Segments::new(50) };
+    let bounds = LawConfig::by_hand(Segments::new(10), Segments::new(50));
     assert_eq!(config.law, Some(bounds));
     assert_eq!(config.api.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
     assert_eq!(config.api.group, Some(Group::Name("wakeai".to_owned())));
@@ -203,7 +203,7 @@ fn the_knobs_of_airtime_are_taken_over() {
 #[test]
 fn a_value_that_no_file_can_have_is_named_when_it_is_written() {
     let good = || Config::new("wlan0", "/etc/wakeai/group.key");
-    let bounds = LawConfig::Fixed { floor: Segments::new(9), ceiling: Segments::new(8) };
+    let bounds = LawConfig::by_hand(Segments::new(9), Segments::new(8));
     let not_utf8 = std::ffi::OsStr::from_bytes(b"\xff");
     let cases: [(Config, &str); 5] = [
         (Config { interface: "a/b".to_owned(), ..good() }, "interface: found \"a/b\""),
@@ -246,8 +246,10 @@ fn laws() -> impl Strategy<Value = Option<LawConfig>> {
         Just(None),
         Just(Some(LawConfig::ShimadaBefore)),
         Just(Some(LawConfig::ShimadaAfter)),
-        (segments(0..=500), ceilings)
-            .prop_map(|(floor, ceiling)| Some(LawConfig::Fixed { floor, ceiling })),
+        (segments(0..=500), ceilings, 0_u64..=100_000_000).prop_map(|(floor, ceiling, bytes)| {
+            let small_queue = if ceiling == Segments::MAX { 0 } else { bytes };
+            Some(LawConfig::Fixed { floor, ceiling, small_queue: Bytes::new(small_queue) })
+        }),
         knobs.prop_map(|knobs| Some(LawConfig::Airtime(knobs))),
     ]
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wakeai_metrics::{AddressError, Local};
-use wakeai_units::{Duration, Rate};
+use wakeai_units::{Bytes, Duration, Rate};
 
 /// A value that the configuration may state. Otherwise the agent finds the value itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,6 +181,14 @@ pub(super) fn duration<'de, D>(
     least: Duration,
     most: Duration,
 ) -> Result<Duration, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    parsed(from, |text| within(text, least, most))
+}
+
+/// Reads a size in bytes.
+pub(super) fn size<'de, D>(from: D, least: Bytes, most: Bytes) -> Result<Bytes, D::Error>
 where
     D: Deserializer<'de>,
 {

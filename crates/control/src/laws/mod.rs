@@ -9,7 +9,7 @@
 pub mod airtime;
 mod shimada;
 
-use wakeai_units::{Instant, Segments};
+use wakeai_units::{Bytes, Instant, Segments};
 
 use crate::{Bounds, Observation, Reason};
 use airtime::{Airtime, AirtimeKnobs};
@@ -47,6 +47,9 @@ pub enum LawConfig {
         floor: Segments,
         /// The ceiling of the station, segments.
         ceiling: Segments,
+        /// The bytes that may wait in the host's queue ([`Bounds::small_queue`]); zero leaves
+        /// Linux's own limit.
+        small_queue: Bytes,
     },
     /// Each bound is the smaller of two candidates. One is an equal share, by the number of sending
     /// stations, of the window that the path and the access point's buffer allow. The other is read
@@ -61,12 +64,20 @@ pub enum LawConfig {
 impl LawConfig {
     /// The names that [`LawConfig::from_name`] knows.
     pub const NAMES: [&'static str; 4] = ["fixed", "shimada-before", "shimada-after", "airtime"];
+    /// The law `fixed` that bounds nothing.
+    pub const UNBOUND: Self = Self::by_hand(Segments::ZERO, Segments::MAX);
+
+    /// The law `fixed` with these bounds of the window, and with Linux's own limit of the host's
+    /// queue.
+    pub const fn by_hand(floor: Segments, ceiling: Segments) -> Self {
+        Self::Fixed { floor, ceiling, small_queue: Bytes::ZERO }
+    }
 
     /// The law with the name `name` and default knobs. `fixed` has no bounds until its fields are
     /// set.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "fixed" => Some(Self::Fixed { floor: Segments::ZERO, ceiling: Segments::MAX }),
+            "fixed" => Some(Self::UNBOUND),
             "shimada-before" => Some(Self::ShimadaBefore),
             "shimada-after" => Some(Self::ShimadaAfter),
             "airtime" => Some(Self::Airtime(AirtimeKnobs::default())),
@@ -77,7 +88,10 @@ impl LawConfig {
     /// The law, ready for its first tick.
     pub fn build(&self) -> Box<dyn Law + Send> {
         match self {
-            Self::Fixed { floor, ceiling } => Box::new(Fixed(Bounds::window(*floor, *ceiling))),
+            Self::Fixed { floor, ceiling, small_queue } => {
+                let window = Bounds::window(*floor, *ceiling);
+                Box::new(Fixed(Bounds { small_queue: *small_queue, ..window }))
+            }
             Self::ShimadaBefore => Box::new(shimada::BEFORE),
             Self::ShimadaAfter => Box::new(shimada::AFTER),
             Self::Airtime(knobs) => Box::new(Airtime::new(knobs.clone())),

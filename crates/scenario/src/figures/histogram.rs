@@ -50,6 +50,16 @@ impl DurationHistogram {
         self.total += other.total;
     }
 
+    /// Adds the samples of `other`, each reduced by `base`. A sample below `base` counts as zero.
+    /// The error of a reduced sample is that of the sample (0.1 % of it).
+    pub fn merge_above(&mut self, other: &Self, base: Duration) {
+        for (index, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let above = largest_in(index as u64).saturating_sub(base.as_micros());
+            self.counts[bucket(above)] += count;
+        }
+        self.total += other.total;
+    }
+
     /// The number of samples.
     pub fn len(&self) -> u64 {
         self.total
@@ -111,6 +121,25 @@ mod tests {
         assert_eq!(found, [15, 15, 15, 20, 20, 20, 35, 50, 50]);
         assert_eq!(percentile::<u32>(&[], 50.0), None);
         assert_eq!(DurationHistogram::default().percentile(50.0), None);
+    }
+
+    #[test]
+    fn samples_are_pooled_above_a_base_of_their_own() {
+        let of = |millis: &[u64]| {
+            let mut histogram = DurationHistogram::default();
+            millis.iter().for_each(|one| histogram.record(Duration::from_millis(*one)));
+            histogram
+        };
+        let mut pooled = DurationHistogram::default();
+        pooled.merge_above(&of(&[10, 30, 40]), Duration::from_millis(10));
+        pooled.merge_above(&of(&[100, 101]), Duration::from_millis(100));
+        assert_eq!(pooled.len(), 5);
+        let millis = |percent| pooled.percentile(percent).unwrap().as_micros() as f64 / 1e3;
+        let found = [20.0, 60.0, 80.0, 100.0].map(millis);
+        let expected: [f64; 4] = [0.0, 1.0, 20.0, 30.0];
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 0.11, "{found} for {expected}");
+        }
     }
 
     #[test]

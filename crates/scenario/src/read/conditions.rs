@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use wakeai_units::{Duration, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use super::fields::{Field, Fields};
 use super::flows::selector;
 use super::names::{self, Names, overlap};
 use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
-use crate::condition::{BoundsRule, Condition, Law};
+use crate::condition::{BoundsRule, Condition, FixedBounds, Law};
 use crate::experiment::EventSpec;
 use crate::set;
 use crate::stations::{Selector, StationGroup};
@@ -25,6 +25,8 @@ const MOST_RULES: usize = 1_000;
 const MOST_EVENTS: usize = 10_000;
 /// The largest window of a bound, in segments.
 const LARGEST_WINDOW: u32 = 1_000_000;
+/// The largest share of the host's queue.
+const LARGEST_SMALL_QUEUE: Bytes = Bytes::new(100_000_000);
 
 const STATIONS: &str = "the name of a group or of one station";
 
@@ -170,6 +172,17 @@ fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) 
         }
         Some(ceiling)
     });
+    let small_queue = fields.read("small_queue", |field| {
+        if ceiling.is_none() {
+            field.refuse("nothing without `ceiling`, because it has no effect then");
+        }
+        field.size(Bytes::new(1)..=LARGEST_SMALL_QUEUE)
+    });
+    let bounds = FixedBounds {
+        floor: Segments::new(floor.unwrap_or(0)),
+        ceiling: ceiling.map_or(Segments::MAX, Segments::new),
+        small_queue: small_queue.unwrap_or(Bytes::ZERO),
+    };
     for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
         let Some(stations) = selector(&field, names, STATIONS) else { continue };
         if rules.iter().any(|rule| overlap(rule.stations, stations)) {
@@ -177,11 +190,7 @@ fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) 
             field.refuse_as(found, "each station in at most one rule");
         }
         if rules.len() < MOST_RULES {
-            rules.push(BoundsRule {
-                stations,
-                floor: Segments::new(floor.unwrap_or(0)),
-                ceiling: ceiling.map_or(Segments::MAX, Segments::new),
-            });
+            rules.push(BoundsRule { stations, bounds });
         }
     }
     fields.finish();

@@ -15,6 +15,13 @@ const BY_HAND: Settings = &[
     ("stations.tablet.queue", "8"),
 ];
 
+/// Bounds set by hand on hosts whose own limit of the queue is less than an aggregate.
+const SMALL_QUEUES: Settings = &[
+    ("conditions.one.law", "fixed"),
+    ("conditions.one.bounds", "[{ stations = \"tablet\", floor = 60, ceiling = 60 }]"),
+    ("stations.tablet.host_queue", "tsq"),
+];
+
 pub(super) const CASES: &[Case] = &[
     Case::run(EVENT, &[("events.1.at", "2s")]),
     Case::run(EVENT, &[("events.1.station", "tablet2")]),
@@ -36,5 +43,6 @@ pub(super) const CASES: &[Case] = &[
     Case::run(BY_HAND, &[("conditions.one.bounds.1.stations", "tablet2")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.floor", "15")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.ceiling", "4")]),
+    Case::run(SMALL_QUEUES, &[("conditions.one.bounds.1.small_queue", "65535")]),
     Case::run(&[], &[("conditions.one.set", "{ wired.delay = \"20ms\" }")]),
 ];

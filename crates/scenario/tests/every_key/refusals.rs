@@ -87,5 +87,14 @@ pub(crate) const REFUSALS: &[Refusal] = &[
         "conditions.one.bounds",
     ),
     refused(&[], &[("conditions.one.law", "fixed")], "conditions.one.bounds"),
+    refused(
+        &[],
+        &[(
+            "conditions",
+            "[{ name = \"one\", law = \"fixed\", \
+              bounds = [{ stations = \"tablet\", floor = 2, small_queue = 9 }] }]",
+        )],
+        "conditions.one.bounds.1.small_queue",
+    ),
     refused(&[], &[("conditions.one.set", "{ name = \"two\" }")], "conditions.one.set"),
 ];

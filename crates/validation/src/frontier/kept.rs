@@ -1,0 +1,107 @@
+//! The figures of all runs that do not depend on the law, in a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::point::Point;
+
+/// The figures of runs, by what decides their results: the text of the scenario, the keys of the
+/// condition, and the seed. A setting that is changed therefore has no figures, and is run anew. A
+/// change of the *simulator* is not noticed: the file must be removed then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// By scenario of one station alone and seed: its goodput, Mbit/s.
+    solos: BTreeMap<String, BTreeMap<u64, f64>>,
+    /// By scenario without conditions, keys of the condition, and seed.
+    runs: BTreeMap<String, BTreeMap<String, BTreeMap<u64, Point>>>,
+}
+
+impl Kept {
+    /// Reads a file. There are no figures if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has other content.
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => serde_json::from_str(&text)
+                .with_context(|| format!("{} is no file of `frontier --keep`", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+
+    /// Writes the file. It is replaced as a whole.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn store(&self, path: &Path) -> anyhow::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}", std::process::id()));
+        let named = || path.display().to_string();
+        std::fs::write(&beside, serde_json::to_string(self)?).with_context(named)?;
+        std::fs::rename(&beside, path).with_context(named)
+    }
+
+    /// The goodput of one station alone.
+    pub fn solo(&self, scenario: &str, seed: u64) -> Option<f64> {
+        self.solos.get(scenario)?.get(&seed).copied()
+    }
+
+    /// Adds the goodput of one station alone.
+    pub fn add_solo(&mut self, scenario: String, seed: u64, mbps: f64) {
+        self.solos.entry(scenario).or_default().insert(seed, mbps);
+    }
+
+    /// The figures of a run.
+    pub fn run(&self, scenario: &str, condition: &str, seed: u64) -> Option<Point> {
+        self.runs.get(scenario)?.get(condition)?.get(&seed).copied()
+    }
+
+    /// Adds the figures of a run.
+    pub fn add_run(&mut self, scenario: &str, condition: &str, seed: u64, point: Point) {
+        let of_scenario = self.runs.entry(scenario.to_owned()).or_default();
+        of_scenario.entry(condition.to_owned()).or_default().insert(seed, point);
+    }
+
+    /// The means over seeds 1 to `seeds`; `None` unless all these runs are there.
+    pub fn mean(&self, scenario: &str, condition: &str, seeds: u32) -> Option<Point> {
+        let runs = (1..=u64::from(seeds)).map(|seed| self.run(scenario, condition, seed));
+        Some(Point::mean(&runs.collect::<Option<Vec<_>>>()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_scenario_or_condition_has_no_figures() {
+        let mut kept = Kept::default();
+        kept.add_run("a", "default", 1, Point { goodput: 3.0, ..Point::default() });
+        assert!(kept.mean("a", "default", 1).is_some());
+        assert!(kept.mean("a", "default", 2).is_none(), "seed 2 was not run");
+        assert!(kept.mean("b", "default", 1).is_none());
+        assert!(kept.mean("a", "law = 'fixed'", 1).is_none());
+    }
+
+    #[test]
+    fn the_file_has_what_was_stored_and_nothing_else_is_taken_for_it() {
+        let directory = std::env::temp_dir().join(format!("wakeai-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("kept.json");
+        assert_eq!(Kept::load(&path).unwrap(), Kept::default());
+        let mut kept = Kept::default();
+        kept.add_solo("a".to_owned(), 7, 48.0);
+        kept.add_run("a", "default", 1, Point { goodput: 3.0, ..Point::default() });
+        kept.store(&path).unwrap();
+        assert_eq!(Kept::load(&path).unwrap(), kept);
+        std::fs::write(&path, "[]").unwrap();
+        assert!(Kept::load(&path).unwrap_err().to_string().contains("frontier --keep"));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

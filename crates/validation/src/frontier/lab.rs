@@ -1,0 +1,42 @@
+//! Results of the lab as further points.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use wakeai_scenario::result::{Report, Run};
+
+use super::point::Point;
+use crate::law::Setting;
+
+/// The conditions of a report of `wakeai lab --json`, with `lab: ` before each name. The report
+/// belongs to the setting that has the name of its scenario.
+pub(super) struct LabReport {
+    setting: String,
+    runs: Vec<Run>,
+    world: String,
+}
+
+impl LabReport {
+    /// Reads a file with the output of `wakeai lab --json` (or of `wakeai sim --json`).
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has other content.
+    pub(super) fn load(path: &Path) -> anyhow::Result<Self> {
+        let named = || format!("{} as a result of `wakeai lab --json`", path.display());
+        let text = std::fs::read_to_string(path).with_context(named)?;
+        let report: Report = serde_json::from_str(&text).with_context(named)?;
+        Ok(Self { setting: report.scenario, runs: report.runs, world: report.world })
+    }
+
+    /// The points of `setting`, by condition.
+    pub(super) fn points(&self, setting: &Setting) -> BTreeMap<String, Point> {
+        let mut by_condition = BTreeMap::<String, Vec<&Run>>::new();
+        for run in self.runs.iter().filter(|_| self.setting == setting.name) {
+            by_condition.entry(format!("{}: {}", self.world, run.condition)).or_default().push(run);
+        }
+        let points = by_condition.into_iter();
+        points.map(|(name, runs)| (name, Point::of_reported(&setting.scenario, &runs))).collect()
+    }
+}

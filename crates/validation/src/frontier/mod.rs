@@ -1,0 +1,26 @@
+//! The frontier of goodput and queueing delay: what *fixed* windows reach in a setting, and where a
+//! law is beside them.
+//!
+//! [`Sweep`] has the fixed windows of a setting. [`Kept`] keeps the figures of all runs that do not
+//! depend on the law. [`verdict`] compares the law with the windows, and [`table`] and [`picture`]
+//! show the result.
+
+pub mod command;
+mod kept;
+mod lab;
+pub mod picture;
+mod point;
+mod pool;
+pub mod report;
+mod senders;
+mod settings;
+mod sweep;
+pub mod table;
+pub mod verdict;
+
+pub use kept::Kept;
+pub use point::Point;
+pub use report::{Report, Row};
+pub use senders::{Sender, Senders};
+pub use settings::{Kind, settings};
+pub use sweep::{FixedWindows, Sweep};

@@ -1,0 +1,133 @@
+//! The figures of one run, and their means.
+
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use wakeai_scenario::Scenario;
+use wakeai_scenario::figures::DurationHistogram;
+use wakeai_scenario::result::Run;
+use wakeai_units::Duration;
+use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
+
+use super::senders::path;
+use crate::statistics::mean;
+
+/// Where a condition is on the frontier: the figures of a run, or the means of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The aggregate goodput, Mbit/s.
+    pub goodput: f64,
+    /// Jain's index over the goodputs, each divided by what the station reaches alone.
+    pub index: f64,
+    /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
+    /// its station, pooled over all stations.
+    pub p95_ms: f64,
+    /// Retransmission timeouts.
+    pub timeouts: f64,
+}
+
+impl Point {
+    /// The means of several runs.
+    pub fn mean(points: &[Self]) -> Self {
+        let over = |figure: fn(&Self) -> f64| {
+            mean(&points.iter().map(figure).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+        };
+        Self {
+            goodput: over(|point| point.goodput),
+            index: over(|point| point.index),
+            p95_ms: over(|point| point.p95_ms),
+            timeouts: over(|point| point.timeouts),
+        }
+    }
+
+    /// The means of runs in the lab, whose reports have percentiles by group only. Where the paths
+    /// of groups differ, the group with the longest queueing delay counts.
+    pub(super) fn of_reported(scenario: &Scenario, runs: &[&Run]) -> Self {
+        let figures = |run: &Run, p95_ms: f64| Self::new(run, p95_ms);
+        let points = runs.iter().map(|run| figures(run, reported_p95_ms(scenario, run)));
+        Self::mean(&points.collect::<Vec<_>>())
+    }
+
+    fn new(run: &Run, p95_ms: f64) -> Self {
+        Self {
+            goodput: run.total_goodput_mbps,
+            index: run.capacity_normalised.unwrap_or(f64::NAN),
+            p95_ms,
+            timeouts: run.errors.timeout as f64,
+        }
+    }
+}
+
+fn reported_p95_ms(scenario: &Scenario, run: &Run) -> f64 {
+    let path_ms = |name: &str| {
+        let group = scenario.stations.iter().find(|group| group.name == name);
+        group.map_or(f64::NAN, |group| path(scenario, group).as_millis_f64())
+    };
+    let paths: Vec<f64> =
+        scenario.stations.iter().map(|of| path(scenario, of).as_millis_f64()).collect();
+    let [shortest, longest] = [f64::min, f64::max].map(|of| paths.iter().copied().reduce(of));
+    match (shortest, longest) {
+        (Some(shortest), Some(longest)) if shortest < longest => {
+            let of = run.groups.iter().filter_map(|of| Some(of.rtt_ms.p95? - path_ms(&of.group)));
+            of.fold(f64::NAN, f64::max)
+        }
+        _ => run.rtt_ms.p95.unwrap_or(f64::NAN) - longest.unwrap_or(f64::NAN),
+    }
+}
+
+/// Runs the only condition of `scenario` once.
+///
+/// # Errors
+///
+/// The run fails.
+pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::Result<Point> {
+    let world = Measured::default();
+    let conditions = scenario.conditions();
+    let asked = Asked { scenario, conditions, seed, repeat: 1, known };
+    let report = session::report(1, &world, &asked, None)?;
+    let run = report.runs.first().context("a condition has a run")?;
+    let queueing = world.queueing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let p95 = queueing.and_then(|of| of.percentile(95.0));
+    Ok(Point::new(run, p95.map_or(f64::NAN, Duration::as_millis_f64)))
+}
+
+/// The goodput of the only condition of `scenario`, whose one station sends alone, Mbit/s.
+///
+/// # Errors
+///
+/// The run fails.
+pub(super) fn solo(scenario: &Scenario, seed: u64) -> anyhow::Result<f64> {
+    let conditions = scenario.conditions();
+    let asked = Asked { scenario, conditions, seed, repeat: 1, known: KnownSolos::new() };
+    Ok(session::alone(&Measured::default(), &asked)?)
+}
+
+/// The simulator, which also measures the queueing delay above each station's own path.
+#[derive(Default)]
+struct Measured {
+    queueing: Mutex<Option<DurationHistogram>>,
+}
+
+impl World for Measured {
+    const NAME: &'static str = "sim";
+    type Error = RunError;
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
+        let job = wakeai_sim::Job {
+            condition: task.condition,
+            seed: task.seed,
+            facts: &task.facts,
+            sink: task.sink,
+            progress: Duration::ZERO,
+        };
+        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
+        let scenario = &task.condition.scenario;
+        let mut pooled = DurationHistogram::default();
+        for (group, rtt) in scenario.stations.iter().zip(&outcome.outcome.rtt) {
+            pooled.merge_above(rtt, path(scenario, group));
+        }
+        *self.queueing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pooled);
+        Ok(outcome.outcome)
+    }
+}

@@ -1,0 +1,105 @@
+//! Runs many jobs at once and shows the progress.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time between two lines of progress where standard error is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(20);
+
+/// Runs `work` on each of `items`, `jobs` at once, and hands each result to `done` as soon as it is
+/// there. The first error ends the work.
+pub(super) fn each<T: Sync, R: Send>(
+    what: &str,
+    (items, jobs): (&[T], usize),
+    work: impl Fn(&T) -> anyhow::Result<R> + Sync,
+    done: impl FnMut(&T, R) -> anyhow::Result<()> + Send,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let shared = Mutex::new((done, Progress::new(what, items.len()), None));
+    let worker = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = work(item);
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let (done, progress, failed) = &mut *shared;
+            if let Err(error) = result.and_then(|result| done(item, result)) {
+                next.store(items.len(), Ordering::Relaxed);
+                failed.get_or_insert(error);
+            }
+            progress.step();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(worker);
+        }
+    });
+    let (_, progress, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress.end();
+    failed.map_or(Ok(()), Err)
+}
+
+struct Progress {
+    what: String,
+    of: usize,
+    made: usize,
+    began: Instant,
+    said: Instant,
+    in_place: bool,
+}
+
+impl Progress {
+    fn new(what: &str, of: usize) -> Self {
+        let now = Instant::now();
+        let in_place = std::io::stderr().is_terminal();
+        Self { what: what.to_owned(), of, made: 0, began: now, said: now, in_place }
+    }
+
+    fn step(&mut self) {
+        self.made += 1;
+        if self.in_place || self.said.elapsed() >= BETWEEN_LINES {
+            self.said = Instant::now();
+            self.say(if self.in_place { "\r" } else { "" }, if self.in_place { "" } else { "\n" });
+        }
+    }
+
+    fn end(&self) {
+        if self.of > 0 {
+            self.say(if self.in_place { "\r" } else { "" }, "\n");
+        }
+    }
+
+    fn say(&self, before: &str, after: &str) {
+        let took = self.began.elapsed().as_secs_f64();
+        let left = took / self.made.max(1) as f64 * (self.of - self.made) as f64;
+        // Progress that cannot be shown is no reason to end the runs.
+        let _ = write!(
+            std::io::stderr(),
+            "{before}{}: {} of {} runs, {took:.0} s, {left:.0} s left {after}",
+            self.what,
+            self.made,
+            self.of,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_done_once_and_an_error_ends_the_work() {
+        let items: Vec<u32> = (0..100).collect();
+        let mut sum = 0;
+        let add = |_: &u32, item: u32| {
+            sum += item;
+            Ok(())
+        };
+        each("x", (&items, 3), |item| Ok(*item), add).unwrap();
+        assert_eq!(sum, 4950);
+        let fails = |item: &u32| if *item == 5 { anyhow::bail!("five") } else { Ok(()) };
+        let error = each("x", (&items, 3), fails, |_, ()| Ok(())).unwrap_err();
+        assert_eq!(error.to_string(), "five");
+    }
+}

@@ -1,0 +1,83 @@
+//! The settings beside the frontier as one table, in text and in Markdown.
+
+use std::fmt::Write as _;
+
+use super::point::Point;
+use super::report::{DEFAULT, Row, Window};
+use super::verdict::{Judged, summary};
+
+/// The papers' table that is shown.
+const PAPERS: &str = "shimada-after";
+
+/// The columns: what each shows, and its value in a row.
+type Column = (&'static str, fn(&Row, &Judged) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("setting", |row, _| row.setting.clone()),
+    ("default", |row, _| other(row, DEFAULT)),
+    (PAPERS, |row, _| other(row, PAPERS)),
+    ("law", |row, _| figures(&row.law)),
+    ("index", |row, _| format!("{:.3}", row.law.index)),
+    ("shortest at .99", |row, _| window(row.shortest())),
+    ("p95 /", |_, judged| part(judged.queue)),
+    ("best at 1.1", |row, _| window(row.best())),
+    ("goodput /", |_, judged| part(judged.beside_best)),
+    ("/ default", |_, judged| part(Some(judged.beside_default))),
+    ("/ earlier", |_, judged| part(judged.beside_earlier.map(|earlier| earlier.0))),
+    ("verdict", |_, judged| judged.words()),
+];
+
+fn other(row: &Row, name: &str) -> String {
+    row.others.get(name).map_or_else(|| "-".to_owned(), figures)
+}
+
+fn figures(point: &Point) -> String {
+    format!("{:.1}, {:.0}, {:.1}", point.goodput, point.p95_ms, point.timeouts)
+}
+
+fn window(window: Option<&Window>) -> String {
+    window.map_or_else(|| "-".to_owned(), |of| format!("{}: {}", of.label, figures(&of.point)))
+}
+
+fn part(part: Option<f64>) -> String {
+    part.map_or_else(|| "-".to_owned(), |part| format!("{part:.2}"))
+}
+
+/// The table in text, with a summary. Three figures are the goodput in Mbit/s, the 95th percentile
+/// of the queueing delay in ms, and the timeouts of a run.
+pub fn text(rows: &[(&Row, Judged)]) -> String {
+    let lines = lines(rows);
+    let widths: Vec<usize> = (0..COLUMNS.len())
+        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells = line.iter().zip(&widths);
+        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text + "\n" + &summary(rows)
+}
+
+/// The table in Markdown, with a summary.
+pub fn markdown(rows: &[(&Row, Judged)]) -> String {
+    let mut text = String::new();
+    for (number, line) in lines(rows).iter().enumerate() {
+        let _ = writeln!(text, "| {} |", line.join(" | "));
+        if number == 0 {
+            text.push_str(&"|---".repeat(COLUMNS.len()));
+            text.push_str("|\n");
+        }
+    }
+    text + "\n" + &summary(rows)
+}
+
+/// The heading and the rows, as cells.
+fn lines(rows: &[(&Row, Judged)]) -> Vec<Vec<String>> {
+    let heading = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let cells = |(row, judged): &(&Row, Judged)| {
+        COLUMNS.iter().map(|(_, value)| value(row, judged)).collect()
+    };
+    std::iter::once(heading).chain(rows.iter().map(cells)).collect()
+}
