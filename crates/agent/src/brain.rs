@@ -9,7 +9,7 @@ use wakeai_control::{
     Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, Phase, PresenceCounters,
     Reason, Share, StationId,
 };
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::clock;
 use crate::counters::{self, add_presence};
