@@ -73,9 +73,11 @@ counters! {
     silent_clients,
     /// Refused: the destination could not be reached.
     failed_connects,
+    /// Closed by the client before it was connected.
+    left_clients,
     /// Connections that reached their destination.
     connected,
-    /// Connections of which both ends have closed.
+    /// Connections of which both ends have closed, and have acknowledged everything that was passed on.
     finished,
     /// Connections that were reset because one end was reset.
     reset,
@@ -83,9 +85,10 @@ counters! {
     idle,
     /// Connections that were reset because one end no longer answered.
     dead,
-    /// Bytes from clients to destinations.
+    /// Bytes from clients that were passed on to destinations. Of a connection that was reset, the
+    /// last of them may not have arrived.
     bytes_up,
-    /// Bytes from destinations to clients.
+    /// Bytes from destinations that were passed on to clients, in the same way.
     bytes_down,
     /// Bytes, in both directions, that were copied because no pipe was free or the kernel cannot
     /// splice.

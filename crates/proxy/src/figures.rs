@@ -36,6 +36,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
         bad_requests,
         silent_clients,
         failed_connects,
+        left_clients,
         connected,
         finished,
         reset,
@@ -76,6 +77,12 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     .with("reason", "bad_request", bad_requests)
     .with("reason", "silent_client", silent_clients)
     .with("reason", "failed_connect", failed_connects);
+    page.counter(
+        "wakeai_proxy_connections_left",
+        Unit::None,
+        "Connections that clients closed before they were connected.",
+    )
+    .is(left_clients);
     page.counter(
         "wakeai_proxy_connections_ended",
         Unit::None,

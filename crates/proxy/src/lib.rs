@@ -29,6 +29,7 @@ mod shares;
 mod slot;
 mod target;
 pub mod transparent;
+mod unacknowledged;
 
 pub use access::{Access, OpenRelay, as_source};
 pub use config::{Config, Interface, InterfaceError, Leg, Transparent};

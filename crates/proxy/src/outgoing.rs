@@ -6,9 +6,11 @@ use std::rc::Rc;
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
-use tokio::sync::oneshot;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_local;
+use tokio::time::timeout;
+use wakeai_net::{Failure, LookupError, lookup};
 
 use crate::negotiation::Outcome;
 use crate::shared::Shared;
@@ -26,7 +28,8 @@ pub(crate) enum Source {
     Client(SocketAddr),
 }
 
-/// Connects to the destination `target` of a client at `client`, if the access lists allow it.
+/// Connects to the destination `target` of a client at `client`, if the access lists allow it. The
+/// lookup of a name and the attempts at its addresses each take at most the connect timeout.
 ///
 /// # Errors
 ///
@@ -38,37 +41,66 @@ pub(crate) async fn connect(
     source: Source,
 ) -> Result<TcpStream, Outcome> {
     let shared = &slot.shared;
-    let attempt = tokio::time::timeout(shared.connect_timeout, async {
-        let mut outcome = Outcome::NoSuchName;
-        for address in addresses(slot, client, target).await? {
-            if !shared.allows(client.ip(), address) {
-                outcome = Outcome::Denied;
-                continue;
-            }
-            match connect_to(shared, address, source).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => {
-                    tracing::debug!(%client, %address, %error, "cannot connect");
-                    outcome = outcome_of(&error);
-                }
-            }
-        }
-        Err(outcome)
-    });
-    let outcome = match attempt.await {
-        Ok(Ok(stream)) => return Ok(stream),
-        Ok(Err(outcome)) => outcome,
-        Err(_elapsed) => Outcome::TimedOut,
+    let looked_up = timeout(shared.connect_timeout.into(), addresses(slot, client, target)).await;
+    let connected = match looked_up.unwrap_or(Err(Outcome::LookupFailed)) {
+        Ok(addresses) => connect_to_one_of(shared, client, addresses, source).await,
+        Err(outcome) => Err(outcome),
     };
-    match outcome {
+    connected.inspect_err(|outcome| match outcome {
         Outcome::Denied => shared.counters.denied_destinations.one(),
         _ => shared.counters.failed_connects.one(),
-    }
-    Err(outcome)
+    })
 }
 
-/// The addresses of the destination. The caller must check each of them against the access lists,
-/// because a name could lead to an address that the lists forbid.
+/// Tries the addresses by the rules of RFC 8305. Each of them passes the access lists before its
+/// attempt, because a name could lead to an address that the lists forbid.
+async fn connect_to_one_of(
+    shared: &Shared,
+    client: SocketAddr,
+    addresses: Vec<SocketAddr>,
+    source: Source,
+) -> Result<TcpStream, Outcome> {
+    // One attempt uses the file of the client's slot, which the connection will have. Attempts
+    // beside it use files that all clients share.
+    let own = Semaphore::new(1);
+    let attempt = async |address| {
+        if !shared.allows(client.ip(), address) {
+            return Err(Outcome::Denied);
+        }
+        let _file = tokio::select! {
+            biased;
+            own = own.acquire() => (own.ok(), None),
+            more = shared.attempts.take(Client::at(client.ip())) => (None, Some(more)),
+        };
+        connect_to(shared, address, source).await.map_err(|error| {
+            tracing::debug!(%client, %address, %error, "cannot connect");
+            outcome_of(&error)
+        })
+    };
+    let connected = wakeai_net::connect(addresses, shared.connect_timeout, attempt).await;
+    connected.map_err(|unreached| {
+        let failures = unreached.attempts.into_iter().map(|attempt| match attempt.failure {
+            Failure::Error(outcome) => outcome,
+            Failure::NoAnswer | Failure::NotTried => Outcome::TimedOut,
+        });
+        failures.max_by_key(|outcome| weight(*outcome)).unwrap_or(Outcome::NoSuchName)
+    })
+}
+
+/// Which outcome is told where the addresses of a name had different ones: the one that was found
+/// nearest to the destination.
+fn weight(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Refused => 5,
+        Outcome::TimedOut => 4,
+        Outcome::HostUnreachable => 3,
+        Outcome::NetworkUnreachable => 2,
+        Outcome::Failed => 1,
+        _ => 0,
+    }
+}
+
+/// The addresses of the destination.
 async fn addresses(
     slot: &Rc<Slot>,
     client: SocketAddr,
@@ -90,17 +122,19 @@ async fn addresses(
             // ends it holds the client's slot (its right to a connection). A client that reconnects
             // again and again therefore cannot have more lookups than slots.
             spawn_local(async move {
-                let found = match lookup_host((name.as_str(), port)).await {
-                    Ok(found) => Ok(found
-                        .map(|found| (found.ip().to_canonical(), found.port()).into())
-                        .collect()),
-                    Err(error) => {
-                        tracing::debug!(name, %error, "the name was not found");
-                        Err(Outcome::NoSuchName)
+                let found = lookup(&name, port).await.map_err(|error| {
+                    tracing::debug!(%error, "the name was not found");
+                    match error {
+                        LookupError::NoSuchName { .. } | LookupError::NoAddress { .. } => {
+                            Outcome::NoSuchName
+                        }
+                        _ => Outcome::LookupFailed,
                     }
-                };
+                });
                 drop((share, slot));
-                let _ = tell.send(found); // the client may be gone
+                let canonical = |found: SocketAddr| (found.ip().to_canonical(), port).into();
+                // The client may be gone.
+                let _ = tell.send(found.map(|found| found.into_iter().map(canonical).collect()));
             });
             told.await.unwrap_or(Err(Outcome::Failed))
         }
@@ -153,10 +187,13 @@ fn prepare_as_client(socket: &Socket, from: SocketAddr) -> io::Result<()> {
 
 fn outcome_of(error: &io::Error) -> Outcome {
     match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::ECONNREFUSED) => Outcome::Refused,
-        Some(Errno::ENETUNREACH) => Outcome::NetworkUnreachable,
-        Some(Errno::EHOSTUNREACH) => Outcome::HostUnreachable,
+        Some(Errno::ECONNREFUSED | Errno::ECONNRESET) => Outcome::Refused,
+        // EINVAL: a link-local address without its zone, which no request of a client has.
+        Some(Errno::ENETUNREACH | Errno::ENETDOWN | Errno::EINVAL) => Outcome::NetworkUnreachable,
+        Some(Errno::EHOSTUNREACH | Errno::EHOSTDOWN) => Outcome::HostUnreachable,
         Some(Errno::ETIMEDOUT) => Outcome::TimedOut,
+        // A firewall of this machine (connect(2)).
+        Some(Errno::EACCES | Errno::EPERM) => Outcome::Denied,
         _ => Outcome::Failed,
     }
 }

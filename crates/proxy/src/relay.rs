@@ -5,27 +5,37 @@ use std::cell::Cell;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::FusedFuture;
 use nix::fcntl::{SpliceFFlags, splice};
 use nix::sys::socket::{MsgFlags, recv, send};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::counters::Count;
 use crate::pipes::{Loan, PIPE_BYTES};
 use crate::shared::Shared;
 use crate::shares::SHORTEST;
 use crate::slot::Slot;
+use crate::unacknowledged::unacknowledged;
 
 /// The number of chunks that a connection relays before another connection takes its turn.
 const CHUNKS_PER_TURN: usize = 16;
+/// The longest time in which the bytes that a failed connection left behind go to the other end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// The first and the longest pause between two looks at what an end has acknowledged.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
 /// How a relayed connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Both sides have closed, and everything was passed on.
+    /// Both sides have closed, and have acknowledged everything that was passed on.
     Finished,
     /// One side was reset or lost.
     Reset,
@@ -35,12 +45,40 @@ pub(crate) enum End {
     Dead,
 }
 
+/// One of the two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Destination,
+}
+
+/// A connection that failed, and its error. A socket gives its error only once: it is `None` while
+/// the socket still has it.
+#[derive(Debug)]
+struct Lost {
+    side: Side,
+    error: Option<io::Error>,
+}
+
+/// Why relaying stopped.
+enum Stop {
+    /// Both sides have closed.
+    Closed,
+    Lost(Lost),
+    Idle,
+}
+
+/// One direction, while it is relayed.
+type Direction<'a> = Pin<&'a mut (dyn FusedFuture<Output = Result<(), Lost>> + 'a)>;
+
 /// Relays until the end. The caller then drops both connections. This closes them after
-/// [`End::Finished`], and resets them after any other end.
+/// [`End::Finished`], and resets them after any other end. It also resets them where relaying is cut
+/// short or the process is killed, so that neither end takes a part of a stream for the whole.
 ///
 /// A half-close is passed on after all bytes before it, and the other direction goes on. A reset of
-/// one connection resets the other at once. The bytes in between are discarded, as on a connection
-/// without a proxy.
+/// one connection resets the other, after the bytes that came before it: a server that answers and
+/// closes before it has read the whole request sends its answer and then a reset (RFC 9112 section
+/// 9.6).
 pub(crate) async fn relay(
     slot: &Slot,
     client: &TcpStream,
@@ -50,37 +88,112 @@ pub(crate) async fn relay(
     let shared = &*slot.shared;
     for leg in [client, destination] {
         probe(leg, shared.idle_timeout);
+        reset(leg);
     }
     let moved = Cell::new(Instant::now());
-    let counters = &shared.counters;
-    let up = async {
-        write_all(destination, early, |bytes| counters.bytes_up.add(bytes)).await?;
-        pump(shared, client, destination, &moved, &counters.bytes_up).await
+    let error_taken = Cell::new(false);
+    let pump = |from, to, sides, count| Pump {
+        shared,
+        legs: (from, to),
+        sides,
+        moved: &moved,
+        count,
+        error_taken: &error_taken,
     };
-    let down = pump(shared, destination, client, &moved, &counters.bytes_down);
-    let end = tokio::select! {
-        both = async { tokio::try_join!(up, down) } => match both {
-            Ok(_) => End::Finished,
-            Err(error) => {
-                tracing::debug!(%error, "a connection failed");
-                ended_by(Some(error))
-            }
+    let counters = &shared.counters;
+    let up = pump(client, destination, (Side::Client, Side::Destination), &counters.bytes_up);
+    let down = pump(destination, client, (Side::Destination, Side::Client), &counters.bytes_down);
+    let mut up = pin!(up.run(early).fuse());
+    let mut down = pin!(down.run(Vec::new()).fuse());
+    let stop = tokio::select! {
+        both = async { tokio::try_join!(up.as_mut(), down.as_mut()) } => match both {
+            Ok(_) => Stop::Closed,
+            Err(lost) => Stop::Lost(lost),
         },
+        () = failed(client) => Stop::Lost(Lost { side: Side::Client, error: None }),
+        () = failed(destination) => Stop::Lost(Lost { side: Side::Destination, error: None }),
+        () = idle(&moved, slot) => Stop::Idle,
+    };
+    match stop {
+        Stop::Idle => End::Idle,
+        Stop::Closed => closed(slot, client, destination, &moved).await,
+        Stop::Lost(lost) => {
+            error_taken.set(lost.error.is_some());
+            match lost.side {
+                Side::Client => drain(lost, client, destination, up).await,
+                Side::Destination => drain(lost, destination, client, down).await,
+            }
+        }
+    }
+}
+
+/// Both sides have closed. Waits until both have acknowledged what was passed on to them: until then
+/// it can still be lost.
+async fn closed(
+    slot: &Slot,
+    client: &TcpStream,
+    destination: &TcpStream,
+    moved: &Cell<Instant>,
+) -> End {
+    tokio::select! {
+        _ = async { tokio::join!(acknowledged(client), acknowledged(destination)) } => {
+            close_in_order(client);
+            close_in_order(destination);
+            End::Finished
+        }
         () = failed(client) => ended_by(client.take_error().unwrap_or_default()),
         () = failed(destination) => ended_by(destination.take_error().unwrap_or_default()),
-        () = idle(&moved, slot) => End::Idle,
-    };
-    if end != End::Finished {
-        reset(client);
-        reset(destination);
+        () = idle(moved, slot) => End::Idle,
     }
-    end
+}
+
+/// Passes on what the failed connection `from` has left behind, in its socket and in the pipe of
+/// `rest`, and waits until `to` has acknowledged it: a reset discards what is still in the send
+/// buffer. It takes at most [`DRAIN`], and nothing new comes over a connection that has failed.
+async fn drain(lost: Lost, from: &TcpStream, to: &TcpStream, rest: Direction<'_>) -> End {
+    let mut error = lost.error;
+    let drained = async {
+        if !rest.is_terminated() {
+            match rest.await {
+                Err(other) if other.side != lost.side => return, // both connections have failed
+                Err(same) => error = error.take().or(same.error),
+                Ok(()) => {}
+            }
+        }
+        tokio::select! {
+            () = acknowledged(to) => {}
+            () = failed(to) => {}
+        }
+    };
+    if timeout(DRAIN, drained).await.is_err() {
+        tracing::debug!("the other end did not take what was left of a failed connection");
+    }
+    let error = error.or_else(|| from.take_error().unwrap_or_default());
+    tracing::debug!(error = error.as_ref().map(tracing::field::display), "a connection failed");
+    ended_by(error)
+}
+
+/// Returns when the other end has acknowledged everything that was sent, and the half-close if one
+/// was passed on.
+async fn acknowledged(stream: &TcpStream) {
+    let mut pause = FIRST_LOOK;
+    while unacknowledged(stream) > 0 {
+        tokio::time::sleep(pause).await;
+        pause = LONGEST_LOOK.min(2 * pause);
+    }
 }
 
 /// Makes the connection end with a reset when it is dropped.
 pub(crate) fn reset(stream: &TcpStream) {
     if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
         tracing::debug!(%error, "cannot make the connection end with a reset");
+    }
+}
+
+/// Undoes [`reset`].
+fn close_in_order(stream: &TcpStream) {
+    if let Err(error) = SockRef::from(stream).set_linger(None) {
+        tracing::debug!(%error, "cannot make the connection end without a reset");
     }
 }
 
@@ -133,14 +246,14 @@ async fn idle(moved: &Cell<Instant>, slot: &Slot) {
 pub(crate) async fn write_all(
     to: &TcpStream,
     bytes: Vec<u8>,
-    wrote: impl Fn(u64),
+    wrote: impl Fn(usize),
 ) -> io::Result<()> {
     let mut rest = &bytes[..];
     while !rest.is_empty() {
         to.writable().await?;
         match to.try_write(rest) {
             Ok(written) => {
-                wrote(written as u64);
+                wrote(written);
                 rest = &rest[written..];
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -159,33 +272,149 @@ enum Turn {
     End,
 }
 
-/// Relays one direction up to its end.
-async fn pump(
-    shared: &Shared,
-    from: &TcpStream,
-    to: &TcpStream,
-    moved: &Cell<Instant>,
-    count: &Count,
-) -> io::Result<()> {
-    let moved = |bytes: usize| {
-        moved.set(Instant::now());
-        count.add(bytes as u64);
-    };
-    loop {
-        // Bytes are read only when the receiver has room. Until then they stay in the sender's
-        // socket, and TCP's window stops the sender.
-        from.readable().await?;
-        to.writable().await?;
-        let loan = if shared.can_splice.get() { shared.pipes.lend() } else { None };
-        let turn = match loan {
-            Some(loan) => spliced(shared, loan, from, to, &moved).await?,
-            None => copied(shared, from, to, &moved).await?,
-        };
-        if turn == Turn::End {
-            return shut(to);
-        }
-        tokio::task::yield_now().await;
+/// An error of reading or of writing.
+enum Fault {
+    From(io::Error),
+    To(io::Error),
+}
+
+/// Relays one direction.
+struct Pump<'a> {
+    shared: &'a Shared,
+    /// The connections of the sender and of the receiver.
+    legs: (&'a TcpStream, &'a TcpStream),
+    sides: (Side, Side),
+    moved: &'a Cell<Instant>,
+    count: &'a Count,
+    /// Whether the error of a failed connection was taken from its socket. Reading then ends as
+    /// after a half-close, and must not be taken for one.
+    error_taken: &'a Cell<bool>,
+}
+
+impl Pump<'_> {
+    /// Passes on the bytes `early`, and then everything up to the end of the stream.
+    async fn run(self, early: Vec<u8>) -> Result<(), Lost> {
+        self.relay(early).await.map_err(|fault| match fault {
+            Fault::From(error) => Lost { side: self.sides.0, error: Some(error) },
+            Fault::To(error) => Lost { side: self.sides.1, error: Some(error) },
+        })
     }
+
+    async fn relay(&self, early: Vec<u8>) -> Result<(), Fault> {
+        let (from, to) = self.legs;
+        write_all(to, early, |bytes| self.moved(bytes)).await.map_err(Fault::To)?;
+        loop {
+            // Bytes are read only when the receiver has room. Until then they stay in the sender's
+            // socket, and TCP's window stops the sender.
+            from.readable().await.map_err(Fault::From)?;
+            to.writable().await.map_err(Fault::To)?;
+            let pipes = &self.shared.pipes;
+            let loan = if self.shared.can_splice.get() { pipes.lend() } else { None };
+            let turn = match loan {
+                Some(loan) => self.spliced(loan).await?,
+                None => self.copied().await?,
+            };
+            if turn == Turn::End {
+                return if self.error_taken.get() { Ok(()) } else { shut(to).map_err(Fault::To) };
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn moved(&self, bytes: usize) {
+        self.moved.set(Instant::now());
+        self.count.add(bytes as u64);
+    }
+
+    /// A turn through a pipe, without a copy.
+    async fn spliced(&self, mut loan: Loan<'_>) -> Result<Turn, Fault> {
+        let (from, to) = self.legs;
+        for _ in 0..CHUNKS_PER_TURN {
+            let taken = from
+                .try_io(Interest::READABLE, || move_bytes(from, &loan.pipe().write, PIPE_BYTES));
+            match taken {
+                Ok(0) => return Ok(Turn::End),
+                Ok(bytes) => loan.held = bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::More),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    tracing::warn!(%error, "this kernel does not splice these sockets: copying");
+                    self.shared.can_splice.set(false);
+                    return Ok(Turn::More);
+                }
+                Err(error) => return Err(Fault::From(error)),
+            }
+            while loan.held > 0 {
+                let given =
+                    to.try_io(Interest::WRITABLE, || move_bytes(&loan.pipe().read, to, loan.held));
+                match given {
+                    Ok(bytes) => {
+                        loan.held -= bytes;
+                        self.moved(bytes);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        to.writable().await.map_err(Fault::To)?;
+                    }
+                    Err(error) => return Err(Fault::To(error)),
+                }
+            }
+        }
+        Ok(Turn::More)
+    }
+
+    /// A turn without a pipe. It peeks at the bytes in the sender's socket, sends as many as the
+    /// receiver has room for, and then removes the sent bytes from the sender's socket. So a waiting
+    /// connection takes no memory of the proxy.
+    async fn copied(&self) -> Result<Turn, Fault> {
+        for _ in 0..CHUNKS_PER_TURN {
+            match self.copy_chunk()? {
+                Copied::Nothing => return Ok(Turn::More),
+                Copied::NoRoom => self.legs.1.writable().await.map_err(Fault::To)?,
+                Copied::Bytes(0) => return Ok(Turn::End),
+                Copied::Bytes(bytes) => {
+                    self.moved(bytes);
+                    self.shared.counters.bytes_copied.add(bytes as u64);
+                }
+            }
+        }
+        Ok(Turn::More)
+    }
+
+    fn copy_chunk(&self) -> Result<Copied, Fault> {
+        let (from, to) = self.legs;
+        let mut buffer = self.shared.buffer.borrow_mut();
+        let seen = from.try_io(Interest::READABLE, || {
+            Ok(recv(from.as_raw_fd(), &mut buffer, MsgFlags::MSG_PEEK)?)
+        });
+        let seen = match seen {
+            Ok(0) => return Ok(Copied::Bytes(0)),
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Copied::Nothing),
+            Err(error) => return Err(Fault::From(error)),
+        };
+        let sent = to.try_io(Interest::WRITABLE, || {
+            Ok(send(to.as_raw_fd(), &buffer[..seen], MsgFlags::MSG_NOSIGNAL)?)
+        });
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Copied::NoRoom),
+            Err(error) => return Err(Fault::To(error)),
+        };
+        // With MSG_TRUNC TCP discards the bytes and does not copy them again (tcp(7)).
+        let taken = recv(from.as_raw_fd(), &mut buffer[..sent], MsgFlags::MSG_TRUNC)
+            .map_err(|errno| Fault::From(errno.into()))?;
+        debug_assert_eq!(taken, sent, "the bytes peeked at are still in the socket");
+        Ok(Copied::Bytes(sent))
+    }
+}
+
+/// The result of copying a chunk.
+enum Copied {
+    /// This many bytes; 0 at the end of the stream.
+    Bytes(usize),
+    /// There is nothing to read now.
+    Nothing,
+    /// The receiver has no room.
+    NoRoom,
 }
 
 /// Closes this direction towards the receiver. If the connection is already gone, this is not an
@@ -197,91 +426,7 @@ fn shut(to: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// A turn through a pipe, without a copy.
-async fn spliced(
-    shared: &Shared,
-    mut loan: Loan<'_>,
-    from: &TcpStream,
-    to: &TcpStream,
-    moved: &impl Fn(usize),
-) -> io::Result<Turn> {
-    for _ in 0..CHUNKS_PER_TURN {
-        let taken =
-            from.try_io(Interest::READABLE, || move_bytes(from, &loan.pipe().write, PIPE_BYTES));
-        match taken {
-            Ok(0) => return Ok(Turn::End),
-            Ok(bytes) => loan.held = bytes,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::More),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                tracing::warn!(%error, "this kernel does not splice these sockets: copying");
-                shared.can_splice.set(false);
-                return Ok(Turn::More);
-            }
-            Err(error) => return Err(error),
-        }
-        while loan.held > 0 {
-            let given =
-                to.try_io(Interest::WRITABLE, || move_bytes(&loan.pipe().read, to, loan.held));
-            match given {
-                Ok(bytes) => {
-                    loan.held -= bytes;
-                    moved(bytes);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(Turn::More)
-}
-
 fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> {
     let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
     Ok(splice(from, None, to, None, most, flags)?)
-}
-
-/// A turn without a pipe. It peeks at the bytes in the sender's socket, sends as many as the
-/// receiver has room for, and then removes the sent bytes from the sender's socket. So a waiting
-/// connection takes no memory of the proxy.
-async fn copied(
-    shared: &Shared,
-    from: &TcpStream,
-    to: &TcpStream,
-    moved: &impl Fn(usize),
-) -> io::Result<Turn> {
-    for _ in 0..CHUNKS_PER_TURN {
-        match copy_chunk(shared, from, to) {
-            Ok(None) => return Ok(Turn::More),
-            Ok(Some(0)) => return Ok(Turn::End),
-            Ok(Some(bytes)) => {
-                moved(bytes);
-                shared.counters.bytes_copied.add(bytes as u64);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Turn::More)
-}
-
-/// Returns the number of bytes moved. It is 0 at the end of the stream, and `None` if there is
-/// nothing to read now. The error `WouldBlock` means that the receiver has no room.
-fn copy_chunk(shared: &Shared, from: &TcpStream, to: &TcpStream) -> io::Result<Option<usize>> {
-    let mut buffer = shared.buffer.borrow_mut();
-    let seen = from.try_io(Interest::READABLE, || {
-        Ok(recv(from.as_raw_fd(), &mut buffer, MsgFlags::MSG_PEEK)?)
-    });
-    let seen = match seen {
-        Ok(0) => return Ok(Some(0)),
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let sent = to.try_io(Interest::WRITABLE, || {
-        Ok(send(to.as_raw_fd(), &buffer[..seen], MsgFlags::MSG_NOSIGNAL)?)
-    })?;
-    // With MSG_TRUNC TCP discards the bytes and does not copy them again (tcp(7)).
-    let taken = recv(from.as_raw_fd(), &mut buffer[..sent], MsgFlags::MSG_TRUNC)?;
-    debug_assert_eq!(taken, sent, "the bytes peeked at are still in the socket");
-    Ok(Some(sent))
 }

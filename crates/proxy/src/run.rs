@@ -28,13 +28,14 @@ use crate::listen::{Entry, Listener, listen};
 use crate::own::OwnAddresses;
 use crate::privileges;
 use crate::session::serve;
-use crate::shared::{LOOKUPS, Shared};
+use crate::shared::{ATTEMPTS, LOOKUPS, Shared};
 use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
 use crate::transparent;
 
-/// The number of file descriptors that the process itself and its name lookups need.
-const OWN_FILES: u64 = 128;
+/// The number of file descriptors that the process itself, its name lookups and its attempts at
+/// further addresses need.
+const OWN_FILES: u64 = 128 + ATTEMPTS as u64;
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 

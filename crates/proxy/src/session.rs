@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::listen::Entry;
-use crate::negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
+use crate::negotiation::{Negotiation, Outcome, Rejection};
 use crate::outgoing::{Source, connect};
 use crate::rates;
 use crate::relay::{End, failed, relay, reset, write_all};
@@ -17,21 +18,33 @@ use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
 
-/// The time for which the proxy waits until a refused client closes.
-const PARTING: Duration = Duration::from_secs(1);
+/// The time for which the proxy waits until a refused client closes, and the most that it reads
+/// meanwhile.
+const PARTING: Duration = Duration::from_secs(2);
+const PARTING_BYTES: usize = 1 << 20;
 
 /// The connection to the destination, and the bytes that the client has already sent for it.
 type Opened = (TcpStream, Vec<u8>);
+
+/// Why a client was not connected.
+enum Unopened {
+    /// The client's connection ended first.
+    Left,
+    /// A counter has the reason already.
+    Counted,
+}
 
 /// Serves a client whose source is allowed.
 pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
     // The future of `open` is on the heap and is freed before relaying begins. Thousands of idle
     // connections therefore keep only the state that relaying needs.
-    let Some((destination, early)) = Box::pin(open(slot, entry, &client, from)).await else {
-        return;
-    };
     let shared = &slot.shared;
     let counters = &shared.counters;
+    let (destination, early) = match Box::pin(open(slot, entry, &client, from)).await {
+        Ok(opened) => opened,
+        Err(Unopened::Left) => return counters.left_clients.one(),
+        Err(Unopened::Counted) => return,
+    };
     counters.connected.one();
     set_target_rate(shared, &client, &destination);
     match relay(slot, &client, &destination, early).await {
@@ -48,10 +61,10 @@ async fn open(
     entry: Entry,
     client: &TcpStream,
     from: SocketAddr,
-) -> Option<Opened> {
+) -> Result<Opened, Unopened> {
     if let Err(error) = client.set_nodelay(true) {
         tracing::debug!(%from, %error, "the connection was lost at once");
-        return None;
+        return Err(Unopened::Left);
     }
     match entry {
         Entry::Explicit => explicit(slot, client, from).await,
@@ -59,63 +72,83 @@ async fn open(
     }
 }
 
-async fn transparent(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Option<Opened> {
-    let to = client.local_addr().ok()?;
+async fn transparent(
+    slot: &Rc<Slot>,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> Result<Opened, Unopened> {
+    let to = client.local_addr().map_err(|_| Unopened::Left)?;
     let target = Target { host: Host::Address(to.ip()), port: to.port() };
     let connected = tokio::select! {
         connected = connect(slot, from, &target, Source::Client(from)) => connected,
-        () = failed(client) => return None,
+        () = failed(client) => return Err(Unopened::Left),
     };
     match connected {
-        Ok(destination) => Some((destination, Vec::new())),
+        Ok(destination) => Ok((destination, Vec::new())),
         Err(outcome) => {
-            tracing::debug!(%from, %to, ?outcome, "the client was reset");
+            tracing::debug!(%from, %to, %outcome, "the client was reset");
             reset(client); // a destination that refuses sends a reset, too
-            None
+            Err(Unopened::Counted)
         }
     }
 }
 
-async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Option<Opened> {
+async fn explicit(
+    slot: &Rc<Slot>,
+    client: &TcpStream,
+    from: SocketAddr,
+) -> Result<Opened, Unopened> {
     let shared = &slot.shared;
     let mut negotiation = Negotiation::new();
-    let asked = tokio::time::timeout(shared.connect_timeout, ask(shared, client, &mut negotiation));
-    let target = match asked.await {
-        Ok(Ok(Ok(Some(target)))) => target,
-        Ok(Ok(Ok(None))) => return None, // the client left without a request
-        Ok(Ok(Err(rejection))) => {
-            tracing::debug!(%from, %rejection, "the request was refused");
-            shared.counters.bad_requests.one();
-            part(shared, client).await;
-            return None;
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%from, %error, "the connection was lost before the request");
-            return None;
-        }
-        Err(_elapsed) => {
-            shared.counters.silent_clients.one();
-            return None;
-        }
-    };
+    let target = request(shared, client, from, &mut negotiation).await?;
     let connected = tokio::select! {
         connected = connect(slot, from, &target, Source::Proxy) => connected,
-        () = failed(client) => return None,
+        () = failed(client) => return Err(Unopened::Left),
     };
     let outcome = match &connected {
         Ok(destination) => destination.local_addr().map_or(Outcome::Failed, Outcome::Connected),
         Err(outcome) => *outcome,
     };
     negotiation.answer(outcome);
-    tracing::debug!(%from, %target, ?outcome, "the request was answered");
-    let answered = tokio::time::timeout(shared.connect_timeout, send(client, &mut negotiation));
-    match (connected, answered.await) {
-        (Ok(destination), Ok(Ok(()))) => Some((destination, negotiation.into_early_data())),
-        (Err(_), Ok(Ok(()))) => {
-            part(shared, client).await;
-            None
+    tracing::debug!(%from, %target, %outcome, "the request was answered");
+    let answered = timeout(shared.connect_timeout.into(), send(client, &mut negotiation)).await;
+    let is_answered = matches!(answered, Ok(Ok(())));
+    match connected {
+        Ok(destination) if is_answered => Ok((destination, negotiation.into_early_data())),
+        Ok(_) => Err(Unopened::Left),
+        Err(_) => {
+            if is_answered {
+                part(shared, client).await;
+            }
+            Err(Unopened::Counted)
         }
-        _ => None,
+    }
+}
+
+/// Waits for the client's request.
+async fn request(
+    shared: &Shared,
+    client: &TcpStream,
+    from: SocketAddr,
+    negotiation: &mut Negotiation,
+) -> Result<Target, Unopened> {
+    match timeout(shared.connect_timeout.into(), ask(shared, client, negotiation)).await {
+        Ok(Ok(Ok(Some(target)))) => Ok(target),
+        Ok(Ok(Ok(None))) => Err(Unopened::Left),
+        Ok(Ok(Err(rejection))) => {
+            tracing::debug!(%from, %rejection, "the request was refused");
+            shared.counters.bad_requests.one();
+            part(shared, client).await;
+            Err(Unopened::Counted)
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%from, %error, "the connection was lost before the request");
+            Err(Unopened::Left)
+        }
+        Err(_elapsed) => {
+            shared.counters.silent_clients.one();
+            Err(Unopened::Counted)
+        }
     }
 }
 
@@ -125,19 +158,19 @@ async fn explicit(slot: &Rc<Slot>, client: &TcpStream, from: SocketAddr) -> Opti
 async fn part(shared: &Shared, client: &TcpStream) {
     let drained = async {
         SockRef::from(client).shutdown(Shutdown::Write)?;
-        let mut rest = REQUEST_LIMIT;
-        while rest > 0 {
+        let mut read = 0;
+        while read < PARTING_BYTES {
             client.readable().await?;
-            match client.try_read(&mut shared.buffer.borrow_mut()[..rest]) {
+            match client.try_read(&mut shared.buffer.borrow_mut()) {
                 Ok(0) => break,
-                Ok(bytes) => rest -= bytes,
+                Ok(bytes) => read += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     };
-    if let Ok(Err(error)) = tokio::time::timeout(PARTING, drained).await {
+    if let Ok(Err(error)) = timeout(PARTING, drained).await {
         tracing::debug!(%error, "the client left before it read the answer");
     }
 }
@@ -170,7 +203,7 @@ async fn ask(
 
 async fn send(client: &TcpStream, negotiation: &mut Negotiation) -> io::Result<()> {
     while let Some(output) = negotiation.poll_transmit() {
-        write_all(client, output, |_| ()).await?;
+        write_all(client, output, |_| {}).await?;
     }
     Ok(())
 }

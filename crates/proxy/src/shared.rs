@@ -15,16 +15,20 @@ use crate::shares::Shares;
 /// The largest number of name lookups at a time. Each needs a thread, because the resolver of the C
 /// library blocks.
 pub(crate) const LOOKUPS: usize = 16;
+/// The largest number of connection attempts at a time beside the first one of each client, for the
+/// further addresses of a name. Each needs a file descriptor.
+pub(crate) const ATTEMPTS: usize = 128;
 /// The size of the buffer through which bytes are copied.
 const BUFFER_BYTES: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) connect_timeout: Duration,
+    pub(crate) connect_timeout: wakeai_units::Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) counters: Counters,
     pub(crate) lookups: Shares,
+    pub(crate) attempts: Shares,
     own: OwnAddresses,
     /// The addresses on which the proxy listens for SOCKS5 and CONNECT.
     pub(crate) listening: Vec<SocketAddr>,
@@ -39,9 +43,10 @@ impl Shared {
     pub(crate) fn new(config: Config, targets: Option<Control>, own: OwnAddresses) -> Self {
         Self {
             lookups: Shares::new(LOOKUPS),
+            attempts: Shares::new(ATTEMPTS),
             own,
             listening: Vec::new(),
-            connect_timeout: config.connect_timeout.into(),
+            connect_timeout: config.connect_timeout,
             idle_timeout: config.idle_timeout.into(),
             counters: Counters::default(),
             targets,

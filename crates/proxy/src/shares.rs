@@ -23,17 +23,18 @@ const PRESSED: usize = 4;
 pub(crate) const SHORTEST: u32 = 60;
 
 /// One client. It is an IPv4 address or a /64 network of IPv6, because one host may use all
-/// addresses of such a network (RFC 4291 section 2.5.1).
+/// addresses of such a network (RFC 4291 section 2.5.1). A link-local address stands for itself,
+/// because all hosts of a link have theirs in one network (section 2.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client(IpAddr);
 
 impl Client {
     pub(crate) fn at(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V6(address) => {
+            IpAddr::V6(address) if !address.is_unicast_link_local() => {
                 Self(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into())
             }
-            v4 @ IpAddr::V4(_) => Self(v4),
+            other => Self(other),
         }
     }
 }

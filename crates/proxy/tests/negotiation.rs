@@ -76,26 +76,98 @@ fn connect_asks_for_addresses_of_both_families_and_for_names() {
     }
 }
 
+/// A CONNECT to `authority` with these further lines.
+fn asked(authority: &str, lines: &str) -> String {
+    format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{lines}\r\n")
+}
+
 #[test]
 fn what_connect_does_not_serve_is_answered_with_its_status() {
+    let to = "example.org:443";
+    let with_host = |line: &str| format!("{line}\r\nHost: example.org\r\n\r\n");
+    let fields = |fields: &str| asked(to, fields);
+    let many = "A: b\r\n".repeat(100);
     for (head, rejection, status) in [
-        ("GET http://example.org/ HTTP/1.1\r\n\r\n", Rejection::Command, "405"),
-        ("CONNECT example.org HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT example.org:0 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT example.org:+80 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT example.org:65536 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT 2001:db8::1:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT [example.org]:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT example.org:443 HTTP/2\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT  example.org:443 HTTP/1.1\r\n\r\n", Rejection::Malformed, "400"),
-        ("CONNECT example.org:443 HTTP/1.1\r\nA: b\nC: d\r\n\r\n", Rejection::Malformed, "400"),
+        // RFC 9110 sections 15.5.6 and 15.6.2.
+        (with_host("GET http://example.org/ HTTP/1.1"), Rejection::Command, "405"),
+        (with_host("POST http://example.org/ HTTP/1.1"), Rejection::Command, "405"),
+        (with_host("OPTIONS * HTTP/1.1"), Rejection::Command, "405"),
+        (with_host("BREW example.org:443 HTTP/1.1"), Rejection::Command, "501"),
+        (with_host("Connect example.org:443 HTTP/1.1"), Rejection::Command, "501"),
+        // RFC 9110 section 9.3.6, RFC 9112 section 3.2.3.
+        (asked("example.org", ""), Rejection::Malformed, "400"),
+        (asked("example.org:", ""), Rejection::Malformed, "400"),
+        (asked("example.org:0", ""), Rejection::Malformed, "400"),
+        (asked("example.org:+80", ""), Rejection::Malformed, "400"),
+        (asked("example.org:65536", ""), Rejection::Malformed, "400"),
+        (asked("2001:db8::1:443", ""), Rejection::Malformed, "400"),
+        (asked("[example.org]:443", ""), Rejection::Malformed, "400"),
+        (asked("[192.0.2.1]:443", ""), Rejection::Malformed, "400"),
+        (asked("user@example.org:443", ""), Rejection::Malformed, "400"),
+        (asked("http://example.org:443", ""), Rejection::Malformed, "400"),
+        (asked("/", ""), Rejection::Malformed, "400"),
+        // RFC 9110 section 15.6.6, RFC 9112 section 2.3.
+        (with_host("CONNECT example.org:443 HTTP/2"), Rejection::Malformed, "400"),
+        (with_host("CONNECT example.org:443 HTTP/2.0"), Rejection::Malformed, "505"),
+        (with_host("CONNECT example.org:443 http/1.1"), Rejection::Malformed, "400"),
+        (with_host("CONNECT  example.org:443 HTTP/1.1"), Rejection::Malformed, "400"),
+        (with_host("CONNECT example.org:443"), Rejection::Malformed, "400"),
+        // RFC 9112 section 3.2: one Host.
+        ("CONNECT example.org:443 HTTP/1.1\r\n\r\n".to_owned(), Rejection::Malformed, "400"),
+        (fields("Host: example.org:443\r\n"), Rejection::Malformed, "400"),
+        (with_host("CONNECT a:1 HTTP/1.1\r\nHost: a, b"), Rejection::Malformed, "400"),
+        // RFC 9112 sections 2.2, 5.1 and 5.2.
+        (fields("A: b\nC: d\r\n"), Rejection::Malformed, "400"),
+        (fields("A: b\rC: d\r\n"), Rejection::Malformed, "400"),
+        (fields("A: b\0\r\n"), Rejection::Malformed, "400"),
+        (fields("A : b\r\n"), Rejection::Malformed, "400"),
+        (fields("A: b\r\n folded\r\n"), Rejection::Malformed, "400"),
+        (fields("no colon\r\n"), Rejection::Malformed, "400"),
+        // RFC 9110 section 9.3.6: no content. Two readings of what follows must not exist.
+        (fields("Transfer-Encoding: chunked\r\n"), Rejection::Malformed, "400"),
+        (fields("content-length: 5\r\n"), Rejection::Malformed, "400"),
+        // RFC 6585 section 5.
+        (fields(&many), Rejection::TooLong, "431"),
     ] {
         let talk = talk(head.as_bytes(), head.len());
         assert_eq!(talk.result, Err(rejection), "{head}");
         let said = String::from_utf8(talk.said).unwrap();
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {said}");
-        assert!(said.ends_with("\r\n\r\n"), "{said}");
+        is_one_answer(&said, true);
+        assert_eq!(said.contains("\r\nAllow: CONNECT\r\n"), status == "405", "{said}");
     }
+    let head = talk(b"HEAD http://a.example/ HTTP/1.0\r\n\r\n", 99);
+    is_one_answer(&String::from_utf8(head.said).unwrap(), false);
+}
+
+/// Checks that an answer has the content that it announces (RFC 9112 section 6.3) and ends the
+/// connection.
+fn is_one_answer(said: &str, has_content: bool) {
+    let (head, content) = said.split_once("\r\n\r\n").unwrap();
+    let length = head.split("\r\n").find_map(|line| line.strip_prefix("Content-Length: "));
+    let length: usize = length.unwrap().parse().unwrap();
+    assert_eq!(content.len(), if has_content { length } else { 0 }, "{said}");
+    assert!(head.contains("\r\nConnection: close"), "{said}");
+}
+
+#[test]
+fn what_connect_has_to_accept_is_served() {
+    for head in [
+        "CONNECT a.example:1 HTTP/1.0\r\n\r\n".to_owned(),
+        "\r\nCONNECT a.example:1 HTTP/1.0\r\n\r\n".to_owned(),
+        asked("a.example:1", "Content-Length: 0\r\n"),
+        asked("a.example:1", "Proxy-Connection: Keep-Alive\r\nExpect: 100-continue\r\n"),
+        "CONNECT a.example:1 HTTP/1.1\r\nHOST:\r\n\r\n".to_owned(),
+        "CONNECT a.example:1 HTTP/1.1\r\nhost: other.example\r\n\r\n".to_owned(),
+    ] {
+        let talk = talk(head.as_bytes(), head.len());
+        assert_eq!(talk.result, Ok(Some(name("a.example", 1))), "{head}");
+        // RFC 9110 section 9.3.6: neither Transfer-Encoding nor Content-Length.
+        assert_eq!(talk.said, b"HTTP/1.1 200 Connection established\r\n\r\n");
+    }
+    // RFC 9110 section 5.5: octets above 127 are opaque.
+    let latin = [&b"CONNECT a.example:1 HTTP/1.0\r\nUser-Agent: M\xfcller\r\n\r\n"[..]].concat();
+    assert_eq!(talk(&latin, 99).result, Ok(Some(name("a.example", 1))));
 }
 
 #[test]
@@ -106,6 +178,8 @@ fn a_head_without_end_is_refused_at_the_limit() {
         assert_eq!(talk.result, Err(Rejection::TooLong));
         assert!(talk.said.starts_with(b"HTTP/1.1 431 "));
     }
+    let line = format!("CONNECT {}", "x".repeat(2 * REQUEST_LIMIT));
+    assert!(talk(line.as_bytes(), 100).said.starts_with(b"HTTP/1.1 414 "), "RFC 9112 section 3");
 }
 
 #[test]
@@ -120,16 +194,18 @@ fn what_is_neither_gets_no_answer() {
 #[test]
 fn every_outcome_has_an_answer_of_its_protocol() {
     let requests = [socks(b"\x01\x7f\0\0\x01\0\x50"), b"CONNECT a:1 HTTP/1.0\r\n\r\n".to_vec()];
+    // RFC 1928 section 6; RFC 9209 section 2.3.
     let outcomes = [
-        (Outcome::Denied, 2, "403"),
-        (Outcome::NoSuchName, 4, "502"),
-        (Outcome::Refused, 5, "502"),
-        (Outcome::NetworkUnreachable, 3, "502"),
-        (Outcome::HostUnreachable, 4, "502"),
-        (Outcome::TimedOut, 4, "504"),
-        (Outcome::Failed, 1, "502"),
+        (Outcome::Denied, 2, "403", "destination_ip_prohibited"),
+        (Outcome::NoSuchName, 4, "502", "dns_error"),
+        (Outcome::LookupFailed, 4, "504", "dns_timeout"),
+        (Outcome::Refused, 5, "502", "connection_refused"),
+        (Outcome::NetworkUnreachable, 3, "502", "destination_ip_unroutable"),
+        (Outcome::HostUnreachable, 4, "502", "destination_ip_unroutable"),
+        (Outcome::TimedOut, 6, "504", "connection_timeout"),
+        (Outcome::Failed, 1, "500", "proxy_internal_error"),
     ];
-    for (outcome, reply, status) in outcomes {
+    for (outcome, reply, status, error) in outcomes {
         let said = requests.each_ref().map(|request| {
             let mut negotiation = Negotiation::new();
             assert!(negotiation.handle_input(request).unwrap().is_some());
@@ -137,8 +213,11 @@ fn every_outcome_has_an_answer_of_its_protocol() {
             negotiation.answer(outcome);
             negotiation.poll_transmit().unwrap()
         });
-        assert_eq!(said[0], [5, reply, 0, 1, 0, 0, 0, 0, 0, 0], "{outcome:?}");
-        assert!(said[1].starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{outcome:?}");
+        assert_eq!(said[0], [5, reply, 0, 1, 0, 0, 0, 0, 0, 0], "{outcome}");
+        let said = std::str::from_utf8(&said[1]).unwrap();
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{outcome}");
+        assert!(said.contains(&format!("\r\nProxy-Status: wakeai; error={error}\r\n")), "{said}");
+        is_one_answer(said, true);
     }
 }
 

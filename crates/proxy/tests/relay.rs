@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use socket2::SockRef;
@@ -81,7 +81,7 @@ fn connect_by_name_works_and_what_comes_with_the_request_is_not_lost() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     let mut client = proxy.dial();
-    write!(client, "CONNECT localhost:{port} HTTP/1.1\r\n\r\nearly").unwrap();
+    write!(client, "CONNECT localhost:{port} HTTP/1.0\r\n\r\nearly").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let (accepted, _) = server.accept().unwrap();
     assert_eq!(read_all(&accepted), b"early");
@@ -147,14 +147,203 @@ fn a_reset_is_passed_on_both_ways() {
 
 #[test]
 fn a_reset_is_passed_on_while_the_other_end_does_not_read() {
+    let ends = [config(), copying()].map(|config| {
+        std::thread::spawn(|| {
+            let proxy = Proxy::start(config);
+            let (client, server) = proxy.pair();
+            fill(&client);
+            abort(client);
+            // The server does not take what is left, so it gets the reset after five seconds.
+            while server.take_error().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert_eq!(proxy.stop().reset, 1);
+        })
+    });
+    for end in ends {
+        end.join().unwrap();
+    }
+}
+
+/// Sends a long request from `asking` to `answering`, which reads a byte of it, answers and closes.
+/// The kernel then sends a reset, because there are unread bytes. Returns what `asking` got.
+fn answered_early(asking: &TcpStream, answering: TcpStream, answer: &[u8]) -> Vec<u8> {
+    let mut writer = asking.try_clone().unwrap();
+    let request = std::thread::spawn(move || while writer.write_all(&[b'x'; 1 << 16]).is_ok() {});
+    let mut answering = answering;
+    answering.read_exact(&mut [0]).unwrap();
+    answering.write_all(answer).unwrap();
+    drop(answering);
+    let (mut got, mut chunk) = (Vec::new(), [0; 4096]);
+    let mut reader = asking;
+    while let Ok(count @ 1..) = reader.read(&mut chunk) {
+        got.extend_from_slice(&chunk[..count]);
+    }
+    request.join().unwrap();
+    got
+}
+
+#[test]
+fn the_answer_of_an_end_that_closes_with_unread_bytes_arrives_before_the_reset() {
     for config in [config(), copying()] {
         let proxy = Proxy::start(config);
-        let (client, server) = proxy.pair();
-        fill(&client);
-        abort(client);
-        assert!(is_reset(&server));
-        assert_eq!(proxy.stop().reset, 1);
+        let answer = pattern(20_000);
+        for round in 0..40 {
+            let (client, server) = proxy.pair();
+            assert!(answered_early(&client, server, &answer) == answer, "down, {round}");
+            let (client, server) = proxy.pair();
+            assert!(answered_early(&server, client, &answer) == answer, "up, {round}");
+        }
+        let report = proxy.stop();
+        assert_eq!((report.reset, report.finished), (80, 0));
     }
+}
+
+#[test]
+fn when_the_proxy_ends_neither_side_takes_a_part_for_the_whole() {
+    let proxy = Proxy::start(config());
+    let (client, mut server) = proxy.pair();
+    server.write_all(b"the first half").unwrap();
+    let mut half = [0; 14];
+    (&client).read_exact(&mut half).unwrap();
+    proxy.stop();
+    assert!(is_reset(&client) && is_reset(&server));
+}
+
+#[test]
+fn a_connection_has_not_finished_before_its_last_byte_was_acknowledged() {
+    let proxy = Proxy::start(config());
+    let (client, server) = proxy.pair();
+    // What the client does not read fills its receive buffer; the rest waits in the proxy's socket.
+    SockRef::from(&client).set_recv_buffer_size(4096).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    send(&server, pattern(1 << 17)).join().unwrap();
+    assert_eq!(read_all(&server), b"", "the client's half-close has passed");
+    std::thread::sleep(Duration::from_millis(300));
+    abort(client);
+    drop(server);
+    let report = proxy.stop_when(|report| report.active == 0);
+    assert_eq!((report.finished, report.reset), (0, 1));
+}
+
+#[test]
+fn every_client_is_counted_once() {
+    let proxy = Proxy::start(Config { connect_timeout: "300ms".parse().unwrap(), ..config() });
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(proxy.ask(gone).1, 5);
+    assert_eq!(proxy.ask("192.0.2.1:1".parse().unwrap()).1, 2);
+    drop(proxy.dial());
+    let mut unfinished = proxy.dial();
+    unfinished.write_all(b"CONN").unwrap();
+    abort(unfinished);
+    let mut bad = proxy.dial();
+    bad.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    read_all(&bad);
+    drop(bad);
+    let silent = proxy.dial();
+    assert_eq!(read_all(&silent), b"");
+    let (client, server) = proxy.pair();
+    drop((client, server));
+    let report = proxy.stop_when(|report| report.active == 0);
+    let unconnected = [
+        report.denied_destinations,
+        report.failed_connects,
+        report.left_clients,
+        report.bad_requests,
+        report.silent_clients,
+    ];
+    assert_eq!(unconnected, [1, 1, 2, 1, 1]);
+    assert_eq!(report.accepted, unconnected.iter().sum::<u64>() + report.connected);
+    let ended = report.finished + report.reset + report.idle + report.dead;
+    assert_eq!((report.connected, ended), (1, 1));
+}
+
+/// A listener of both families at one port. That of IPv6 drops every SYN, as a path that leads
+/// nowhere does, because its queue is full.
+struct Blackhole {
+    v4: TcpListener,
+    _v6: socket2::Socket,
+    _queued: Vec<TcpStream>,
+}
+
+impl Blackhole {
+    fn new() -> Option<Self> {
+        let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = SocketAddr::from((Ipv6Addr::LOCALHOST, v4.local_addr().unwrap().port()));
+        let v6 = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None).ok()?;
+        v6.bind(&there.into()).ok()?; // there may be no IPv6
+        v6.listen(0).unwrap();
+        let mut queued = Vec::new();
+        while let Ok(stream) = TcpStream::connect_timeout(&there, Duration::from_millis(300)) {
+            queued.push(stream);
+        }
+        Some(Self { v4, _v6: v6, _queued: queued })
+    }
+
+    fn port(&self) -> u16 {
+        self.v4.local_addr().unwrap().port()
+    }
+
+    /// The connections to the port of IPv6 that wait for an answer to their SYN (proc(5)).
+    fn attempts(&self) -> usize {
+        let table = std::fs::read_to_string("/proc/thread-self/net/tcp6").unwrap();
+        let to = format!("{:04X}", self.port());
+        let is_attempt = |line: &&str| {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            fields[2].ends_with(&format!(":{to}")) && fields[3] == "02"
+        };
+        table.lines().filter(is_attempt).count()
+    }
+}
+
+#[test]
+fn an_address_that_does_not_answer_does_not_keep_a_client_from_the_next_one() {
+    let Some(server) = Blackhole::new() else { return };
+    let before = server.attempts();
+    let proxy = Proxy::start(config());
+    let mut client = proxy.dial();
+    let authority = format!("localhost:{}", server.port());
+    write!(client, "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n").unwrap();
+    let mut status = [0; 13];
+    client.read_exact(&mut status).unwrap();
+    assert_eq!(status, *b"HTTP/1.1 200 ");
+    assert_eq!(server.attempts(), before, "the losing attempt is closed");
+    drop(server.v4.accept().unwrap());
+    drop(client);
+    let report = proxy.stop();
+    assert_eq!((report.connected, report.failed_connects), (1, 0));
+}
+
+#[test]
+fn no_attempt_goes_to_an_address_that_is_not_allowed() {
+    let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = v4.local_addr().unwrap().port();
+    let Ok(v6) = TcpListener::bind((Ipv6Addr::LOCALHOST, port)) else { return };
+    let mut config = config();
+    config.access.to = vec!["127.0.0.1".parse().unwrap()];
+    let proxy = Proxy::start(config);
+    let mut client = proxy.dial();
+    write!(client, "CONNECT localhost:{port} HTTP/1.0\r\n\r\n").unwrap();
+    drop(v4.accept().unwrap());
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(read_all(&client).starts_with(b"HTTP/1.1 200 "));
+    v6.set_nonblocking(true).unwrap();
+    assert_eq!(v6.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "nobody came");
+    proxy.stop();
+}
+
+#[test]
+fn a_refused_client_that_sends_much_gets_its_answer() {
+    let proxy = Proxy::start(config());
+    let mut client = proxy.dial();
+    let body = vec![b'x'; 1 << 19];
+    write!(client, "POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n").unwrap();
+    client.write_all(&body).unwrap();
+    let answer = String::from_utf8(read_all(&client)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    // A reset would discard an answer that has to be sent again.
+    assert!(client.take_error().unwrap().is_none());
+    proxy.stop();
 }
 
 /// Writes until nothing more is accepted for a while; returns the number of bytes written.
@@ -237,7 +426,7 @@ fn a_destination_that_is_not_allowed_is_refused_by_address_and_by_name() {
     let mapped = format!("[::ffff:127.0.0.1]:{}", address.port()).parse().unwrap();
     assert_eq!(proxy.ask(mapped).1, 2);
     let mut client = proxy.dial();
-    write!(client, "CONNECT localhost:{} HTTP/1.1\r\n\r\n", address.port()).unwrap();
+    write!(client, "CONNECT localhost:{} HTTP/1.0\r\n\r\n", address.port()).unwrap();
     assert!(read_all(&client).starts_with(b"HTTP/1.1 403 "));
     server.set_nonblocking(true).unwrap();
     assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "nobody came");
@@ -298,7 +487,7 @@ fn over_the_limit_another_client_waits_and_the_same_is_closed() {
 /// A connection from `address`, which the proxy takes for another client.
 fn dial_from(address: [u8; 4], proxy: &Proxy) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&std::net::SocketAddr::from((address, 0)).into()).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
     socket.connect(&proxy.address.into()).unwrap();
     socket.into()
 }

@@ -37,23 +37,34 @@ pub enum Rejection {
 }
 
 /// The outcome of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Outcome {
     /// The proxy has connected to the destination, from this address.
+    #[error("connected from {0}")]
     Connected(SocketAddr),
-    /// The access lists do not allow the destination.
+    /// The access lists or a firewall of this machine do not allow the destination.
+    #[error("the destination is not allowed")]
     Denied,
-    /// The name has no address.
+    /// The name does not exist, or has no address.
+    #[error("no such name")]
     NoSuchName,
+    /// The name servers have not answered, or not within the connect timeout.
+    #[error("the name servers do not answer")]
+    LookupFailed,
     /// The destination refused the connection.
+    #[error("connection refused")]
     Refused,
     /// No route to the network.
+    #[error("no route to the network")]
     NetworkUnreachable,
     /// The host is unreachable.
+    #[error("the host is unreachable")]
     HostUnreachable,
     /// No answer within the connect timeout.
+    #[error("no answer within the connect timeout")]
     TimedOut,
     /// Any other failure.
+    #[error("the proxy failed")]
     Failed,
 }
 
@@ -146,6 +157,9 @@ impl Negotiation {
             Phase::Start => match self.input.first() {
                 None => Ok(Step::Incomplete),
                 Some(&socks::VERSION) => Ok(Step::Next(0, Phase::SocksMethods)),
+                // RFC 9112 section 2.2: an empty line before a request is ignored.
+                Some(b'\r') if self.input.len() == 1 => Ok(Step::Incomplete),
+                Some(b'\r') if self.input.starts_with(b"\r\n") => Ok(Step::Next(2, Phase::Start)),
                 Some(b'A'..=b'Z') => Ok(Step::Next(0, Phase::HttpHead { searched: 0 })),
                 Some(_) => Err(Rejection::Protocol),
             },

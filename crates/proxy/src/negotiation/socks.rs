@@ -20,6 +20,9 @@ const NOT_ALLOWED: u8 = 2;
 const NETWORK_UNREACHABLE: u8 = 3;
 const HOST_UNREACHABLE: u8 = 4;
 const CONNECTION_REFUSED: u8 = 5;
+/// Also the reply for a destination that did not answer, which RFC 1928 has no code for: dante and
+/// Tor tell it like that, so that it differs from an unreachable host.
+const TTL_EXPIRED: u8 = 6;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_TYPE_NOT_SUPPORTED: u8 = 8;
 
@@ -84,9 +87,10 @@ pub(super) fn answer(outcome: Outcome, output: &mut Vec<u8>) {
         Outcome::Denied => (NOT_ALLOWED, None),
         Outcome::Refused => (CONNECTION_REFUSED, None),
         Outcome::NetworkUnreachable => (NETWORK_UNREACHABLE, None),
-        Outcome::HostUnreachable | Outcome::NoSuchName | Outcome::TimedOut => {
+        Outcome::HostUnreachable | Outcome::NoSuchName | Outcome::LookupFailed => {
             (HOST_UNREACHABLE, None)
         }
+        Outcome::TimedOut => (TTL_EXPIRED, None),
         Outcome::Failed => (GENERAL_FAILURE, None),
     };
     put_reply(reply, bound, output);

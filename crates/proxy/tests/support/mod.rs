@@ -4,10 +4,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::sync::oneshot;
 use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, run};
 
@@ -37,23 +39,40 @@ pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Report>,
+    reported: Arc<Mutex<Report>>,
 }
 
 impl Proxy {
     pub(crate) fn start(config: Config) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = mpsc::channel();
+        let reported = Arc::new(Mutex::new(Report::default()));
+        let last = Arc::clone(&reported);
         let thread = std::thread::spawn(move || {
-            let mut last = Report::default();
             let shutdown = async { drop(stopped.await) };
             run(config, shutdown, |event| match event {
                 Event::Listening(addresses) => ready.send(addresses[0]).unwrap(),
-                Event::Report(report) => last = report,
+                Event::Report(report) => *last.lock().unwrap() = report,
             })
             .unwrap();
-            last
+            last.lock().unwrap().clone()
         });
-        Self { address: listening.recv_timeout(PATIENCE).unwrap(), stop, thread }
+        Self { address: listening.recv_timeout(PATIENCE).unwrap(), stop, thread, reported }
+    }
+
+    /// Ends the proxy once its counts are as they should be; returns its counts.
+    pub(crate) fn stop_when(self, is_so: impl Fn(&Report) -> bool) -> Report {
+        let begun = std::time::Instant::now();
+        loop {
+            // All proxies of this process report; each has its handler before it listens.
+            kill(Pid::this(), Signal::SIGUSR1).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let report = self.reported.lock().unwrap().clone();
+            if report.accepted > 0 && is_so(&report) {
+                return self.stop();
+            }
+            assert!(begun.elapsed() < PATIENCE, "{report:?}");
+        }
     }
 
     /// Ends the proxy; returns its counts.

@@ -24,7 +24,7 @@ pub(crate) fn talk(input: &[u8], piece: usize) -> Talk {
     for bytes in input.chunks(piece) {
         fed += bytes.len();
         result = negotiation.handle_input(bytes);
-        assert!(negotiation.held() <= REQUEST_LIMIT + 256 + bytes.len(), "bounded");
+        assert!(negotiation.held() <= REQUEST_LIMIT + 512 + bytes.len(), "bounded");
         while let Some(output) = negotiation.poll_transmit() {
             said.extend(output);
         }
