@@ -23,7 +23,7 @@ use wakeai_units::{Bytes, Duration, Rate};
 pub(crate) use grid::GridArguments;
 pub(crate) use man::ManArguments;
 pub(crate) use probe::{
-    AirArguments, BufferArguments, ListenArguments, Probe, ProbeArguments, SoloArguments,
+    AirArguments, BufferArguments, ListenArguments, OtherEnd, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
 };
 pub(crate) use put::{PutArguments, PutProtocol};
@@ -361,8 +361,8 @@ Examples:
 
 docs/guides/proxy.md explains how to set one up.")]
 pub(crate) struct ProxyArguments {
-    /// The address on which to listen; may be repeated [default: 127.0.0.1:1080, or none with --transparent]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// The address on which to listen, link-local ones with their interface ([fe80::5%eth0]:1080); may be repeated [default: 127.0.0.1:1080, or none with --transparent]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = wakeai_net::socket_address)]
     pub(crate) listen: Vec<SocketAddr>,
     /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
     /// root and nft. The interception stops when the proxy stops. `forwarded` needs --in-interface, or both --allow-from and
@@ -402,7 +402,8 @@ pub(crate) struct ProxyArguments {
     /// The memory of the pipes that hold relayed bytes; connections without a pipe are relayed by copying
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub(crate) memory: Bytes,
-    /// The time for a client to send its request, and for a destination to accept
+    /// The time for a client to send its request, for its name to be looked up, and then for one of the name's addresses to
+    /// accept
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) connect_timeout: Duration,
     /// A connection that carries no data for this long is reset. The time shrinks to as little as a sixtieth when few

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use wakeai_net::ZoneError;
+
 /// An address of this machine's loopback interface, with a port. No other address is allowed, because
 /// metrics are served without encryption and without access control (docs/decisions/016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub enum AddressError {
         /// The address.
         found: SocketAddr,
     },
+    /// The address has a zone that does not belong to it, or needs one.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
     /// The port is zero, so clients would not know the port.
     #[error("found port 0, expected a port from 1 to 65535")]
     NoPort,
@@ -54,8 +59,11 @@ impl FromStr for Local {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let address = text.parse::<SocketAddr>();
-        address.map_err(|_| AddressError::Form { found: text.to_owned() })?.try_into()
+        match wakeai_net::socket_address(text) {
+            Ok(address) => address.try_into(),
+            Err(wakeai_net::AddressError::Zone(error)) => Err(AddressError::Zone(error)),
+            Err(_) => Err(AddressError::Form { found: text.to_owned() }),
+        }
     }
 }
 
@@ -105,6 +113,9 @@ mod tests {
             ("[::]:9719", "expected an address of the loopback interface"),
             ("192.0.2.7:9719", "expected an address of the loopback interface"),
             ("127.0.0.1:0", "found port 0"),
+            ("[fe80::1%lo]:9719", "expected an address of the loopback interface"),
+            ("[fe80::1%nothing0]:9719", "this machine has no interface \"nothing0\""),
+            ("[::1%lo]:9719", "leave %lo out"),
         ] {
             let said = bad.parse::<Local>().unwrap_err().to_string();
             assert!(said.contains(expected), "{bad}: {said}");

@@ -2,6 +2,7 @@
 //! time for a request with its answer, and the number of clients are limited.
 
 use std::convert::Infallible;
+use std::future::{poll_fn, ready};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -9,14 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST, VARY};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST, HeaderValue, VARY};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -38,6 +40,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LARGEST_HEAD: usize = 8192;
 /// The largest number of header fields in a request.
 const HEADERS: usize = 32;
+/// The longest time in which a client closes after its answer, and the most bytes that are read of it meanwhile.
+const PARTING: Duration = Duration::from_secs(1);
+const PARTING_BYTES: usize = 1 << 20;
+/// The methods of RFC 9110 section 9 and RFC 5789. Others are not implemented (section 9.1).
+const KNOWN: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::CONNECT,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::PATCH,
+];
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -132,31 +149,44 @@ impl Endpoint {
 
 /// Answers one request.
 async fn connection(stream: TcpStream, page: &impl Fn() -> Page) {
-    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(&request, page)) });
-    let served = http1::Builder::new()
+    let service = service_fn(|request| ready(Ok::<_, Infallible>(answer(&request, page))));
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .keep_alive(false)
         .header_read_timeout(PATIENCE)
         .max_buf_size(LARGEST_HEAD)
         .max_headers(HEADERS)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = poll_fn(|context| connection.poll_without_shutdown(context)).await {
         tracing::debug!(%error, "a request for figures failed");
+    }
+    // A client that does not close meanwhile is closed.
+    let parted = timeout(PARTING, part(connection.into_parts().io.into_inner())).await;
+    if let Ok(Err(error)) = parted {
+        tracing::debug!(%error, "a client for figures left before its answer");
     }
 }
 
+/// Closes a connection, once what the client still sends has been read. Closing with unread bytes would send a reset,
+/// which can overtake the answer (RFC 9112 section 9.6).
+async fn part(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let (mut buffer, mut read) = (vec![0; LARGEST_HEAD], 0);
+    while read < PARTING_BYTES {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            bytes => read += bytes,
+        }
+    }
+    Ok(())
+}
+
 fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full<Bytes>> {
-    let refused = |status, words: String| {
-        let mut response = Response::new(Full::from(words));
-        *response.status_mut() = status;
-        response
-    };
-    let hosts = request.headers().get_all(HOST).iter();
-    let mut hosts = hosts.map(|host| host.to_str().unwrap_or_default());
-    if !hosts.all(is_this_machine) {
-        let words = "Host has to be an IP address or localhost\n".to_owned();
-        return refused(StatusCode::MISDIRECTED_REQUEST, words);
+    if let Err(refusal) = check_host(request) {
+        return refusal;
+    }
+    if !KNOWN.contains(request.method()) {
+        return refused(StatusCode::NOT_IMPLEMENTED, format!("{PATH} takes GET and HEAD\n"));
     }
     if request.uri().path() != PATH {
         return refused(StatusCode::NOT_FOUND, format!("the figures are at {PATH}\n"));
@@ -164,13 +194,37 @@ fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let words = format!("{PATH} takes GET and HEAD\n");
         let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, words);
-        response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header's value"));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     let format = Format::accepted(request.headers().get_all(ACCEPT));
     let mut response = Response::new(Full::from(page().text(format)));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, format.media_type().parse().expect("a header's value"));
-    headers.insert(VARY, "Accept".parse().expect("a header's value"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// A request of HTTP/1.1 has one Host, and none has two (RFC 9112 section 3.2). The host of a target in absolute form
+/// counts instead of it (section 3.2.2). It has to be this machine.
+fn check_host(request: &Request<Incoming>) -> Result<(), Response<Full<Bytes>>> {
+    let fields: Vec<_> = request.headers().get_all(HOST).iter().collect();
+    let is_needed = request.version() != Version::HTTP_10;
+    if fields.len() > 1 || (fields.is_empty() && is_needed) {
+        return Err(refused(StatusCode::BAD_REQUEST, "a request has one Host\n".to_owned()));
+    }
+    let field = fields.first().map(|host| host.to_str().unwrap_or_default());
+    let host = request.uri().authority().map_or(field, |authority| Some(authority.as_str()));
+    if host.is_none_or(is_this_machine) {
+        return Ok(());
+    }
+    let words = "Host has to be an IP address or localhost\n".to_owned();
+    Err(refused(StatusCode::MISDIRECTED_REQUEST, words))
+}
+
+fn refused(status: StatusCode, words: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(words));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     response
 }

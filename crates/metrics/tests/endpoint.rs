@@ -97,6 +97,49 @@ fn other_paths_and_methods_are_refused() {
 }
 
 #[test]
+fn the_rules_of_http_for_targets_hosts_and_methods_are_kept() {
+    with_endpoint(|address| async move {
+        for (request, expected) in [
+            // RFC 9112 section 3.2: one Host, which HTTP/1.0 may leave out.
+            ("GET /metrics HTTP/1.1", "400"),
+            ("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1", "400"),
+            ("GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1", "400"),
+            ("GET /metrics HTTP/1.0", "200"),
+            // RFC 9112 section 3.2.2: the host of the target counts, and not the field.
+            ("GET http://127.0.0.1:9719/metrics HTTP/1.1\r\nHost: example.net", "200"),
+            ("GET http://example.net/metrics HTTP/1.1\r\nHost: 127.0.0.1", "421"),
+            // RFC 9110 section 9.1.
+            ("BREW /metrics HTTP/1.1\r\nHost: 127.0.0.1", "501"),
+            ("get /metrics HTTP/1.1\r\nHost: 127.0.0.1", "501"),
+            ("OPTIONS /metrics HTTP/1.1\r\nHost: 127.0.0.1", "405"),
+            ("HEAD /nothing HTTP/1.1\r\nHost: 127.0.0.1", "404"),
+        ] {
+            let answer = say(address, format!("{request}\r\n\r\n").as_bytes()).await;
+            let status = answer.split(' ').nth(1);
+            assert_eq!(status, Some(expected), "{request}: {answer}");
+            // RFC 9110 sections 15.5.6 and 9.3.2.
+            assert_eq!(answer.contains("\r\nallow: GET, HEAD\r\n"), expected == "405", "{answer}");
+            assert!(answer.contains("\r\ncontent-length: "), "{answer}");
+            assert!(!request.starts_with("HEAD") || answer.ends_with("\r\n\r\n"), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn a_client_that_sends_more_than_is_read_gets_its_answer_without_a_reset() {
+    with_endpoint(|address| async move {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = "POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500000\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&[b'x'; 500_000]).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+        assert!(stream.take_error().unwrap().is_none());
+    });
+}
+
+#[test]
 fn silent_clients_give_their_places_to_others() {
     with_endpoint(|address| async move {
         let mut silent = Vec::new();

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakeai_probe::solo::{Direction, Stream, StreamKey};
 use wakeai_probe::{
-    HEADER_BYTES, Header, Kind, Limits, Peer, Seal, Token, bind_solo, listen_solo, probe_solo,
+    BufferProbe, HEADER_BYTES, Header, Kind, Limits, Peer, Seal, Token, bind_solo, listen_solo,
+    probe_buffer, probe_solo,
 };
 use wakeai_units::Duration;
 
@@ -77,9 +78,79 @@ fn a_connection_is_served_once_and_only_in_its_session() {
 #[test]
 fn a_measurement_ends_with_goodputs_and_round_trips() {
     with_listener(|address| {
-        let peer = Peer { address, token: TOKEN };
+        let peer = Peer { addresses: vec![address], token: TOKEN };
         let report = probe_solo(&peer, Duration::from_secs(1), &|| false, |_| {}).unwrap();
         assert!(report.up.goodput_mbps > 0.0 && report.down.goodput_mbps > 0.0, "{report:?}");
         assert_eq!(report.idle.answers, 40, "{report:?}");
+    });
+}
+
+#[test]
+fn an_address_that_does_not_answer_does_not_keep_a_probe_from_the_next_one() {
+    with_listener(|address| {
+        let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
+        let Ok(_silent) = UdpSocket::bind(silent) else { return }; // there is no IPv6
+        let peer = Peer { addresses: vec![silent, address], token: TOKEN };
+        let report = probe_solo(&peer, Duration::from_secs(1), &|| false, |_| {}).unwrap();
+        assert_eq!(report.idle.answers, 40, "{report:?}");
+    });
+}
+
+#[test]
+fn the_result_of_an_upload_comes_without_a_reset_while_the_client_still_sends() {
+    with_listener(|address| {
+        greet(address);
+        let stream = Stream { direction: Direction::Up, ..STREAM };
+        let key = StreamKey::new(&TOKEN);
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.write_all(&key.open(&stream)).unwrap();
+        let mut reader = connection.try_clone().unwrap();
+        let result = std::thread::spawn(move || {
+            let mut result = [0; 48];
+            reader.read_exact(&mut result).unwrap();
+            (reader, result)
+        });
+        while !result.is_finished() {
+            connection.write_all(&[0; 1 << 16]).unwrap();
+        }
+        connection.write_all(&[0; 1 << 20]).unwrap();
+        connection.shutdown(Shutdown::Write).unwrap();
+        let (mut reader, result) = result.join().unwrap();
+        assert!(key.read_result(&stream, &result).is_some());
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the end, and no reset");
+    });
+}
+
+/// Answers the requests of a sender, and those for arrivals with three bytes that are no list.
+fn answer_strangely(socket: &UdpSocket, stop: &AtomicBool) {
+    let seal = Seal::new(&TOKEN);
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+    let (mut buffer, mut answer) = ([0; 2048], [0; 2048]);
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+        let Some((header, _)) = seal.read(&buffer[..length]) else { continue };
+        let (kind, body) = match header.kind {
+            Kind::Hello => (Kind::Welcome, &b""[..]),
+            Kind::Fetch => (Kind::Arrivals, &b"???"[..]),
+            _ => continue,
+        };
+        let header = Header { kind, ..header };
+        let datagram = seal.write(&header, body, HEADER_BYTES + body.len(), &mut answer).unwrap();
+        socket.send_to(datagram, from).unwrap();
+    }
+}
+
+#[test]
+fn a_listener_whose_lists_cannot_be_read_is_not_called_silent() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let station = Peer { addresses: vec![socket.local_addr().unwrap()], token: TOKEN };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| answer_strangely(&socket, &stop));
+        let limit = "10Mbit/s".parse().unwrap();
+        let probe = BufferProbe { station, second: None, runs: 1, limit };
+        let error = probe_buffer(&probe, &|| false, |_| {}).unwrap_err().to_string();
+        stop.store(true, Ordering::Relaxed);
+        assert!(error.contains("answers in a form that this version cannot read"), "{error}");
     });
 }

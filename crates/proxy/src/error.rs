@@ -142,3 +142,76 @@ impl ProxyError {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wakeai_host::PrivilegeError;
+
+    use super::*;
+
+    /// What no text for a person has: the form in which Rust shows an error to a programmer.
+    const DEBUG: [&str; 7] =
+        ["Os {", "Custom {", "kind:", "code:", "Some(", "Err(", "os error 11)"];
+
+    fn refused() -> io::Error {
+        io::Error::from_raw_os_error(nix::libc::EACCES)
+    }
+
+    fn all() -> Vec<ProxyError> {
+        let address = SocketAddr::from(([192, 0, 2, 1], 80));
+        let name = || "reno".to_owned();
+        let (needed, missing) = ("CAP_NET_ADMIN".to_owned(), "CAP_NET_ADMIN".to_owned());
+        vec![
+            ProxyError::Listen { address, source: refused() },
+            ProxyError::Metrics(BindError::System { address, source: refused() }),
+            ProxyError::NoAlgorithm { name: name(), available: "cubic".to_owned() },
+            ProxyError::AlgorithmNotAllowed { name: name() },
+            ProxyError::HoldsNoRate { name: Some(name()) },
+            ProxyError::HoldsNoRate { name: None },
+            ProxyError::NeedsRate,
+            ProxyError::RateNotAllowed,
+            ProxyError::NotPrivileged,
+            ProxyError::Runs { pid: 7 },
+            ProxyError::ForwardedFromAnywhere,
+            ProxyError::NothingForwarded,
+            ProxyError::Apart(ApartError::System { asked: "fork", source: refused() }),
+            ProxyError::Routing(RoutingError::Run { program: "nft", source: refused() }),
+            ProxyError::Lease(LeaseError::Io(refused())),
+            ProxyError::Privilege(PrivilegeError::Missing { program: "x", needed, missing }),
+            ProxyError::Kernel(wakeai_kernel::Error::Privilege {
+                asked: "load a program".to_owned(),
+                lacks: "CAP_BPF".to_owned(),
+                remedy: "run as root".to_owned(),
+            }),
+            ProxyError::System { asked: "listen", source: refused() },
+        ]
+    }
+
+    #[test]
+    fn every_error_of_a_proxy_is_a_sentence() {
+        for error in all() {
+            // A new variant needs an entry in the list above.
+            match error {
+                ProxyError::Listen { .. }
+                | ProxyError::Metrics(_)
+                | ProxyError::NoAlgorithm { .. }
+                | ProxyError::AlgorithmNotAllowed { .. }
+                | ProxyError::HoldsNoRate { .. }
+                | ProxyError::NeedsRate
+                | ProxyError::RateNotAllowed
+                | ProxyError::NotPrivileged
+                | ProxyError::Runs { .. }
+                | ProxyError::ForwardedFromAnywhere
+                | ProxyError::NothingForwarded
+                | ProxyError::Apart(_)
+                | ProxyError::Routing(_)
+                | ProxyError::Lease(_)
+                | ProxyError::Privilege(_)
+                | ProxyError::Kernel(_)
+                | ProxyError::System { .. } => {}
+            }
+            let text = error.to_string();
+            assert!(!DEBUG.iter().any(|debug| text.contains(debug)), "{text}");
+        }
+    }
+}

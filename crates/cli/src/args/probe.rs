@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args, Subcommand};
+use wakeai_net::{AddressError, LookupError, lookup_blocking, socket_address_or_port};
 use wakeai_probe::Token;
 use wakeai_units::{Duration, Rate};
 
@@ -50,10 +51,10 @@ docs/guides/field.md explains the results."
 pub(crate) struct BufferArguments {
     #[command(flatten)]
     pub(crate) end: ListenArguments,
-    /// Measure the way to the listener at this address; twice, with two tokens, to compare the queues of two
+    /// Measure the way to the listener at this address or name; twice, with two tokens, to compare the queues of two
     /// stations
-    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "token")]
-    pub(crate) to: Vec<Place>,
+    #[arg(long, value_name = "HOST[:PORT]", requires = "token")]
+    pub(crate) to: Vec<OtherEnd>,
     /// The token that the listener has printed
     #[arg(long, value_name = "TOKEN", requires = "to")]
     pub(crate) token: Vec<Token>,
@@ -88,9 +89,9 @@ docs/guides/field.md explains the results."
 pub(crate) struct SoloArguments {
     #[command(flatten)]
     pub(crate) end: ListenArguments,
-    /// Measure the way to the listener at this address
-    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "token")]
-    pub(crate) to: Option<Place>,
+    /// Measure the way to the listener at this address or name
+    #[arg(long, value_name = "HOST[:PORT]", requires = "token")]
+    pub(crate) to: Option<OtherEnd>,
     /// The token that the listener has printed
     #[arg(long, value_name = "TOKEN", requires = "to")]
     pub(crate) token: Option<Token>,
@@ -161,19 +162,58 @@ impl ListenArguments {
     }
 }
 
-/// The address of a listener.
+/// The address to listen at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(pub(crate) SocketAddr);
 
 impl FromStr for Place {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        socket_address_or_port(text, DEFAULT_PORT).map(Self)
+    }
+}
+
+/// Where the other end listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OtherEnd {
+    Address(SocketAddr),
+    /// A name, which is looked up when it is needed, and a port.
+    Name(String, u16),
+}
+
+impl OtherEnd {
+    /// The addresses, in the order in which they should be tried.
+    pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>, LookupError> {
+        match self {
+            Self::Address(address) => Ok(vec![*address]),
+            Self::Name(name, port) => lookup_blocking(name, *port),
+        }
+    }
+}
+
+impl FromStr for OtherEnd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let whole = text.parse::<SocketAddr>();
-        let bare = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DEFAULT_PORT));
-        whole.or_else(|_| bare()).map(Self).map_err(|_| {
-            let example = Ipv4Addr::new(192, 168, 1, 23);
-            format!("expected an address such as {example}, or {example}:{DEFAULT_PORT}")
+        match socket_address_or_port(text, DEFAULT_PORT) {
+            Ok(address) => return Ok(Self::Address(address)),
+            Err(error @ AddressError::Zone(_)) => return Err(error.to_string()),
+            Err(_) => {}
+        }
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) => (name, port.parse().ok()),
+            None => (text, Some(DEFAULT_PORT)),
+        };
+        let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        // A last label of digits is an address that is written wrong (RFC 3696 section 2).
+        let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        let is_name = name.bytes().all(sound) && last.bytes().any(|byte| !byte.is_ascii_digit());
+        port.filter(|_| is_name).map(|port| Self::Name(name.to_owned(), port)).ok_or_else(|| {
+            format!(
+                "expected an address or a name, with or without a port, such as 192.168.1.23, \
+                 192.168.1.23:{DEFAULT_PORT}, fe80::5%wlan0 or tablet.lan"
+            )
         })
     }
 }
@@ -203,4 +243,29 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Ok(time);
     }
     Err(format!("expected a time from {least} to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_an_address_or_a_name() {
+        for (text, end) in [
+            ("192.168.1.23", OtherEnd::Address("192.168.1.23:4780".parse().unwrap())),
+            ("[2001:db8::5]:80", OtherEnd::Address("[2001:db8::5]:80".parse().unwrap())),
+            ("tablet.lan", OtherEnd::Name("tablet.lan".to_owned(), 4780)),
+            ("tablet:80", OtherEnd::Name("tablet".to_owned(), 80)),
+        ] {
+            assert_eq!(text.parse(), Ok(end), "{text}");
+        }
+        for wrong in
+            ["", "192.168.1", "300.1.1.1", "a b", "tablet:", "tablet:65536", "192.168.1.2:x"]
+        {
+            let said = wrong.parse::<OtherEnd>().unwrap_err();
+            assert!(said.starts_with("expected an address or a name"), "{wrong}: {said}");
+        }
+        let said = "fe80::5".parse::<OtherEnd>().unwrap_err();
+        assert!(said.contains("name the interface behind it, as in fe80::5%"), "{said}");
+    }
 }

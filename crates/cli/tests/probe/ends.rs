@@ -102,7 +102,7 @@ fn tokens_and_addresses_that_do_not_belong_together_are_bad_usage() {
         &["--to", "192.0.2.1"],
         &["--to", "192.0.2.1", "--to", "192.0.2.2", "--token", &token],
         &["--to", "192.0.2.1", "--token", "secret"],
-        &["--to", "station.example", "--token", &token],
+        &["--to", "192.168.1", "--token", &token],
     ];
     for arguments in cases {
         let found = wakeai(&[&["probe", "buffer"] as &[&str], arguments].concat());

@@ -8,9 +8,19 @@ pub(crate) fn now() -> Instant {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME`, which the kernel uses for the time stamps of datagrams.
-pub(crate) fn stamp() -> Instant {
-    read(ClockId::CLOCK_REALTIME)
+/// The longest time that a datagram waits in a socket. A time stamp that is older, or in the future, was made before the
+/// wall clock was set.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The time by `CLOCK_MONOTONIC` of a recent time stamp of the kernel, which is by `CLOCK_REALTIME`.
+pub(crate) fn monotonic(stamp: Instant) -> Instant {
+    before(now(), read(ClockId::CLOCK_REALTIME), stamp)
+}
+
+/// The monotonic time of `stamp`, where the clocks show `now` and `wall`; `now` where the wall clock was set in between.
+fn before(now: Instant, wall: Instant, stamp: Instant) -> Instant {
+    let age = wall.checked_since(stamp).filter(|age| *age <= LONGEST_WAIT);
+    Instant::from_nanos(now.as_nanos().saturating_sub(age.unwrap_or_default().as_nanos()))
 }
 
 fn read(clock: ClockId) -> Instant {
@@ -33,4 +43,19 @@ pub(crate) fn sleep_until(due: Instant) -> Instant {
     }
     std::thread::sleep(wait.into());
     now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_clock_that_is_set_moves_no_arrival_by_more_than_its_wait() {
+        let seconds = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let (now, wall) = (seconds(100), seconds(1_000_000));
+        assert_eq!(before(now, wall, seconds(999_998)), seconds(98));
+        let days = 2 * 24 * 3600;
+        assert_eq!(before(now, seconds(1_000_000 + days), seconds(999_998)), now);
+        assert_eq!(before(now, seconds(1_000_000 - days), seconds(999_998)), now);
+    }
 }

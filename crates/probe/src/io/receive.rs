@@ -22,7 +22,7 @@ const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 pub(crate) struct Received {
     pub(crate) from: SocketAddr,
     pub(crate) length: usize,
-    /// When the kernel received the datagram, by `CLOCK_REALTIME`.
+    /// When the kernel received the datagram, by `CLOCK_MONOTONIC`.
     pub(crate) at: Instant,
     /// The number of datagrams that this socket had no room for until then; `None` if there were
     /// none.
@@ -62,7 +62,8 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Optio
         }
     }
     let Some(from) = message.address.as_ref().and_then(address) else { return Ok(None) };
-    let at = at.unwrap_or_else(clock::stamp);
+    // The kernel stamps datagrams with the wall clock, which may be set during a measurement.
+    let at = at.map_or_else(clock::now, clock::monotonic);
     Ok(Some(Received { from, length: message.bytes, at, overflowed }))
 }
 

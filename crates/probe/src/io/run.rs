@@ -20,16 +20,16 @@ const SMALL: Bytes = Bytes::new(750);
 const HELD_BACK: u32 = 50;
 
 /// A station on which a listener runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Peer {
-    /// The address of the listener.
-    pub address: SocketAddr,
+    /// The addresses of the listener, in the order in which they should be tried.
+    pub addresses: Vec<SocketAddr>,
     /// The token that the listener has printed.
     pub token: Token,
 }
 
 /// What to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BufferProbe {
     /// The station.
     pub station: Peer,
@@ -99,8 +99,8 @@ pub fn probe_buffer(
     // By default the kernel may delay a wake-up by 50 us, so that several datagrams of a burst
     // would be due at once. An error is ignored, because the measurement works nevertheless.
     let _ = nix::sys::prctl::set_timerslack(1_000);
-    let mut first = Sender::connect(probe.station.address, &probe.station.token, stop)?;
-    let connect = |peer: &Peer| Sender::connect(peer.address, &peer.token, stop);
+    let mut first = Sender::connect(&probe.station.addresses, &probe.station.token, stop)?;
+    let connect = |peer: &Peer| Sender::connect(&peer.addresses, &peer.token, stop);
     let mut second = probe.second.as_ref().map(connect).transpose()?;
     let mut plan = Plan::new(Options {
         runs: probe.runs,

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
+use wakeai_net::{Race, Unreached};
 use wakeai_units::{Duration, Instant};
 
 use super::clock;
@@ -40,10 +41,18 @@ const PARTS: usize = 16;
 pub enum SendError {
     /// The listener has never answered.
     #[error(
-        "{to} does not answer: does `--listen` still run there, was the token copied whole, and does a firewall let UDP \
-         pass? A listener serves one sender and then ends"
+        "the listener does not answer ({found}): does `--listen` still run there, was the token copied whole, and does a \
+         firewall let UDP pass? A listener serves one sender and then ends"
     )]
     NoAnswer {
+        /// What was found at each of its addresses.
+        found: Unreached<io::Error>,
+    },
+    /// The listener answers in a form that this program does not know.
+    #[error(
+        "the listener at {to} answers in a form that this version cannot read: run the same version of wakeai at both ends"
+    )]
+    Unreadable {
         /// The listener.
         to: SocketAddr,
     },
@@ -89,26 +98,82 @@ pub(crate) enum Fate {
 }
 
 impl<'a> Sender<'a> {
-    /// Begins a session.
+    /// Begins a session with the first of the addresses `to` that answers, by the rules of RFC 8305. The other attempts
+    /// are closed.
     pub(crate) fn connect(
-        to: SocketAddr,
+        to: &[SocketAddr],
         token: &Token,
         stop: Stop<'a>,
     ) -> Result<Self, SendError> {
+        let mut race = Race::new(to.iter().copied(), FIRST_PATIENCE, clock::now());
+        let mut running: Vec<Self> = Vec::new();
+        let mut again = clock::now();
+        while !race.is_over(clock::now()) {
+            while let Some(address) = race.poll_attempt(clock::now()) {
+                match Self::new(address, token, stop) {
+                    Ok(sender) => running.push(sender),
+                    Err(SendError::Socket { source, .. }) => {
+                        race.handle_failure(clock::now(), address, source);
+                    }
+                    Err(error) => return Err(error),
+                }
+                again = clock::now();
+            }
+            while let Some(abandoned) = race.poll_abandoned() {
+                running.retain(|sender| sender.to != abandoned);
+            }
+            if clock::now() >= again {
+                running.iter_mut().try_for_each(Self::greet)?;
+                again = clock::now() + AGAIN;
+            }
+            await_any(&running, race.next_timeout().min(again))?;
+            if stop() {
+                return Err(SendError::Stopped);
+            }
+            if let Some(place) = running.iter_mut().position(Self::is_welcome) {
+                return Ok(running.swap_remove(place));
+            }
+        }
+        Err(SendError::NoAnswer { found: race.into_error() })
+    }
+
+    fn new(to: SocketAddr, token: &Token, stop: Stop<'a>) -> Result<Self, SendError> {
         let socket = socket(to)?;
         let failed = |source| SendError::Socket { what: "draw a random number".to_owned(), source };
         let random =
             || getrandom::u64().map_err(|error| failed(io::Error::other(error.to_string())));
-        let (session, nonce) = (random()?, random()?);
-        let buffer = [0; LONGEST_BYTES];
-        let seal = Seal::new(token);
-        let mut sender = Self { socket, seal, session, to, requests: nonce, stop, buffer };
-        let hello = sender.header(Kind::Hello, 0, 0);
-        match sender.ask(&hello, HEADER_BYTES, Kind::Welcome, FIRST_PATIENCE) {
-            Ok(_) => Ok(sender),
-            Err(SendError::Gone { to }) => Err(SendError::NoAnswer { to }),
-            Err(error) => Err(error),
+        let (session, requests) = (random()?, random()?);
+        let (buffer, seal) = ([0; LONGEST_BYTES], Seal::new(token));
+        Ok(Self { socket, seal, session, to, requests, stop, buffer })
+    }
+
+    /// Asks for the session.
+    fn greet(&mut self) -> Result<(), SendError> {
+        let hello = self.header(Kind::Hello, 0, 0);
+        self.send_request(&hello, HEADER_BYTES)
+    }
+
+    /// Whether the listener has answered [`Self::greet`]. An ICMP error is no answer: the listener may start within the
+    /// time that it has.
+    fn is_welcome(&mut self) -> bool {
+        let mut buffer = [0; 2048];
+        loop {
+            let length = match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(length) => length,
+                Err(Errno::ECONNREFUSED | Errno::EINTR) => continue,
+                Err(_) => return false,
+            };
+            let wanted = (Kind::Welcome, self.session, self.requests);
+            let read = self.seal.read(&buffer[..length]);
+            if read.is_some_and(|(found, _)| (found.kind, found.session, found.tag) == wanted) {
+                return true;
+            }
         }
+    }
+
+    /// The address of the listener.
+    pub(crate) fn to(&self) -> SocketAddr {
+        self.to
     }
 
     /// Another socket to the same listener, whose port makes it a flow of its own.
@@ -275,8 +340,10 @@ impl<'a> Sender<'a> {
             let mut outstanding = asked;
             while outstanding > 0 {
                 let Some((header, body)) = self.answer(until)? else { break };
-                let part = Part::decode(&body).filter(|_| header.kind == Kind::Arrivals);
-                let Some(part) = part.filter(|_| header.burst == burst) else { continue };
+                if (header.kind, header.burst) != (Kind::Arrivals, burst) {
+                    continue;
+                }
+                let part = Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })?;
                 if let Some(place) = missing.iter().position(|from| *from == header.number) {
                     missing.remove(place);
                     outstanding -= 1;
@@ -296,7 +363,7 @@ impl<'a> Sender<'a> {
         self.requests = self.requests.wrapping_add(1);
         let request = self.header(Kind::Fetch, burst, from);
         let body = self.ask(&request, LONGEST_BYTES, Kind::Arrivals, PATIENCE)?;
-        Part::decode(&body).ok_or(SendError::Gone { to: self.to })
+        Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })
     }
 }
 
@@ -305,6 +372,24 @@ impl Drop for Sender<'_> {
         let bye = self.header(Kind::Bye, 0, 0);
         for _ in 0..3 {
             let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends later
+        }
+    }
+}
+
+/// Waits until one of the senders may have an answer, at most until `until` and for the time between two calls of a
+/// [`Stop`].
+fn await_any(senders: &[Sender<'_>], until: Instant) -> Result<(), SendError> {
+    let longest = Duration::from_millis(super::listen::STOP_MS.into());
+    let wait = until.saturating_since(clock::now()).min(longest);
+    let mut ready: Vec<_> = senders
+        .iter()
+        .map(|sender| PollFd::new(sender.socket.as_fd(), PollFlags::POLLIN))
+        .collect();
+    let wait_ms = u16::try_from(wait.as_millis() + 1).unwrap_or(super::listen::STOP_MS);
+    match poll(&mut ready, PollTimeout::from(wait_ms)) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => {
+            Err(SendError::Socket { what: "wait for an answer".to_owned(), source: error.into() })
         }
     }
 }
@@ -329,4 +414,40 @@ fn socket(to: SocketAddr) -> Result<UdpSocket, SendError> {
     set().map_err(|error| failed(error.into()))?;
     socket.connect(to).map_err(failed)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What no text for a person has: the form in which Rust shows an error to a programmer.
+    const DEBUG: [&str; 7] =
+        ["Os {", "Custom {", "kind:", "code:", "Some(", "Err(", "os error 11)"];
+
+    #[test]
+    fn every_error_of_a_sender_is_a_sentence() {
+        let to: SocketAddr = "192.0.2.1:4780".parse().unwrap();
+        let refused = || io::Error::from_raw_os_error(nix::libc::ECONNREFUSED);
+        let mut race = Race::new([to], PATIENCE, Instant::ZERO);
+        race.poll_attempt(Instant::ZERO).unwrap();
+        race.handle_failure(Instant::ZERO, to, refused());
+        for error in [
+            SendError::NoAnswer { found: race.into_error() },
+            SendError::Gone { to },
+            SendError::Unreadable { to },
+            SendError::Stopped,
+            SendError::Socket { what: "reach it".to_owned(), source: refused() },
+        ] {
+            // A new variant needs an entry above.
+            match error {
+                SendError::NoAnswer { .. }
+                | SendError::Gone { .. }
+                | SendError::Unreadable { .. }
+                | SendError::Stopped
+                | SendError::Socket { .. } => {}
+            }
+            let text = error.to_string();
+            assert!(!DEBUG.iter().any(|debug| text.contains(debug)), "{text}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! receives and sends as fast as one connection can.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,6 +18,8 @@ use crate::token::Token;
 const STALLED: std::time::Duration = std::time::Duration::from_secs(10);
 /// The time that a connection may last beyond the time that it measures.
 const BEYOND: Duration = Duration::from_secs(20);
+/// The longest time in which the rest of a measured connection is read.
+const PARTING: Duration = Duration::from_secs(5);
 /// The number of bytes of a read or a write.
 const CHUNK: usize = 1 << 17;
 
@@ -116,7 +118,8 @@ fn serve(
         Direction::Up => {
             let result = receive(&mut connection, &stream, &|| over() || clock::now() >= give_up)?;
             connection.set_write_timeout(Some(STALLED))?;
-            connection.write_all(&key.result(&stream, &result))
+            connection.write_all(&key.result(&stream, &result))?;
+            part(&mut connection, over)
         }
         Direction::Down => {
             let chunk = vec![0; CHUNK];
@@ -130,6 +133,23 @@ fn serve(
             Ok(())
         }
     }
+}
+
+/// Closes a connection after the result, once the bytes that the client still sends have been read: closing with unread
+/// bytes sends a reset, and a result that has to be sent again would then be lost.
+fn part(connection: &mut TcpStream, over: &dyn Fn() -> bool) -> io::Result<()> {
+    connection.shutdown(Shutdown::Write)?;
+    let give_up = clock::now() + PARTING;
+    connection.set_read_timeout(Some(std::time::Duration::from_millis(STOP_MS.into())))?;
+    let mut chunk = vec![0; CHUNK];
+    while !over() && clock::now() < give_up {
+        match connection.read(&mut chunk) {
+            Ok(0) => break,
+            Err(error) if !is_timeout(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reads from the connection until its goodput has been measured for the time that `stream` names.

@@ -1,7 +1,7 @@
 //! Measures, from a station, the goodput and round-trip times that it reaches alone.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,7 @@ use super::run::{Peer, ProbeError};
 use super::sender::{SendError, Sender};
 use super::serve::{is_timeout, receive};
 use crate::solo::{Direction, Goodput, Leg, RoundTrips, SoloReport, Stream, StreamKey};
+use crate::token::Token;
 
 /// The number of round trips that are measured without load.
 const IDLE_PINGS: usize = 40;
@@ -32,12 +33,12 @@ pub fn probe_solo(
     stop: Stop<'_>,
     mut progress: impl FnMut(&str),
 ) -> Result<SoloReport, ProbeError> {
-    let mut sender = Sender::connect(listener.address, &listener.token, stop)?;
+    let mut sender = Sender::connect(&listener.addresses, &listener.token, stop)?;
     progress("idle round trips");
     let idle = RoundTrips::of(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
     let mut leg = |number, direction| {
         let stream = Stream { session: sender.session(), number, direction, time };
-        leg(&mut sender, listener, &stream, &idle, stop)
+        leg(&mut sender, &listener.token, &stream, &idle, stop)
     };
     progress("upload");
     let up = leg(1, Direction::Up)?;
@@ -63,16 +64,17 @@ fn pings(
 /// Transfers data in one direction, and measures round trips meanwhile.
 fn leg(
     sender: &mut Sender<'_>,
-    listener: &Peer,
+    token: &Token,
     stream: &Stream,
     idle: &RoundTrips,
     stop: Stop<'_>,
 ) -> Result<Leg, ProbeError> {
+    let to = sender.to();
     let done = AtomicBool::new(false);
     let result = Mutex::new(None);
     let times = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let found = transfer(listener, stream, stop);
+            let found = transfer((to, token), stream, stop);
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
             done.store(true, Ordering::Relaxed);
         });
@@ -83,16 +85,36 @@ fn leg(
     })?;
     let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
     let failed = |source| SendError::Socket {
-        what: format!("transfer data with {}", listener.address),
-        source,
+        what: format!("transfer data with {to}"),
+        source: said(source),
     };
     let goodput = result.expect("the thread has ended").map_err(failed)?;
     Ok(Leg::new(&goodput, RoundTrips::of(&times), idle))
 }
 
-fn transfer(listener: &Peer, stream: &Stream, stop: Stop<'_>) -> io::Result<Goodput> {
-    let key = StreamKey::new(&listener.token);
-    let mut connection = TcpStream::connect_timeout(&listener.address, PATIENCE)?;
+/// The error of a transfer, in words: a read or a write that took too long is `EAGAIN` (socket(7)).
+fn said(error: io::Error) -> io::Error {
+    let (kind, words) = match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => (
+            io::ErrorKind::TimedOut,
+            "no answer within 10 s: the listener has ended, or the way to it is broken",
+        ),
+        io::ErrorKind::UnexpectedEof => (
+            io::ErrorKind::UnexpectedEof,
+            "the listener closed the connection before it had measured: see what it says",
+        ),
+        _ => return error,
+    };
+    io::Error::new(kind, words)
+}
+
+fn transfer(
+    (to, token): (SocketAddr, &Token),
+    stream: &Stream,
+    stop: Stop<'_>,
+) -> io::Result<Goodput> {
+    let key = StreamKey::new(token);
+    let mut connection = TcpStream::connect_timeout(&to, PATIENCE)?;
     connection.write_all(&key.open(stream))?;
     let give_up = clock::now() + stream.time + Duration::from_secs(20);
     let over = || stop() || clock::now() >= give_up;
@@ -142,4 +164,20 @@ fn result(
         }
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_that_gets_no_answer_is_told_without_the_number_of_an_error() {
+        for kind in [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut] {
+            assert!(said(kind.into()).to_string().starts_with("no answer within 10 s: "));
+        }
+        let again = io::Error::from_raw_os_error(nix::libc::EAGAIN);
+        assert!(!said(again).to_string().contains("os error"));
+        let ended = said(io::ErrorKind::UnexpectedEof.into()).to_string();
+        assert!(ended.starts_with("the listener closed the connection"), "{ended}");
+    }
 }

@@ -10,7 +10,7 @@ use wakeai_probe::{BufferProbe, Peer, ProbeError, Progress, SendError, Token};
 
 use super::listening::{announce, finish, interrupted, limits};
 use super::write::write;
-use crate::args::BufferArguments;
+use crate::args::{BufferArguments, OtherEnd};
 use crate::failure::{Failure, note};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -49,10 +49,13 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
             token.len()
         )));
     }
-    let peers = to.iter().zip(token).map(|(to, token)| Peer { address: to.0, token: *token });
-    let peers: Vec<Peer> = peers.collect();
-    let probe =
-        BufferProbe { station: peers[0], second: peers.get(1).copied(), runs: *runs, limit: *rate };
+    let peer = |(to, token): (&OtherEnd, &Token)| {
+        let addresses = to.addresses().map_err(Failure::failed)?;
+        Ok(Peer { addresses, token: *token })
+    };
+    let peers: Vec<Peer> = to.iter().zip(token).map(peer).collect::<Result<_, Failure>>()?;
+    let (station, second) = (peers[0].clone(), peers.get(1).cloned());
+    let probe = BufferProbe { station, second, runs: *runs, limit: *rate };
     let say = |progress: &Progress| {
         let Progress { stage, sent, arrived, rate } = progress;
         tracing::info!(?stage, sent, arrived, %rate, "burst");

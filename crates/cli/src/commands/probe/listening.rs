@@ -48,7 +48,14 @@ pub(super) fn announce(
     }
     let mut text = format!("listening for {}; {other} run\n", arguments.wait);
     for address in addresses {
-        let _ = writeln!(text, "  wakeai probe {probe} --to {address} --token {token}");
+        let to = match address {
+            // A zone has a meaning on this machine alone (RFC 4007 section 6).
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+                format!("[{}%INTERFACE]:{}", v6.ip(), v6.port())
+            }
+            address => address.to_string(),
+        };
+        let _ = writeln!(text, "  wakeai probe {probe} --to {to} --token {token}");
     }
     output::write(&text).map(|_| ())
 }

@@ -21,8 +21,11 @@ use crate::output;
 pub(super) fn run(arguments: &SoloArguments) -> Result<(), Failure> {
     let interrupt =
         Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
-    match (arguments.to, arguments.token) {
-        (Some(to), Some(token)) => measure(arguments, &Peer { address: to.0, token }, &interrupt),
+    match (&arguments.to, arguments.token) {
+        (Some(to), Some(token)) => {
+            let addresses = to.addresses().map_err(Failure::failed)?;
+            measure(arguments, &Peer { addresses, token }, &interrupt)
+        }
         _ => listen(arguments, &interrupt),
     }
 }
