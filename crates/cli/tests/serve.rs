@@ -26,7 +26,7 @@ impl Server {
     }
 
     fn limited(directory: &Path, file_bytes: Option<u64>) -> Self {
-        let mut command = match file_bytes {
+        let command = match file_bytes {
             None => Command::new(WAKEAI),
             Some(bytes) => {
                 let mut command = Command::new("prlimit");
@@ -34,6 +34,11 @@ impl Server {
                 command
             }
         };
+        Self::by(command, directory)
+    }
+
+    /// The server that `command` starts.
+    fn by(mut command: Command, directory: &Path) -> Self {
         command.arg("serve").arg(directory).args(["--listen", "127.0.0.1:0", "--json"]);
         command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -223,4 +228,81 @@ fn an_unsafe_start_is_refused_with_what_to_do() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("cannot keep uploads in /nonexistent/directory"), "{text}");
+}
+
+/// The wall clock of one process, which libfaketime sets. Its other clocks are the machine's.
+struct WallClock(tempfile::TempDir);
+
+impl WallClock {
+    fn new() -> Self {
+        let clock = Self(tempfile::tempdir().unwrap());
+        clock.set("+0s");
+        clock
+    }
+
+    fn offset(&self) -> std::path::PathBuf {
+        self.0.path().join("offset")
+    }
+
+    fn set(&self, offset: &str) {
+        let new = self.0.path().join("new");
+        std::fs::write(&new, offset).unwrap();
+        std::fs::rename(new, self.offset()).unwrap();
+    }
+
+    fn server(&self, directory: &Path) -> Server {
+        let machine = std::env::consts::ARCH;
+        let library = format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketimeMT.so.1");
+        assert!(Path::new(&library).exists(), "install the package libfaketime: {library}");
+        let mut command = Command::new(WAKEAI);
+        command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.offset());
+        command.envs([("FAKETIME_NO_CACHE", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]);
+        Server::by(command, directory)
+    }
+}
+
+#[test]
+fn a_wall_clock_that_is_set_expires_no_upload_and_moves_only_what_people_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = WallClock::new();
+    let mut server = clock.server(directory.path());
+    let path = server.create(10);
+    let answer = server.ask("PATCH", &path, "Upload-Offset: 0", b"01234");
+    assert!(answer.starts_with("http/1.1 204"), "{answer}");
+    let expires =
+        |server: &Server| field(&server.ask("HEAD", &path, "Accept: */*", b""), "upload-expires");
+    let before = expires(&server);
+    for offset in ["+2d", "-2d", "+4000d"] {
+        clock.set(offset);
+        assert_ne!(expires(&server), before, "a person's clock shows another time");
+        // The next look for expired uploads is at the start.
+        server.signal(Signal::SIGTERM);
+        server.child.wait().unwrap();
+        server = clock.server(directory.path());
+        assert_eq!(server.offset(&path), 5, "{offset}");
+    }
+    let answer = server.ask("PATCH", &path, "Upload-Offset: 5", b"56789");
+    assert!(answer.starts_with("http/1.1 204"), "{answer}");
+    assert_eq!(std::fs::read(directory.path().join("file")).unwrap(), b"0123456789");
+}
+
+#[test]
+fn a_directory_that_is_removed_is_in_the_log_also_without_a_client() {
+    let directory = tempfile::tempdir().unwrap();
+    let uploads = directory.path().join("uploads");
+    std::fs::create_dir(&uploads).unwrap();
+    let mut command = Command::new(WAKEAI);
+    command.stderr(Stdio::piped());
+    let mut server = Server::by(command, &uploads);
+    let mut log = BufReader::new(server.child.stderr.take().unwrap());
+    std::fs::remove_dir_all(&uploads).unwrap();
+    let mut line = String::new();
+    while !line.contains("was removed or replaced") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut log, &mut line).unwrap() > 0, "the log ended");
+    }
+    assert!(line.contains(&uploads.display().to_string()), "{line}");
+    let answer = server.ask("POST", "/files", "Upload-Length: 5", b"01234");
+    assert!(answer.starts_with("http/1.1 503"), "{answer}");
+    assert!(answer.contains("the directory of the server's uploads is gone"), "{answer}");
 }

@@ -68,6 +68,8 @@ fn serve(directory: &Path) {
         tls: None,
         tokens: None,
         metrics: None,
+        base: None,
+        origins: Vec::new(),
         limits: Limits::default(),
     };
     run(config, std::future::pending(), |event| {

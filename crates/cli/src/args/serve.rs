@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wakeai_metrics::Local;
+use wakeai_transfer::serve::{Base, Origin};
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// Take uploads that resume after any interruption (tus 1.0.0), and keep them in a directory
@@ -40,6 +41,14 @@ pub(crate) struct ServeArguments {
     /// The clients' tokens, one line NAME TOKEN for each; only its owner may read the file
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Behind a reverse proxy, the path or URL of the uploads as clients see it, such as /up/files [default: the Location of
+    /// an upload is relative where a request came through a proxy, and below /files elsewhere]
+    #[arg(long, value_name = "PATH|URL")]
+    pub(crate) base: Option<Base>,
+    /// An origin whose web pages may upload, such as https://app.example, or * for all; may be repeated [default: with tokens
+    /// all, without tokens those of this machine]
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<Origin>,
     /// The largest upload
     #[arg(long, value_name = "SIZE", default_value = "1000GB")]
     pub(crate) max_size: Bytes,

@@ -38,6 +38,8 @@ fn config(arguments: &ServeArguments) -> Config {
         tls: files.map(|(certificate, key)| Tls { certificate, key }),
         tokens: arguments.token_file.clone(),
         metrics: arguments.metrics,
+        base: arguments.base.clone(),
+        origins: arguments.allow_origin.clone(),
         limits: Limits {
             max_size: arguments.max_size,
             quota: arguments.quota,

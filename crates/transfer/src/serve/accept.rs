@@ -1,5 +1,6 @@
 //! Accepts connections, and serves the requests of each.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
@@ -20,6 +21,12 @@ use super::service::handle;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The time to send an answer that was made just before the server stops.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
+/// The longest time, and the most bytes, for which a connection is read after its last answer. A client that watches for
+/// answers while it sends needs a round trip and the buffers of both ends; one that only looks after it has sent has some time
+/// for that.
+const LINGER_TIME: Duration = Duration::from_secs(5);
+const LINGER_BYTES: usize = 256 << 20;
+const LINGER_READ: usize = 64 << 10;
 /// The largest number of header fields in a request.
 const HEADERS: usize = 64;
 
@@ -91,13 +98,17 @@ async fn connection(
     }
     let patience: Duration = server.config.limits.head_timeout.into();
     let mut stopping = server.stopping.subscribe();
+    let mut left = None;
     match acceptor {
-        None => requests(&server, stream, &place.0).await,
+        None => left = requests(&server, stream, &place.0).await,
         Some(acceptor) => {
             let handshake = tokio::time::timeout(patience, acceptor.accept(stream));
             tokio::select! {
                 done = handshake => match done {
-                    Ok(Ok(stream)) => requests(&server, stream, &place.0).await,
+                    Ok(Ok(stream)) => {
+                        let stream = requests(&server, stream, &place.0).await;
+                        left = stream.map(|stream| stream.into_inner().0);
+                    }
                     _ => counters.failed_handshakes.one(),
                 },
                 () = place.0.close.notified() => {}
@@ -105,53 +116,77 @@ async fn connection(
             }
         }
     }
+    if let Some(stream) = left {
+        linger(stream, &place.0).await;
+    }
     counters.active.less_one();
     server.open.send_modify(|open| *open -= 1);
 }
 
-/// Serves the requests of one connection.
-async fn requests(
+/// Serves the requests of one connection. Returns the stream if the client may still send what nobody reads.
+async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     server: &Rc<Server>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: S,
     open: &Rc<Open>,
-) {
+) -> Option<S> {
     let mut stopping = server.stopping.subscribe();
     let service = service_fn(|request| {
         let (server, open) = (Rc::clone(server), Rc::clone(open));
-        async move {
+        Box::pin(async move {
             open.is_busy();
-            let answer = handle(server, request).await;
+            let answer = handle(server, Rc::clone(&open), request).await;
             open.is_idle();
             answer
-        }
+        })
     });
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from(server.config.limits.head_timeout))
         .max_buf_size(buffer_bytes(*server.open.borrow()))
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
     let mut is_stopping = false;
-    loop {
+    let has_unread = loop {
         tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended");
-                    server.counters.broken.one();
-                }
-                return;
+            ended = poll_fn(|context| connection.poll_without_shutdown(context)) => {
+                let Err(error) = ended else { break open.has_unread.get() };
+                tracing::debug!(%error, "a connection ended");
+                server.counters.broken.one();
+                break error.is_parse() || open.has_unread.get();
             }
-            () = open.close.notified() => return,
+            () = open.close.notified() => return None,
             _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
                 is_stopping = true;
-                connection.as_mut().graceful_shutdown();
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
                 if open.has_no_request() {
                     // The last answer may still be on its way. A request whose head is incomplete is dropped.
-                    let _ = tokio::time::timeout(LAST_ANSWER, connection.as_mut()).await;
-                    return;
+                    let last = poll_fn(|context| connection.poll_without_shutdown(context));
+                    let _ = tokio::time::timeout(LAST_ANSWER, last).await;
+                    break false;
                 }
             }
         }
+    };
+    let mut stream = connection.into_parts().io.into_inner();
+    let shut = tokio::time::timeout(LAST_ANSWER, stream.shutdown()).await;
+    (has_unread && matches!(shut, Ok(Ok(())))).then_some(stream)
+}
+
+/// Reads what the client still sends after its last answer, and drops it. A socket that is closed with unread bytes resets
+/// the connection, and the reset can reach the client before it has read the answer (RFC 9112, section 9.6).
+async fn linger(mut stream: TcpStream, open: &Open) {
+    let mut left = LINGER_BYTES;
+    let mut buffer = vec![0; LINGER_READ];
+    let read = async {
+        while left > 0 {
+            match stream.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(count) => left = left.saturating_sub(count),
+            }
+        }
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(LINGER_TIME, read) => {}
+        () = open.close.notified() => {}
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE};
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -11,10 +13,12 @@ use crate::tus::{self, Algorithm, Extension};
 
 use super::append::Appended;
 use super::refusal::Refusal;
-use super::request::{BASE, Id};
+use super::refusal::Target;
 
 /// The name of a finished upload's file, percent-encoded.
 const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
+/// The media types of a PATCH (RFC 5789, section 3.1).
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// The digest of a finished upload (RFC 9530).
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
@@ -41,12 +45,20 @@ pub(crate) struct Told {
     pub(crate) name: Option<String>,
 }
 
-pub(crate) fn options(max_size: u64) -> Answer {
+/// The answer to a preflight, without the fields for the page that asks.
+pub(crate) fn preflight() -> Answer {
+    plain(StatusCode::NO_CONTENT)
+}
+
+/// The answer to an OPTIONS of this path.
+pub(crate) fn options(max_size: u64, target: Target) -> Answer {
     let mut answer = plain(StatusCode::NO_CONTENT);
     let names = EXTENSIONS.map(Extension::name).join(",");
     let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
     let headers = answer.headers_mut();
     headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+    headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
+    headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
     put(headers, tus::TUS_EXTENSION, &names);
     headers.insert(tus::TUS_MAX_SIZE, max_size.into());
     put(headers, tus::TUS_CHECKSUM_ALGORITHM, &algorithms);
@@ -54,10 +66,10 @@ pub(crate) fn options(max_size: u64) -> Answer {
 }
 
 /// The answer to a request that created an upload and may have brought its first bytes.
-pub(crate) fn created(id: Id, appended: &Appended, has_body: bool) -> Answer {
+pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> Answer {
     // The upload exists even if the bytes were refused, and the client needs its address to continue.
     let mut answer = plain(StatusCode::CREATED);
-    put(answer.headers_mut(), LOCATION, &format!("{BASE}/{id}"));
+    put(answer.headers_mut(), LOCATION, location);
     if let Some(offset) = appended.offset.filter(|_| has_body) {
         answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
     }
@@ -86,7 +98,6 @@ fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
 pub(crate) fn head(told: &Told) -> Answer {
     let mut answer = plain(StatusCode::OK);
     let headers = answer.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(tus::UPLOAD_OFFSET, told.offset.into());
     match told.length {
         Some(length) => headers.insert(tus::UPLOAD_LENGTH, length.into()),
@@ -124,8 +135,14 @@ pub(crate) fn refused(refusal: Refusal) -> Answer {
         Refusal::Token => {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        Refusal::Method => {
-            headers.insert(ALLOW, HeaderValue::from_static("OPTIONS, POST, HEAD, PATCH, DELETE"));
+        Refusal::Method(target) => {
+            headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
+        }
+        Refusal::MediaType => {
+            headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
+        }
+        Refusal::ContentCoding => {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         _ => {}
     }
@@ -135,7 +152,9 @@ pub(crate) fn refused(refusal: Refusal) -> Answer {
 fn plain(status: StatusCode) -> Answer {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;
-    answer.headers_mut().insert(tus::TUS_RESUMABLE, HeaderValue::from_static(tus::VERSION));
+    let headers = answer.headers_mut();
+    headers.insert(tus::TUS_RESUMABLE, HeaderValue::from_static(tus::VERSION));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }
 

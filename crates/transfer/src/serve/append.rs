@@ -17,7 +17,7 @@ use super::journal::Progress;
 use super::refusal::Refusal;
 use super::request::Append;
 use super::server::Server;
-use super::store::{Entry, Held, State, now, refusal};
+use super::store::{Entry, Held, State, refusal};
 use super::transfer::Transfer;
 use super::upload::End;
 use super::writer::Writer;
@@ -106,7 +106,8 @@ where
         _ if writer.is_lost => End::Refused,
         end => end,
     };
-    settle(state, writer, end).await.and(outcome)
+    let active_ms = server.store.now_ms();
+    settle(state, writer, end, active_ms).await.and(outcome)
 }
 
 /// Books the bytes in the accounts, writes the length if this request is the first to state it, and opens the files.
@@ -120,7 +121,7 @@ async fn prepare(
     let (id, offset, length) = (entry.id, state.upload.offset(), state.upload.length());
     let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
     server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
-    let progress = Progress { offset, at: state.at };
+    let progress = Progress { offset, active_ms: state.active_ms };
     let (open, most) = (*server.open.borrow(), state.upload.room(server.store.max_size));
     let tells_length = !knew_length && length.is_some();
     let opened = server.store.blocking(move |files| {
@@ -154,18 +155,27 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
             }
             End::Complete { matches }
         }
-        Err(Refusal::BeyondLength | Refusal::TooLarge | Refusal::Quota | Refusal::Storage) => {
-            End::Refused
-        }
+        Err(
+            Refusal::BeyondLength
+            | Refusal::TooLarge
+            | Refusal::Quota
+            | Refusal::Storage
+            | Refusal::Unsupported(_),
+        ) => End::Refused,
         Err(_) => End::Cut,
     }
 }
 
 /// Truncates the file to the bytes that count, and syncs them and their offset to the disk.
-async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refusal> {
+async fn settle(
+    state: &mut State,
+    writer: Writer,
+    end: End,
+    active_ms: u64,
+) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
-    let progress = Progress { offset: after.offset(), at: now() };
+    let progress = Progress { offset: after.offset(), active_ms };
     let settle = move || {
         if moved { writer.settle(progress) } else { writer.discard(progress.offset) }
     };
@@ -174,7 +184,7 @@ async fn settle(state: &mut State, writer: Writer, end: End) -> Result<(), Refus
         Ok(()) => {
             state.upload = after;
             if moved {
-                state.at = progress.at;
+                state.active_ms = active_ms;
                 state.is_kept = true;
             }
             Ok(())

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use wakeai_metrics::Local;
 use wakeai_units::{Bytes, Duration, Rate};
 
+use super::base::Base;
+use super::cors::Origin;
+
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -19,6 +22,10 @@ pub struct Config {
     pub tokens: Option<PathBuf>,
     /// The address at which Prometheus may ask for the server's figures.
     pub metrics: Option<Local>,
+    /// The URL of the uploads as clients see it behind a reverse proxy.
+    pub base: Option<Base>,
+    /// The origins whose web pages may use the server. Without any, those of this machine may, and with tokens all.
+    pub origins: Vec<Origin>,
     /// The limits of clients.
     pub limits: Limits,
 }

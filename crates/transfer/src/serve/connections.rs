@@ -17,6 +17,8 @@ pub(crate) struct Open {
     key: u64,
     from: IpAddr,
     idle_since: Cell<Option<Instant>>,
+    /// Whether a body was refused before its end, so that more of it may be on its way.
+    pub(crate) has_unread: Cell<bool>,
     /// Tells the connection to close.
     pub(crate) close: Notify,
     all: Rc<Connections>,
@@ -85,6 +87,7 @@ impl Connections {
             key,
             from,
             idle_since: Cell::new(Some(Instant::now())),
+            has_unread: Cell::new(false),
             close: Notify::new(),
             all: Rc::clone(self),
         });

@@ -105,6 +105,12 @@ fn uploads(page: &mut Page, server: &Server, report: &Report) {
     )
     .is_real(server.disk_free.get().map(|bytes| bytes as f64));
     page.gauge(
+        "wakeai_serve_directory_lost",
+        Unit::None,
+        "1 where the server's directory was removed while it runs, as of the last look, of which there is one per 5 s.",
+    )
+    .is(u64::from(server.store.files.is_lost()));
+    page.gauge(
         "wakeai_serve_quota",
         Unit::Bytes,
         "The limit of all files; no sample where there is none.",

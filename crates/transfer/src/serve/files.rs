@@ -7,20 +7,21 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, open, openat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
 
-use super::digest::sha256;
+use super::digest::{Version, sha256};
 use super::group::Group;
 use super::journal::{Info, Journal, Progress};
-use super::name::numbered;
+use super::name::{alternatives, numbered};
 use super::request::Id;
 
 const UPLOADS: &str = ".wakeai-uploads";
@@ -47,6 +48,54 @@ pub(crate) struct Directory {
     /// Held while a file gets or loses a name. Otherwise threads would wait in the kernel for the lock of the directory,
     /// and keep the processors busy meanwhile.
     names: Mutex<()>,
+    /// For messages.
+    path: PathBuf,
+    is_lost: AtomicBool,
+}
+
+/// A complete upload's file has its name.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) info: Info,
+    /// The first name that the file system refused, and why.
+    pub(crate) refused: Option<(String, Errno)>,
+}
+
+/// Why a file did not get a name.
+#[derive(Debug)]
+enum NotNamed {
+    /// The file system refuses this name.
+    Refused(Errno),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for NotNamed {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Errno> for NotNamed {
+    /// Which errors are about a name differs between file systems, also between those behind FUSE and on servers. So all
+    /// are, except those that another name does not help against.
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOSPC
+            | Errno::EDQUOT
+            | Errno::EROFS
+            | Errno::EIO
+            | Errno::ESTALE
+            | Errno::ENOMEM
+            | Errno::EMFILE
+            | Errno::ENFILE
+            | Errno::EINTR
+            | Errno::ENODEV
+            | Errno::ENXIO
+            | Errno::ENOTCONN
+            | Errno::ETIMEDOUT => Self::Failed(errno.into()),
+            _ => Self::Refused(errno),
+        }
+    }
 }
 
 impl Directory {
@@ -72,6 +121,8 @@ impl Directory {
             uploads_syncs: Group::default(),
             journal,
             names: Mutex::default(),
+            path: path.to_owned(),
+            is_lost: AtomicBool::new(false),
         })
     }
 
@@ -133,11 +184,40 @@ impl Directory {
 
     /// Records how far an upload is. When this returns, that is on disk. `has_name` says whether the file's name already is.
     pub(crate) fn keep(&self, id: Id, progress: Progress, has_name: bool) -> io::Result<()> {
-        if !has_name {
-            self.sync_uploads()?;
+        let keep = || {
+            if !has_name {
+                self.sync_uploads()?;
+            }
+            self.journal.progress(id, progress)?;
+            self.journal.sync()
+        };
+        let kept = keep();
+        self.check().and(kept)
+    }
+
+    /// Checks that the directory and the one of unfinished uploads still are where they were. Both stay open and take
+    /// bytes after they were removed, but nobody would find these.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let found = fstatat(&self.top, UPLOADS, AtFlags::AT_SYMLINK_NOFOLLOW);
+        let own = fstat(self.uploads.as_fd());
+        let is_there = found.ok().zip(own.ok()).is_some_and(|(found, own)| is_same(&found, &own));
+        if self.is_lost.swap(!is_there, Ordering::Relaxed) == is_there {
+            if is_there {
+                tracing::warn!(directory = %self.path.display(), "the directory is back");
+            } else {
+                tracing::error!(
+                    directory = %self.path.display(),
+                    "the directory or its .wakeai-uploads was removed or replaced while the server runs, so nothing can \
+                     be stored: bring its storage back, and start the server again"
+                );
+            }
         }
-        self.journal.progress(id, progress)?;
-        self.journal.sync()
+        if is_there { Ok(()) } else { Err(Errno::ESTALE.into()) }
+    }
+
+    /// Whether the directory was gone at the last check.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// Reads the state of an upload from the disk.
@@ -164,21 +244,46 @@ impl Directory {
         let names = self.names();
         let data = self.file(&id.to_string(), OFlag::O_RDWR | made)?;
         drop(names);
-        if data.metadata()?.len() > offset {
-            data.set_len(offset)?;
+        match data.metadata()?.len() {
+            bytes if bytes < offset => Err(Errno::ENOENT.into()), // see `check_data`
+            bytes if bytes > offset => data.set_len(offset).map(|()| data),
+            _ => Ok(data),
         }
-        Ok(data)
     }
 
-    /// Moves a complete upload's file to its final name. If the name is taken, the file gets a name with a number.
-    /// Returns the name that the file got.
+    /// Moves a complete upload's file to its final name. If the name is taken, the file gets a name with a number, and if
+    /// the file system refuses the name, another one of [`alternatives`].
     pub(crate) fn finish(
         &self,
         id: Id,
         mut info: Info,
         progress: Progress,
         wanted: &str,
-    ) -> io::Result<Info> {
+    ) -> io::Result<Finished> {
+        self.check_data(id, progress.offset)?;
+        let mut refused: Option<(String, Errno)> = None;
+        let mut last = Errno::EINVAL;
+        for name in alternatives(wanted, &format!("upload-{id}")) {
+            match self.finish_as(id, &mut info, progress, &name) {
+                Ok(()) => return Ok(Finished { info, refused }),
+                Err(NotNamed::Refused(errno)) => {
+                    last = errno;
+                    refused.get_or_insert((name, errno));
+                }
+                Err(NotNamed::Failed(error)) => return Err(error),
+            }
+        }
+        Err(last.into()) // about the name that all file systems take
+    }
+
+    /// Moves a complete upload's file to this name, or to the first one with a number that is free.
+    fn finish_as(
+        &self,
+        id: Id,
+        info: &mut Info,
+        progress: Progress,
+        wanted: &str,
+    ) -> Result<(), NotNamed> {
         for number in 1..=MOST_NAMES {
             let name = if number == 1 { wanted.to_owned() } else { numbered(wanted, number) };
             let is_free = match fstatat(&self.top, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -190,7 +295,7 @@ impl Directory {
             };
             if info.name != name {
                 info.name.clone_from(&name);
-                self.journal.put(id, &info, progress)?;
+                self.journal.put(id, info, progress)?;
                 self.journal.sync()?;
             }
             let linked = if is_free { self.link(id, &name) } else { Ok(()) };
@@ -199,20 +304,30 @@ impl Directory {
                     self.top_syncs.sync(|| Ok(fsync(&self.top)?))?;
                     // If a crash brings this name back, the upload is finished again, and nothing changes.
                     self.unlink(&id.to_string())?;
-                    return Ok(info);
+                    return Ok(());
                 }
                 Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Err(Errno::EEXIST.into())
+        Err(NotNamed::Refused(Errno::EEXIST))
+    }
+
+    /// Checks that the file of an upload has all acknowledged bytes. Somebody may have removed or truncated it.
+    pub(crate) fn check_data(&self, id: Id, offset: u64) -> io::Result<()> {
+        match fstatat(self.uploads.as_fd(), id.to_string().as_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(found) if found.st_size.unsigned_abs() >= offset => Ok(()),
+            Ok(_) => Err(Errno::ENOENT.into()),
+            Err(Errno::ENOENT) if offset == 0 => Ok(()), // a file is made with the first byte
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Whether `found` is the file of the upload's bytes.
     fn is_data(&self, id: Id, found: &FileStat) -> bool {
         let (uploads, id) = (self.uploads.as_fd(), id.to_string());
         let data = fstatat(uploads, id.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-        data.is_ok_and(|data| (data.st_dev, data.st_ino) == (found.st_dev, found.st_ino))
+        data.is_ok_and(|data| is_same(&data, found))
     }
 
     /// Gives the file of an upload's bytes a second name, in the directory above. Without a journal in the file system, a
@@ -222,22 +337,47 @@ impl Directory {
         let _names = self.names();
         match linkat(uploads, id.as_str(), &self.top, name, AtFlags::empty()) {
             // Some file systems, such as FAT, have no hard links.
-            Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
-                renameat2(uploads, id.as_str(), &self.top, name, RenameFlags::RENAME_NOREPLACE)
-            }
+            Err(Errno::EPERM | Errno::EOPNOTSUPP | Errno::ENOSYS) => self.rename(&id, name),
             linked => linked,
         }
     }
 
+    /// Renames the file of an upload's bytes, unless the new name is taken.
+    fn rename(&self, id: &str, name: &str) -> nix::Result<()> {
+        let uploads = self.uploads.as_fd();
+        match renameat2(uploads, id, &self.top, name, RenameFlags::RENAME_NOREPLACE) {
+            // The file system refuses the name, or has no such rename. It shows with an empty file, which takes the name.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC | OFlag::O_WRONLY;
+                drop(openat(&self.top, name, flags, Mode::from_bits_truncate(0o666))?);
+                renameat2(uploads, id, &self.top, name, RenameFlags::empty()).inspect_err(|_| {
+                    let _ = unlinkat(&self.top, name, UnlinkatFlags::NoRemoveDir);
+                })
+            }
+            renamed => renamed,
+        }
+    }
+
     /// The SHA-256 of a finished upload's file, in Base64. It is `None` if the file no longer exists or has another
-    /// length.
-    pub(crate) fn digest(&self, info: &Info) -> Option<String> {
+    /// length, or changes meanwhile. `known` is an earlier digest, which counts if the file has not changed since.
+    pub(crate) fn digest(
+        &self,
+        info: &Info,
+        known: Option<(Version, String)>,
+    ) -> Option<(Version, String)> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = openat(&self.top, info.name.as_str(), flags, Mode::empty()).ok()?;
         let file = File::from(file);
         let status = file.metadata().ok()?;
-        let is_whole = status.is_file() && Some(status.len()) == info.length;
-        if is_whole { sha256(&file, status.len()).ok() } else { None }
+        if !status.is_file() || Some(status.len()) != info.length {
+            return None;
+        }
+        let version = Version::of(&status);
+        if let Some(known) = known.filter(|(of, _)| *of == version) {
+            return Some(known);
+        }
+        let digest = sha256(&file, status.len()).ok()?;
+        (Version::of(&file.metadata().ok()?) == version).then_some((version, digest))
     }
 
     /// Forgets an upload, and removes its file in `.wakeai-uploads`.
@@ -258,4 +398,8 @@ impl Directory {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+fn is_same(one: &FileStat, other: &FileStat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }

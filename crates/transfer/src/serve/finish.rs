@@ -2,6 +2,7 @@
 
 use crate::tus::Metadata;
 
+use super::files::Finished;
 use super::journal::Progress;
 use super::name::safe;
 use super::refusal::Refusal;
@@ -19,7 +20,7 @@ pub(crate) async fn finish(
         return Ok(None);
     }
     let id = entry.id;
-    let progress = Progress { offset: state.upload.offset(), at: state.at };
+    let progress = Progress { offset: state.upload.offset(), active_ms: state.active_ms };
     let is_kept = state.is_kept;
     let done = server.store.blocking(move |files| {
         // The state of an upload of no bytes, or of one that was read at the start, may not be on disk yet.
@@ -30,7 +31,10 @@ pub(crate) async fn finish(
         let metadata = info.metadata.parse().unwrap_or_default();
         files.finish(id, info, progress, &wanted(id, &metadata))
     });
-    let info = done.await?;
+    let Finished { info, refused } = done.await?;
+    if let Some((name, errno)) = refused {
+        tracing::warn!(%id, name, error = errno.desc(), kept_as = info.name, "the file system refuses the name");
+    }
     state.is_finished = true;
     server.store.accounts.finish(&entry.client, state.booked);
     server.counters.completed.one();

@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, RenameFlags, fallocate, openat, renameat2};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::clock::{Clock, Reading};
 use super::group::Group;
 use super::request::Id;
 
@@ -52,8 +53,10 @@ pub(crate) struct Info {
 pub(crate) struct Progress {
     /// The number of acknowledged bytes.
     pub(crate) offset: u64,
-    /// The time of the last activity, in seconds since 1970.
-    pub(crate) at: u64,
+    /// The time of the last activity, in milliseconds of the [clock](super::clock). An earlier version kept the wall
+    /// clock's seconds under another name; its uploads count from the first start of this one.
+    #[serde(default)]
+    pub(crate) active_ms: u64,
 }
 
 /// A change of one upload.
@@ -63,6 +66,7 @@ enum Entry<'a> {
     Upload { id: Id, info: Cow<'a, Info>, progress: Progress },
     Progress { id: Id, progress: Progress },
     Removed { id: Id },
+    Clock { reading: Reading },
 }
 
 /// Where an upload's last [`Entry::Upload`] is, and its last progress.
@@ -86,6 +90,8 @@ struct Lines {
     /// has to be written anew before its lines count as being on disk.
     is_lost: bool,
     uploads: HashMap<Id, Kept>,
+    /// The last reading of the clocks.
+    reading: Option<Reading>,
 }
 
 #[derive(Debug)]
@@ -93,6 +99,7 @@ pub(crate) struct Journal {
     directory: OwnedFd,
     lines: Mutex<Lines>,
     syncs: Group,
+    pub(crate) clock: Clock,
 }
 
 impl Journal {
@@ -102,8 +109,13 @@ impl Journal {
         // A process that was killed may not have synced what it wrote, and clients will be told of it.
         lines.file.sync_all()?;
         fsync(&directory)?;
-        let journal = Self { directory, lines: Mutex::new(lines), syncs: Group::default() };
+        let latest = lines.uploads.values().map(|kept| kept.progress.active_ms).max();
+        let clock = Clock::resume(lines.reading.as_ref(), latest.unwrap_or(0));
+        let journal = Self { directory, lines: Mutex::new(lines), syncs: Group::default(), clock };
         journal.rewrite_if_due(&mut journal.lines());
+        if let Err(error) = journal.keep_time() {
+            tracing::warn!(%error, "cannot record the time: after a boot, uploads may expire later");
+        }
         Ok(journal)
     }
 
@@ -140,6 +152,11 @@ impl Journal {
         self.append(&Entry::Removed { id })
     }
 
+    /// Records the time, so that the age of uploads is known after a boot.
+    pub(crate) fn keep_time(&self) -> io::Result<()> {
+        self.append(&Entry::Clock { reading: self.clock.read() })
+    }
+
     fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
         let line = encode(entry)?;
         let mut lines = self.lines();
@@ -148,7 +165,7 @@ impl Journal {
             Entry::Progress { id, .. } if !lines.uploads.contains_key(id) => {
                 return Err(Errno::ENOENT.into());
             }
-            Entry::Progress { .. } | Entry::Removed { .. } => false,
+            Entry::Progress { .. } | Entry::Removed { .. } | Entry::Clock { .. } => false,
         };
         lines.allocate(line.len() as u64, is_new)?;
         // A part of a line that is left by an error is overwritten by the next line.
@@ -165,6 +182,12 @@ impl Journal {
         self.syncs.sync(|| {
             let mut lines = self.lines();
             if lines.is_lost {
+                self.rewrite(&mut lines)?;
+            }
+            if fstat(&*lines.file)?.st_nlink == 0 {
+                tracing::error!(
+                    "the journal was removed while the server runs: it is written anew"
+                );
                 self.rewrite(&mut lines)?;
             }
             let file = Arc::clone(&lines.file);
@@ -203,6 +226,11 @@ impl Journal {
         let file = open_file(&self.directory, NEW, OFlag::O_TRUNC)?;
         let mut writer = BufWriter::new(&file);
         let (mut end, mut uploads) = (0, HashMap::with_capacity(lines.uploads.len()));
+        if let Some(reading) = lines.reading.clone() {
+            let line = encode(&Entry::Clock { reading })?;
+            writer.write_all(&line)?;
+            end += line.len() as u64;
+        }
         for (&id, &kept) in &lines.uploads {
             let (info, progress) = (Cow::Owned(lines.info(id)?), kept.progress);
             let line = encode(&Entry::Upload { id, info, progress })?;
@@ -215,7 +243,9 @@ impl Journal {
         file.sync_all()?;
         let rewrite_at = SMALL_BYTES.max(2 * end);
         let file = Arc::new(file);
-        let mut new = Lines { file, end, allocated: end, rewrite_at, is_lost: true, uploads };
+        let reading = lines.reading.clone();
+        let mut new =
+            Lines { file, end, allocated: end, rewrite_at, is_lost: true, uploads, reading };
         new.allocate(0, !lines.is_lost)?;
         Ok(new)
     }
@@ -230,6 +260,7 @@ impl Lines {
             rewrite_at: SMALL_BYTES,
             is_lost: false,
             uploads: HashMap::new(),
+            reading: None,
         };
         let file = Arc::clone(&lines.file);
         let mut reader = BufReader::new(&*file);
@@ -270,6 +301,7 @@ impl Lines {
             Entry::Removed { id } => {
                 self.uploads.remove(&id);
             }
+            Entry::Clock { ref reading } => self.reading = Some(reading.clone()),
         }
     }
 
@@ -348,18 +380,18 @@ mod tests {
     fn a_line_that_is_torn_anywhere_leaves_the_state_before() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress { offset: 0, at: 1 }).unwrap();
+        journal.put(A, &info("a"), Progress { offset: 0, active_ms: 1 }).unwrap();
         let whole = std::fs::read(directory.path().join(NAME)).unwrap().len();
-        journal.progress(A, Progress { offset: 5, at: 2 }).unwrap();
+        journal.progress(A, Progress { offset: 5, active_ms: 2 }).unwrap();
         drop(journal);
         let bytes = std::fs::read(directory.path().join(NAME)).unwrap();
         for torn in whole..bytes.len() {
             std::fs::write(directory.path().join(NAME), &bytes[..torn]).unwrap();
             let journal = open(&directory);
-            assert_eq!(journal.uploads(), [(A, Progress { offset: 0, at: 1 })], "{torn}");
-            journal.progress(A, Progress { offset: 7, at: 3 }).unwrap();
+            assert_eq!(journal.uploads(), [(A, Progress { offset: 0, active_ms: 1 })], "{torn}");
+            journal.progress(A, Progress { offset: 7, active_ms: 3 }).unwrap();
             drop(journal);
-            assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 7, at: 3 })]);
+            assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 7, active_ms: 3 })]);
         }
     }
 
@@ -368,8 +400,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
         journal.put(A, &info("a"), Progress::default()).unwrap();
-        journal.progress(A, Progress { offset: 5, at: 2 }).unwrap();
-        journal.put(B, &info("b"), Progress { offset: 1, at: 1 }).unwrap();
+        journal.progress(A, Progress { offset: 5, active_ms: 2 }).unwrap();
+        journal.put(B, &info("b"), Progress { offset: 1, active_ms: 1 }).unwrap();
         drop(journal);
         // The line is still an entry, and only its checksum shows the damage.
         let lines = std::fs::read_to_string(directory.path().join(NAME)).unwrap();
@@ -379,7 +411,7 @@ mod tests {
         let journal = open(&directory);
         let mut uploads = journal.uploads();
         uploads.sort_unstable_by_key(|&(id, _)| id);
-        assert_eq!(uploads, [(A, Progress::default()), (B, Progress { offset: 1, at: 1 })]);
+        assert_eq!(uploads, [(A, Progress::default()), (B, Progress { offset: 1, active_ms: 1 })]);
         assert_eq!(journal.info(B).unwrap(), info("b"));
     }
 
@@ -387,7 +419,7 @@ mod tests {
     fn an_upload_that_is_not_known_makes_no_progress() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        let progress = Progress { offset: 5, at: 2 };
+        let progress = Progress { offset: 5, active_ms: 2 };
         assert_eq!(journal.progress(A, progress).unwrap_err().kind(), io::ErrorKind::NotFound);
         journal.put(A, &info("a"), Progress::default()).unwrap();
         journal.progress(A, progress).unwrap();
@@ -401,15 +433,15 @@ mod tests {
     fn after_a_sync_that_failed_the_next_one_writes_the_file_anew() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress { offset: 5, at: 2 }).unwrap();
+        journal.put(A, &info("a"), Progress { offset: 5, active_ms: 2 }).unwrap();
         let before = Arc::clone(&journal.lines().file);
         journal.lines().is_lost = true;
         journal.sync().unwrap();
         assert!(!journal.lines().is_lost);
         assert!(!Arc::ptr_eq(&before, &journal.lines().file));
-        journal.progress(A, Progress { offset: 6, at: 3 }).unwrap();
+        journal.progress(A, Progress { offset: 6, active_ms: 3 }).unwrap();
         drop(journal);
-        assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 6, at: 3 })]);
+        assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 6, active_ms: 3 })]);
         assert!(!directory.path().join(NEW).exists());
     }
 
@@ -419,7 +451,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let mut file: Vec<u8> = Vec::new();
             for at in 0..lines {
-                let progress = Progress { offset: at as u64, at: 1 };
+                let progress = Progress { offset: at as u64, active_ms: 1 };
                 let info = Cow::Owned(info("a"));
                 file.extend(encode(&Entry::Upload { id: A, info, progress }).unwrap());
                 file.extend(&bytes);
@@ -428,7 +460,7 @@ mod tests {
             file.extend(&bytes);
             std::fs::write(directory.path().join(NAME), file).unwrap();
             let found = open(&directory).uploads();
-            let last = lines.checked_sub(1).map(|at| (A, Progress { offset: at as u64, at: 1 }));
+            let last = lines.checked_sub(1).map(|at| (A, Progress { offset: at as u64, active_ms: 1 }));
             proptest::prop_assert_eq!(found, Vec::from_iter(last));
         }
     }
@@ -441,14 +473,14 @@ mod tests {
         journal.put(B, &info("b"), Progress::default()).unwrap();
         journal.remove(B).unwrap();
         for offset in 1..=30_000 {
-            journal.progress(A, Progress { offset, at: 4 }).unwrap();
+            journal.progress(A, Progress { offset, active_ms: 4 }).unwrap();
         }
         let size = std::fs::metadata(directory.path().join(NAME)).unwrap().len();
         assert!(size < SMALL_BYTES, "{size}");
         assert_eq!(journal.info(A).unwrap(), info("a"));
         drop(journal);
         let journal = open(&directory);
-        assert_eq!(journal.uploads(), [(A, Progress { offset: 30_000, at: 4 })]);
+        assert_eq!(journal.uploads(), [(A, Progress { offset: 30_000, active_ms: 4 })]);
         assert_eq!(journal.info(A).unwrap(), info("a"));
     }
 }

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::tus::{self, Checksum, Invalid, Metadata};
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Target};
+use super::unsupported::{refuse_body, refuse_framing};
 
 /// The path that creates uploads; each upload has its ID below it.
 pub(crate) const BASE: &str = "/files";
@@ -93,8 +94,8 @@ pub struct Create {
 /// The operation that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// OPTIONS: what the server can do.
-    Options,
+    /// OPTIONS: what the server can do with this target.
+    Options(Target),
     /// POST: create an upload.
     Create(Create),
     /// HEAD: the offset of an upload.
@@ -121,40 +122,54 @@ impl Operation {
         if path.len() + headers.iter().map(field).sum::<usize>() > HEAD_LIMIT {
             return Err(Refusal::Head);
         }
+        refuse_framing(headers)?;
         let overridden = match one(headers, &METHOD_OVERRIDE)? {
             Some(name) => {
                 Method::from_str(name).map_err(|_| Refusal::Field("X-HTTP-Method-Override"))?
             }
             None => method.clone(),
         };
+        let below = path.strip_prefix(BASE).unwrap_or(path);
+        let id = below.strip_prefix('/').unwrap_or(below);
         if overridden == Method::OPTIONS {
-            return Ok(Self::Options);
+            let all = id.is_empty() || path == "*";
+            return Ok(Self::Options(if all { Target::Uploads } else { Target::Upload }));
         }
         if one(headers, &tus::TUS_RESUMABLE)? != Some(tus::VERSION) {
             return Err(Refusal::Version);
         }
-        let below = path.strip_prefix(BASE).unwrap_or(path);
-        let id = below.strip_prefix('/').unwrap_or(below);
         match (overridden.as_str(), id) {
             ("POST", "") => Ok(Self::Create(create(headers)?)),
-            (_, "") => Err(Refusal::Method),
+            (method, "") => Err(refused_method(method, Target::Uploads)),
             ("HEAD", id) => {
                 Ok(Self::Head { id: id.parse()?, wants_digest: wants_digest(headers)? })
             }
             ("DELETE", id) => Ok(Self::Delete(id.parse()?)),
             ("PATCH", id) => {
                 let id = id.parse()?;
+                refuse_body(headers)?;
                 has_offset_octets(headers)?.then_some(()).ok_or(Refusal::MediaType)?;
                 let offset = number(headers, &tus::UPLOAD_OFFSET, "Upload-Offset")?
                     .ok_or(Refusal::Field("Upload-Offset"))?;
                 Ok(Self::Append(id, append(headers, offset)?))
             }
-            _ => Err(Refusal::Method),
+            (method, _) => Err(refused_method(method, Target::Upload)),
         }
     }
 }
 
+/// RFC 9110, section 9.1: 405 for a method that the server knows, 501 for another one.
+fn refused_method(method: &str, target: Target) -> Refusal {
+    match method {
+        "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "CONNECT" | "TRACE" => {
+            Refusal::Method(target)
+        }
+        _ => Refusal::UnknownMethod,
+    }
+}
+
 fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
+    refuse_body(headers)?;
     let length = number(headers, &tus::UPLOAD_LENGTH, "Upload-Length")?;
     match (length, one(headers, &tus::UPLOAD_DEFER_LENGTH)?) {
         (Some(_), None) | (None, Some("1")) => {}
@@ -168,7 +183,7 @@ fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
     let metadata = metadata.parse().map_err(|_| Refusal::Field("Upload-Metadata"))?;
     let first = if has_offset_octets(headers)? {
         Some(Append { length: None, ..append(headers, 0)? })
-    } else if number(headers, &CONTENT_LENGTH, "Content-Length")?.is_some_and(|size| size > 0) {
+    } else if has_body(headers)? {
         return Err(Refusal::MediaType);
     } else {
         None
@@ -179,6 +194,12 @@ fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
         return Err(Refusal::BeyondLength);
     }
     Ok(Create { length, metadata, first })
+}
+
+/// Whether the head announces a body (RFC 9112, section 6.3).
+fn has_body(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let size = number(headers, &CONTENT_LENGTH, "Content-Length")?;
+    Ok(headers.contains_key(TRANSFER_ENCODING) || size.is_some_and(|size| size > 0))
 }
 
 fn append(headers: &HeaderMap, offset: u64) -> Result<Append, Refusal> {
@@ -201,8 +222,10 @@ fn wants_digest(headers: &HeaderMap) -> Result<bool, Refusal> {
     Ok(preferences.any(|(name, preference)| name == "sha-256" && preference != "0"))
 }
 
+/// Whether the body has the type of tus. Types have no case, and may have parameters (RFC 9110, section 8.3.1).
 fn has_offset_octets(headers: &HeaderMap) -> Result<bool, Refusal> {
-    Ok(one(headers, &CONTENT_TYPE)?.is_some_and(|kind| kind == tus::OFFSET_OCTET_STREAM))
+    let kind = one(headers, &CONTENT_TYPE)?.and_then(|kind| kind.split(';').next());
+    Ok(kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(tus::OFFSET_OCTET_STREAM)))
 }
 
 /// The field's value. A field that comes twice is refused, because two programs could read different values from it.

@@ -25,7 +25,7 @@ use super::figures::page;
 use super::files::Directory;
 use super::server::Server;
 use super::store::Store;
-use super::sweep::sweep;
+use super::sweep::{sweep, watch};
 use super::tls;
 use super::tokens::Tokens;
 
@@ -146,6 +146,7 @@ async fn serve(
     let connections = Connections::new(limits.connections, limits.client_connections);
     let mut serving = JoinSet::new();
     serving.spawn_local(sweep(Rc::clone(server)));
+    serving.spawn_local(watch(Rc::clone(server)));
     if let Some(endpoint) = endpoint {
         let (server, connections) = (Rc::clone(server), Rc::clone(&connections));
         serving.spawn_local(endpoint.serve(move || page(&server, &report(&server, &connections))));

@@ -2,49 +2,47 @@
 
 use std::convert::Infallible;
 use std::rc::Rc;
-use std::time::Duration;
 
-use http::header::{EXPECT, HOST};
-use http::{HeaderMap, Request};
-use http_body_util::BodyExt as _;
+use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
 use wakeai_metrics::is_this_machine;
 
 use super::answer::{self, Answer, Told};
 use super::append::{Appended, append};
+use super::base::{local_path, location};
+use super::connections::Open;
+use super::cors;
 use super::finish::finish;
 use super::journal::Info;
 use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
 use super::server::Server;
-use super::store::{Entry, Held, now};
+use super::store::{Entry, Held};
+use super::unsupported::Preconditions;
 
 /// The name that every client has on a server without tokens.
 const NOBODY: &str = "local";
-/// The most bytes that are read of the body of a refused request. The client can then read the answer before its
-/// connection is reset.
-const DRAIN_BYTES: usize = 1 << 20;
-const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Answers a request.
+/// Answers a request of a connection.
 pub(crate) async fn handle(
     server: Rc<Server>,
+    open: Rc<Open>,
     request: Request<Incoming>,
 ) -> Result<Answer, Infallible> {
     server.counters.requests.one();
     let (head, body) = request.into_parts();
     let mut body = Some(body);
-    let read = Operation::read(&head.method, head.uri.path(), &head.headers);
-    let client = client(&server, &head.headers, head.uri.host());
-    let answered = match client {
-        Ok(client) => match read {
-            Ok(operation) => answer(&server, &client, operation, &mut body).await,
-            Err(refused) => Err(refused),
-        },
+    let is_preflight = cors::is_preflight(&head.method, &head.headers);
+    let answered = match check_host(&server, &head) {
+        Ok(()) if is_preflight => Ok(answer::preflight()),
+        Ok(()) => answer(&server, &head, &mut body).await,
         Err(refused) => Err(refused),
     };
-    let answer = answered.unwrap_or_else(|refused| {
+    let mut answer = answered.unwrap_or_else(|refused| {
         tracing::debug!(%refused, method = %head.method, path = head.uri.path(), "refused");
         match refused {
             Refusal::Token => server.counters.denied.one(),
@@ -53,65 +51,94 @@ pub(crate) async fn handle(
         }
         answer::refused(refused)
     });
+    let (origins, has_tokens) = (&server.config.origins, server.tokens.is_some());
+    cors::allow(&head.headers, is_preflight, origins, has_tokens, answer.headers_mut());
     if answer.status().is_client_error() || answer.status().is_server_error() {
         server.counters.refused.one();
         if let Some(&refusal) = answer.extensions().get::<Refusal>() {
             server.refused(refusal);
         }
     }
-    // A client that waits for "100 Continue" sends nothing after a refusal.
-    if let Some(body) =
-        body.filter(|body| !body.is_end_stream() && !head.headers.contains_key(EXPECT))
-    {
-        spawn_local(drain(body));
+    // What is left of the body is not read as a further request. A request whose length may be stated twice, of which the
+    // parser leaves one statement, ends its connection in any case (RFC 9112, section 6.1).
+    let has_unread = body.is_some_and(|body| !body.is_end_stream());
+    if has_unread || head.headers.contains_key(TRANSFER_ENCODING) {
+        open.has_unread.set(has_unread);
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(answer)
 }
 
-async fn drain(mut body: Incoming) {
-    let _ = tokio::time::timeout(DRAIN_TIME, async {
-        let mut drained = 0;
-        while drained < DRAIN_BYTES
-            && let Some(Ok(frame)) = body.frame().await
-        {
-            drained += frame.data_ref().map_or(0, hyper::body::Bytes::len);
-        }
-    })
-    .await;
+/// Checks the host that a request names (RFC 9112, section 3.2).
+fn check_host(server: &Server, head: &Parts) -> Result<(), Refusal> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (first, second) = (hosts.next(), hosts.next());
+    let first = first.map(|host| host.to_str().map_err(|_| Refusal::NoHost)).transpose()?;
+    let is_valid = |host: &str| host.is_empty() || host.parse::<Authority>().is_ok_and(is_bare);
+    if second.is_some()
+        || !first.is_none_or(is_valid)
+        || (first.is_none() && head.version == Version::HTTP_11)
+    {
+        return Err(Refusal::NoHost);
+    }
+    // Without tokens the server serves only programs on this machine, also behind a proxy whose host it knows. A web page
+    // could let its own host name resolve to this machine's address, so that the browser sends requests to this server. The
+    // browser then sends that host name, and the server refuses the request. A host in the request line goes before the
+    // field (RFC 9112, section 3.2.2).
+    let is_known = |named: &str| {
+        is_this_machine(named)
+            || server.config.base.as_ref().is_some_and(|base| base.is_host(named))
+    };
+    let named = head.uri.authority().map(Authority::as_str).or(first);
+    match named {
+        Some(named) if server.tokens.is_none() && !is_known(named) => Err(Refusal::Host),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the authority is a host and maybe a port.
+fn is_bare(authority: Authority) -> bool {
+    !authority.as_str().contains('@')
 }
 
 /// The client that sends the request.
-fn client(server: &Server, headers: &HeaderMap, host: Option<&str>) -> Result<Rc<str>, Refusal> {
-    if let Some(tokens) = &server.tokens {
-        return tokens.client(headers).ok_or(Refusal::Token);
-    }
-    // Without tokens the server serves only programs on this machine. A web page could let its own host name resolve to
-    // this machine's address, so that the browser sends requests to this server. The browser then sends that host name,
-    // and the server refuses the request.
-    let named = headers.get(HOST).and_then(|host| host.to_str().ok()).or(host);
-    match named {
-        Some(named) if !is_this_machine(named) => Err(Refusal::Host),
-        _ => Ok(Rc::from(NOBODY)),
+fn client(server: &Server, headers: &HeaderMap) -> Result<Rc<str>, Refusal> {
+    match &server.tokens {
+        Some(tokens) => tokens.client(headers).ok_or(Refusal::Token),
+        None => Ok(Rc::from(NOBODY)),
     }
 }
 
 async fn answer(
     server: &Rc<Server>,
-    client: &Rc<str>,
-    operation: Operation,
+    head: &Parts,
     body: &mut Option<Incoming>,
 ) -> Result<Answer, Refusal> {
-    match operation {
-        Operation::Options => Ok(answer::options(server.store.max_size)),
-        Operation::Create(create) => self::create(server, client, create, body).await,
-        Operation::Head { id, wants_digest } => head(server, client, id, wants_digest).await,
+    let client = &client(server, &head.headers)?;
+    let base = server.config.base.as_ref();
+    let path = local_path(base, head.uri.path());
+    let preconditions = Preconditions::read(&head.headers);
+    match Operation::read(&head.method, &path, &head.headers)? {
+        Operation::Options(target) => Ok(answer::options(server.store.max_size, target)),
+        Operation::Create(create) => {
+            preconditions.check(false, false)?;
+            let at = |id| location(base, &path, head.version, &head.headers, id);
+            self::create(server, client, create, body, at).await
+        }
+        Operation::Head { id, wants_digest } => {
+            let answered = self::head(server, client, id, wants_digest).await?;
+            preconditions.check(true, true)?;
+            Ok(answered)
+        }
         Operation::Append(id, append) => {
             server.store.find(id, client)?;
+            preconditions.check(true, false)?;
             let appended = receive(server, client, id, append, body).await;
             Ok(answer::appended(&appended))
         }
         Operation::Delete(id) => {
             let entry = server.store.find(id, client)?;
+            preconditions.check(true, false)?;
             let mut held = entry.hold().await?;
             if held.state.is_removed {
                 return Err(Refusal::NotFound);
@@ -128,14 +155,15 @@ async fn create(
     client: &Rc<str>,
     create: Create,
     body: &mut Option<Incoming>,
+    location: impl Fn(Id) -> String,
 ) -> Result<Answer, Refusal> {
     let entry = server.store.create(client, &create).await?;
     server.counters.created.one();
     let has_body = create.first.is_some();
     if !has_body && create.length != Some(0) {
-        let expires = now().saturating_add(server.store.expire_after_s);
+        let expires = server.store.expires_if_active_now();
         let nothing = Appended { offset: None, expires, name: None, refused: None };
-        return Ok(answer::created(entry.id, &nothing, false));
+        return Ok(answer::created(&location(entry.id), &nothing, false));
     }
     // An upload of length zero is complete at once.
     let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
@@ -151,12 +179,12 @@ async fn create(
         if let Ok(mut held) = entry.hold().await {
             let _ = server.store.remove(&entry, &mut held.state).await;
         }
-        return Err(refused);
+        return Ok(answer::refused(refused)); // it was counted when it was received
     }
-    Ok(answer::created(entry.id, &appended, has_body))
+    Ok(answer::created(&location(entry.id), &appended, has_body))
 }
 
-/// Receives a body in a task of its own. If the connection is lost, the request's future is dropped, but the bytes that
+/// Receives a body in a task of its own, and leaves what was not read of it in `body`. If the connection is lost, the request's future is dropped, but the bytes that
 /// arrived still have to be kept.
 async fn receive(
     server: &Rc<Server>,
@@ -166,11 +194,11 @@ async fn receive(
     body: &mut Option<Incoming>,
 ) -> Appended {
     let (server, client) = (Rc::clone(server), Rc::clone(client));
-    let Some(mut body) = body.take() else { return Refusal::Storage.into() };
+    let Some(mut arriving) = body.take() else { return Refusal::Storage.into() };
     server.bodies.send_modify(|bodies| *bodies += 1);
     let task = spawn_local(async move {
         let appended = match server.store.find(id, &client) {
-            Ok(entry) => append(&server, &entry, &request, &mut body).await,
+            Ok(entry) => append(&server, &entry, &request, &mut arriving).await,
             Err(refused) => refused.into(),
         };
         match appended.refused {
@@ -180,13 +208,16 @@ async fn receive(
             Some(Refusal::DiskFull) => server.counters.disk_full.one(),
             _ => {}
         }
-        if appended.refused.is_some() && !body.is_end_stream() {
-            spawn_local(drain(body));
-        }
         server.bodies.send_modify(|bodies| *bodies -= 1);
-        appended
+        (appended, arriving)
     });
-    task.await.unwrap_or_else(|_| Refusal::Storage.into())
+    match task.await {
+        Ok((appended, left)) => {
+            *body = Some(left);
+            appended
+        }
+        Err(_) => Refusal::Storage.into(),
+    }
 }
 
 async fn head(
@@ -201,7 +232,12 @@ async fn head(
     if state.upload.is_complete() && !state.is_finished {
         finish(server, &entry, &mut state).await?; // an earlier attempt to finish it has failed
     }
-    let info = server.store.blocking(move |files| files.journal.info(id)).await?;
+    let unfinished = (!state.is_finished).then(|| state.upload.offset());
+    let read = server.store.blocking(move |files| {
+        unfinished.map_or(Ok(()), |offset| files.check_data(id, offset))?;
+        files.journal.info(id)
+    });
+    let info = read.await?;
     let mut told = Told {
         offset: state.upload.offset(),
         length: state.upload.length(),
@@ -218,15 +254,13 @@ async fn head(
     Ok(answer::head(&told))
 }
 
-/// The digest of a finished upload. It is kept, so that the file is read only once.
+/// The digest of a finished upload. It is kept, so that the file is read again only after it has changed.
 async fn digest(server: &Server, entry: &Entry, info: Info) -> Option<String> {
     let _permit = server.digests.acquire().await.ok()?;
-    if let Some(known) = entry.try_hold().and_then(|state| state.sha256.clone()) {
-        return Some(known);
-    }
-    let found = server.store.blocking(move |files| Ok(files.digest(&info))).await.ok()?;
+    let known = entry.try_hold().and_then(|state| state.sha256.clone());
+    let found = server.store.blocking(move |files| Ok(files.digest(&info, known))).await.ok()?;
     if let Some(mut state) = entry.try_hold() {
         state.sha256.clone_from(&found);
     }
-    found
+    found.map(|(_, digest)| digest)
 }

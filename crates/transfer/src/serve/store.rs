@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::task::spawn_blocking;
 
 use super::accounts::Accounts;
+use super::clock::wall_seconds;
 use super::config::Limits;
+use super::digest::Version;
 use super::files::{Directory, Stored};
 use super::finish::wanted;
 use super::journal::{Info, Progress};
@@ -37,12 +39,12 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) upload: Upload,
-    /// The time of the last activity, in seconds since 1970.
-    pub(crate) at: u64,
+    /// The time of the last activity, in milliseconds of the directory's clock.
+    pub(crate) active_ms: u64,
     /// The bytes that are booked in the accounts.
     pub(crate) booked: u64,
-    /// The digest of the finished file, once a client has asked for it.
-    pub(crate) sha256: Option<String>,
+    /// The digest of the finished file, once a client has asked for it, and the file that it belongs to.
+    pub(crate) sha256: Option<(Version, String)>,
     /// Whether this process has synced the name of the file and the state of the upload to the disk.
     pub(crate) is_kept: bool,
     pub(crate) is_finished: bool,
@@ -85,7 +87,7 @@ pub(crate) struct Store {
     pub(crate) files: Arc<Directory>,
     pub(crate) accounts: Accounts,
     pub(crate) max_size: u64,
-    pub(crate) expire_after_s: u64,
+    expire_after_ms: u64,
     pub(crate) entries: RefCell<HashMap<Id, Rc<Entry>>>,
 }
 
@@ -116,7 +118,7 @@ impl Store {
             files: Arc::new(files),
             accounts,
             max_size: limits.max_size.get().min(i64::MAX as u64),
-            expire_after_s: (limits.expire_after.as_millis() / 1000).max(1),
+            expire_after_ms: limits.expire_after.as_millis().max(1),
             entries: RefCell::new(entries),
         })
     }
@@ -133,12 +135,27 @@ impl Store {
         if state.is_removed {
             return Err(Refusal::NotFound);
         }
-        if self.expires(state) <= now() { Err(Refusal::Expired) } else { Ok(()) }
+        if self.left_ms(state) == 0 { Err(Refusal::Expired) } else { Ok(()) }
     }
 
-    /// The time at which the upload expires, in seconds since 1970.
+    /// The time by which uploads expire, in milliseconds of the directory's clock.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.files.journal.clock.now_ms()
+    }
+
+    /// The time that the upload has left without further activity. An expired one has none.
+    pub(crate) fn left_ms(&self, state: &State) -> u64 {
+        state.active_ms.saturating_add(self.expire_after_ms).saturating_sub(self.now_ms())
+    }
+
+    /// The wall clock's time at which the upload expires, in seconds since 1970.
     pub(crate) fn expires(&self, state: &State) -> u64 {
-        state.at.saturating_add(self.expire_after_s)
+        wall_seconds(self.left_ms(state))
+    }
+
+    /// The same for an upload that is active now.
+    pub(crate) fn expires_if_active_now(&self) -> u64 {
+        wall_seconds(self.expire_after_ms)
     }
 
     /// Creates an upload.
@@ -169,7 +186,7 @@ impl Store {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| Refusal::Storage)?;
         let id = Id(random);
-        let progress = Progress { offset: 0, at: now() };
+        let progress = Progress { offset: 0, active_ms: self.now_ms() };
         let info = Info {
             length: create.length,
             metadata: create.metadata.to_string(),
@@ -179,7 +196,7 @@ impl Store {
         self.blocking(move |files| files.journal.put(id, &info, progress)).await?;
         let state = State {
             upload: Upload::new(create.length, 0).expect("zero is not above any length"),
-            at: progress.at,
+            active_ms: progress.active_ms,
             booked: create.length.unwrap_or(0),
             sha256: None,
             is_kept: false,
@@ -228,13 +245,18 @@ impl Store {
         Ok(())
     }
 
-    /// Runs `work`, which may wait for the disk, on another thread.
+    /// Runs `work`, which may wait for the disk, on another thread. What it has done counts only if the directory is
+    /// still there afterwards.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Directory) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Refusal> {
         let files = Arc::clone(&self.files);
-        let done = spawn_blocking(move || work(&files)).await;
+        let work = move || {
+            let done = work(&files);
+            files.check().and(done)
+        };
+        let done = spawn_blocking(work).await;
         done.map_err(io::Error::other).flatten().map_err(|error| refusal(&error))
     }
 }
@@ -245,7 +267,7 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
     let state = State {
         booked: info.length.unwrap_or(progress.offset),
         upload,
-        at: progress.at,
+        active_ms: progress.active_ms,
         sha256: None,
         is_kept: false,
         is_finished,
@@ -259,15 +281,18 @@ pub(crate) fn refusal(error: &io::Error) -> Refusal {
     // A write beyond the limit of a file's size (RLIMIT_FSIZE) fails with EFBIG.
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG) => Refusal::DiskFull,
-        Some(Errno::ENOENT) => Refusal::NotFound,
+        Some(Errno::ESTALE) => Refusal::Lost, // was logged when it was noticed
+        // Requests hold uploads that exist, so this is about a file.
+        Some(Errno::ENOENT) => {
+            tracing::error!(
+                "the file of an upload in .wakeai-uploads was removed or truncated by another program; the upload \
+                 cannot go on"
+            );
+            Refusal::Missing
+        }
         _ => {
             tracing::error!(%error, "cannot read or write an upload");
             Refusal::Storage
         }
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

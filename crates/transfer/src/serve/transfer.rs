@@ -4,13 +4,16 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderMap;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body, Bytes};
+use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::watch;
+
+use crate::tus;
 
 use super::refusal::Refusal;
 use super::server::Server;
-use super::store::{Entry, State, now, refusal};
+use super::store::{Entry, State, refusal};
 use super::writer::Writer;
 
 /// A body on its way into the files.
@@ -22,6 +25,15 @@ pub(crate) struct Transfer<'a> {
     pub(crate) writer: &'a mut Writer,
     /// The offset up to which written bytes were reported to the upload's state.
     pub(crate) handled: u64,
+}
+
+/// The bytes of a frame. Trailers are ignored, but not a checksum, which the client would believe to be compared.
+fn data(frame: Frame<Bytes>) -> Result<Bytes, Refusal> {
+    let has_checksum = |trailers: &HeaderMap| trailers.contains_key(tus::UPLOAD_CHECKSUM);
+    if frame.trailers_ref().is_some_and(has_checksum) {
+        return Err(Refusal::Unsupported("a trailer Upload-Checksum"));
+    }
+    Ok(frame.into_data().unwrap_or_default())
 }
 
 impl Transfer<'_> {
@@ -54,7 +66,7 @@ impl Transfer<'_> {
                 Err(_) => return Err(Refusal::Stalled),
                 Ok(None) => return Ok(()),
                 Ok(Some(Err(_))) => return Err(Refusal::Cut),
-                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(Some(Ok(frame))) => data(frame)?,
             };
             let count = bytes.len() as u64;
             server.received(&self.entry.client, count);
@@ -74,7 +86,7 @@ impl Transfer<'_> {
     fn synced(&mut self, upto: u64) {
         self.written(upto);
         if self.state.upload.handle_synced(upto).is_some() {
-            self.state.at = now();
+            self.state.active_ms = self.server.store.now_ms();
         }
     }
 

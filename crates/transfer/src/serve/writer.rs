@@ -15,7 +15,6 @@ use super::data::Data;
 use super::files::Directory;
 use super::journal::Progress;
 use super::request::Id;
-use super::store::now;
 
 /// The number of written bytes after which a sync starts in parallel with the writing. The disk is then busy early, and
 /// a crash loses little.
@@ -155,7 +154,8 @@ impl Writer {
     /// verified.
     fn start_checkpoint(&mut self) {
         self.checkpointed = self.position;
-        let progress = Progress { offset: self.position, at: now() };
+        let progress =
+            Progress { offset: self.position, active_ms: self.directory.journal.clock.now_ms() };
         let progress = (!self.has_checksum).then_some(progress);
         let (directory, data) = (Arc::clone(&self.directory), Arc::clone(&self.data));
         let (id, has_name) = (self.id, self.has_name);

@@ -12,7 +12,7 @@ use wakeai_transfer::serve::{Tls, run};
 
 use crate::support::{OCTETS, Server, config, read_reply, send_head};
 
-const CAMERA: &str = "Authorization: Bearer 0123456789abcdef0123";
+pub(crate) const CAMERA: &str = "Authorization: Bearer 0123456789abcdef0123";
 const PHONE: &str = "Authorization: Bearer fedcba9876543210fedc";
 
 fn secret(path: PathBuf, text: &str) -> PathBuf {
@@ -22,7 +22,7 @@ fn secret(path: PathBuf, text: &str) -> PathBuf {
     path
 }
 
-fn tokens(directory: &Path) -> PathBuf {
+pub(crate) fn tokens(directory: &Path) -> PathBuf {
     let text = "# clients\ncamera 0123456789abcdef0123\n\nphone  fedcba9876543210fedc\n";
     secret(directory.join("tokens"), text)
 }

@@ -24,6 +24,8 @@ pub(crate) fn config(directory: &Path) -> Config {
         tls: None,
         tokens: None,
         metrics: None,
+        base: None,
+        origins: Vec::new(),
         limits: Limits::default(),
     }
 }
