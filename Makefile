@@ -77,7 +77,7 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
 
-test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts (minutes; root; needs Go)
+test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts; others' clients to serve (minutes; root; needs Go)
 	@scripts/test-peers
 
 test-probe: deps ## the probes of every buffer and standard in the lab (minutes; root)

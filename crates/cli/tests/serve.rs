@@ -218,6 +218,12 @@ fn an_unsafe_start_is_refused_with_what_to_do() {
         (&["--cert", "x"], 2, "--key"),
         (&["--token-file", "/nonexistent"], 2, "cannot read /nonexistent"),
         (&["--rate", "0Mbit/s"], 2, "above zero"),
+        (&["--base", "files"], 2, "a path that begins with '/'"),
+        (&["--allow-origin", "app.example"], 2, "SCHEME://HOST"),
+        (&["--listen", "[fe80::1]:0"], 2, "name the interface"),
+        (&["--listen", "[fe80::1%none-such]:0"], 2, "none-such"),
+        // A zone is read; without TLS the address is refused all the same.
+        (&["--listen", "[fe80::1%lo]:0"], 2, "--cert FILE"),
     ] {
         let output = refused(&[&[path.as_str()], arguments].concat());
         let text = String::from_utf8_lossy(&output.stderr);

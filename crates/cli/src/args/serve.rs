@@ -29,8 +29,9 @@ pub(crate) struct ServeArguments {
     /// The directory that takes the uploads
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The address on which to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    /// The address on which to listen; a link-local one has its interface, as in [fe80::5%eth0]:8443
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
+          value_parser = wakeai_net::socket_address)]
     pub(crate) listen: SocketAddr,
     /// The certificate chain, as PEM; needs --key
     #[arg(long, value_name = "FILE", requires = "key")]

@@ -120,3 +120,115 @@ impl ServeError {
         move |source| Self::System { what, source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantNames as _;
+
+    use super::super::refusal::{Refusal, Target};
+    use super::*;
+
+    fn source() -> io::Error {
+        io::Error::from_raw_os_error(2)
+    }
+
+    /// One of each kind. The match makes a further kind fail to compile until it is here.
+    fn all() -> Vec<ServeError> {
+        let (address, path) = (SocketAddr::from(([192, 0, 2, 1], 80)), PathBuf::from("/a file"));
+        let all = vec![
+            ServeError::NeedsTls { address },
+            ServeError::NeedsTokens { address },
+            ServeError::Listen { address, source: source() },
+            ServeError::Directory { path: path.clone(), source: source() },
+            ServeError::Held { path: path.clone() },
+            ServeError::Read { path: path.clone(), source: source() },
+            ServeError::Exposed { path: path.clone() },
+            ServeError::Token { path: path.clone(), line: 3, reason: "found no space" },
+            ServeError::NoTokens { path: path.clone() },
+            ServeError::Identity { path, reason: "found no certificate".to_owned() },
+            ServeError::System { what: "listen", source: source() },
+        ];
+        for error in &all {
+            match error {
+                ServeError::NeedsTls { .. }
+                | ServeError::NeedsTokens { .. }
+                | ServeError::Listen { .. }
+                | ServeError::Metrics(_)
+                | ServeError::Directory { .. }
+                | ServeError::Held { .. }
+                | ServeError::Read { .. }
+                | ServeError::Exposed { .. }
+                | ServeError::Token { .. }
+                | ServeError::NoTokens { .. }
+                | ServeError::Identity { .. }
+                | ServeError::System { .. } => {}
+            }
+        }
+        all
+    }
+
+    fn assert_is_prose(text: &str) {
+        for of_debug in ["Os {", "kind:", "code:", "Some(", "None", "Err(", "Error {", "\"", "::"] {
+            assert!(!text.contains(of_debug), "{text}");
+        }
+        assert!(text.contains(' '), "{text}");
+    }
+
+    #[test]
+    fn every_error_is_prose() {
+        for error in all() {
+            assert_is_prose(&error.to_string());
+        }
+    }
+
+    #[test]
+    fn every_refusal_is_prose_and_has_a_status_of_an_error() {
+        let refusals = [
+            Refusal::Version,
+            Refusal::NotFound,
+            Refusal::Method(Target::Upload),
+            Refusal::UnknownMethod,
+            Refusal::Expectation,
+            Refusal::TransferCoding,
+            Refusal::ContentCoding,
+            Refusal::Unsupported("Digest"),
+            Refusal::Precondition,
+            Refusal::NotModified,
+            Refusal::NoHost,
+            Refusal::MediaType,
+            Refusal::Field("Upload-Offset"),
+            Refusal::Head,
+            Refusal::Algorithm,
+            Refusal::BeyondLength,
+            Refusal::TooLarge,
+            Refusal::Offset,
+            Refusal::Length,
+            Refusal::Checksum,
+            Refusal::Expired,
+            Refusal::Locked,
+            Refusal::TakenOver,
+            Refusal::Quota,
+            Refusal::TooMany,
+            Refusal::DiskFull,
+            Refusal::Storage,
+            Refusal::Lost,
+            Refusal::Missing,
+            Refusal::Token,
+            Refusal::Host,
+            Refusal::Stalled,
+            Refusal::Cut,
+            Refusal::Stopping,
+        ];
+        let mut names: Vec<_> = refusals.iter().map(|refusal| refusal.name()).collect();
+        names.sort_unstable();
+        let mut all = Refusal::VARIANTS.to_vec();
+        all.sort_unstable();
+        assert_eq!(names, all, "one of each kind");
+        for refusal in refusals {
+            assert_is_prose(&refusal.to_string());
+            let status = refusal.status();
+            let is_error = status.is_client_error() || status.is_server_error();
+            assert!(is_error || refusal == Refusal::NotModified, "{refusal}");
+        }
+    }
+}

@@ -83,5 +83,6 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, ServeError> {
     }
     let mut text = String::new();
     file.take(FILE_LIMIT).read_to_string(&mut text).map_err(failed)?;
-    Ok(text)
+    // Some editors put a byte order mark before the text.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

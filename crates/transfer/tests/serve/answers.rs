@@ -81,3 +81,11 @@ fn a_client_that_never_stops_sending_is_cut_off() {
     };
     assert!(matches!(ended, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{ended}");
 }
+
+#[test]
+fn an_answer_of_204_has_no_length() {
+    let server = Server::start();
+    let path = server.create(5, "a");
+    assert_eq!(server.patch(&path, 0, &[], b"01234").get("content-length"), None);
+    assert_eq!(server.ask("DELETE", &path, &[], b"").get("content-length"), None);
+}

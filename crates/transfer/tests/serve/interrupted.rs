@@ -72,6 +72,7 @@ fn a_body_that_stalls_ends_and_is_kept() {
     let mut stream = server.begin(&path, 0, 100, b"0123456789");
     let reply = read_reply(&mut stream);
     assert_eq!((reply.status, reply.field("upload-offset")), (408, "10"));
+    assert_eq!(reply.field("connection"), "close");
     assert_eq!(server.offset(&path), 10);
 }
 

@@ -1,10 +1,10 @@
 //! Rules of HTTP and tus. docs/reference/serve-http.md has the table of them.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use wakeai_transfer::tus::Algorithm;
 
-use crate::support::{OCTETS, Reply, Server, checksum, read_reply, send_head};
+use crate::support::{OCTETS, Reply, Server, checksum, is_closed, read_reply, send_head};
 
 const VERSION: &str = "Tus-Resumable: 1.0.0";
 
@@ -250,5 +250,63 @@ fn no_answer_is_kept_by_a_cache() {
         assert_eq!(reply.field("cache-control"), "no-store");
         assert_eq!(reply.field("tus-resumable"), "1.0.0");
         assert!(reply.field("date").ends_with("GMT"));
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_no_body() {
+    let server = Server::start();
+    let path = server.create(1, "a");
+    for (path, status) in [(path.as_str(), "200"), ("/files/none", "404")] {
+        let mut stream = server.dial();
+        send_head(&mut stream, "HEAD", path, &[VERSION, "Connection: close"]);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+}
+
+#[test]
+fn heads_that_contradict_the_grammar_get_400_and_the_connection_ends() {
+    let server = Server::start();
+    let path = server.create(5, "a");
+    let start = format!(
+        "PATCH {path} HTTP/1.1\r\nHost: localhost\r\n{VERSION}\r\n{OCTETS}\r\nUpload-Offset: 0\r\n"
+    );
+    for wrong in [
+        "Content-Length : 5",
+        "Content-Length: 5, 6",
+        "Content-Length: -5",
+        "Content-Length: 5\r\nContent-Length: 6",
+    ] {
+        let mut stream = server.dial();
+        write!(stream, "{start}{wrong}\r\n\r\n01234").unwrap();
+        assert_eq!(read_reply(&mut stream).status, 400, "{wrong}");
+        assert!(is_closed(&mut stream), "{wrong}");
+    }
+    assert_eq!(server.offset(&path), 0);
+}
+
+#[test]
+fn head_tells_the_metadata_as_the_client_has_told_it() {
+    let server = Server::start();
+    let metadata = "filename YS5qcGc=,empty,type aW1hZ2UvanBlZw==";
+    let told = format!("Upload-Metadata: {metadata}");
+    let reply = server.ask("POST", "/files", &["Upload-Length: 5", &told], b"");
+    assert_eq!(server.head(reply.field("location")).field("upload-metadata"), metadata);
+}
+
+/// The page that lists the rules names a test for each.
+#[test]
+fn every_test_that_the_page_of_rules_names_exists() {
+    let own = env!("CARGO_MANIFEST_DIR");
+    let page =
+        std::fs::read_to_string(format!("{own}/../../docs/reference/serve-http.md")).unwrap();
+    let named: Vec<_> = page.split('`').filter_map(|code| code.split_once("::")).collect();
+    assert!(named.len() > 50, "{named:?}");
+    for (file, name) in named {
+        let source = std::fs::read_to_string(format!("{own}/tests/serve/{file}.rs")).unwrap();
+        assert!(source.contains(&format!("fn {name}()")), "{file}::{name}");
     }
 }

@@ -142,3 +142,42 @@ fn other_machines_are_served_with_tls_and_tokens_only() {
     let swapped = Tls { certificate: tls.key.clone(), key: tls.certificate.clone() };
     assert!(refused(&|config| config.tls = Some(swapped.clone())).contains("no certificate"));
 }
+
+#[test]
+fn an_identity_that_cannot_be_used_is_explained_in_words() {
+    let files = tempfile::tempdir().unwrap();
+    let (good, _) = identity(files.path());
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = secret(files.path().join("other"), &other.signing_key.serialize_pem());
+    let section =
+        |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+    let file = |name: &str, text: &str| secret(files.path().join(name), text);
+    let empty = file("empty", "");
+    let damaged = file("damaged", &section("CERTIFICATE", "AAAA"));
+    let letters = file("letters", &section("CERTIFICATE", "!!!"));
+    let cut = file("cut", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    let odd = file("odd", &section("PRIVATE KEY", "AAAA"));
+    for (certificate, key, blamed, expected) in [
+        (&good.certificate, &other, &other, "not the private key of the first certificate"),
+        (&good.certificate, &empty, &empty, "found no private key in PEM"),
+        (&good.certificate, &odd, &odd, "the private key cannot be used: expected"),
+        (&damaged, &good.key, &damaged, "the first certificate cannot be read"),
+        (&letters, &good.key, &letters, "not in Base64"),
+        (&cut, &good.key, &cut, "has no END line"),
+        (&empty, &good.key, &empty, "found no certificate in PEM"),
+    ] {
+        let mut config = config(files.path());
+        config.tls = Some(Tls { certificate: certificate.clone(), key: key.clone() });
+        let error = run(config, std::future::pending(), |_| ()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: ", blamed.display())), "{error}");
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_the_tokens_is_skipped() {
+    let files = tempfile::tempdir().unwrap();
+    let marked = secret(files.path().join("marked"), "\u{feff}camera 0123456789abcdef0123\n");
+    let server = Server::configured(|config| config.tokens = Some(marked));
+    assert_eq!(server.ask("POST", "/files", &["Upload-Length: 5", CAMERA], b"").status, 201);
+}
