@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio_rustls::TlsAcceptor;
 use wakeai_metrics::Endpoint;
@@ -164,17 +165,20 @@ async fn serve(
     server.stopping.send_replace(true);
     // What was received is written to disk first, so that clients can resume these uploads later. Then
     // the last answers are sent.
-    for (left, time, problem) in [
-        (&server.bodies, STOP_TIME, "not every received byte was stored in time"),
-        (&server.open, ANSWER_TIME, "not every client took its last answer"),
-    ] {
-        let mut left = left.subscribe();
-        if tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_err() {
-            tracing::warn!("{problem}");
-        }
+    if !is_zero(&server.bodies, STOP_TIME).await {
+        tracing::warn!("not every received byte was stored in time");
+    }
+    if !is_zero(&server.open, ANSWER_TIME).await {
+        tracing::debug!("not every client has closed its connection");
     }
     tell(Event::Report(report(server, &connections)));
     Ok(())
+}
+
+/// Waits until none is left. Returns whether that was so in time.
+async fn is_zero(left: &watch::Sender<usize>, time: Duration) -> bool {
+    let mut left = left.subscribe();
+    tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_ok()
 }
 
 fn report(server: &Server, connections: &Connections) -> Report {
