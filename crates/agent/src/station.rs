@@ -446,7 +446,7 @@ impl Station {
             law: self.config.law_name().to_owned(),
             default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
-            peers: seen.peers.len(),
+            peers: seen.live_peers as usize,
             delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),

@@ -6,8 +6,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::connections::ConnectionWatch;
 use crate::presence::{
-    AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, OtherVersion, PresenceCounters,
-    StationFigures,
+    AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, Opened, OtherVersion,
+    PresenceCounters, StationFigures,
 };
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
@@ -102,8 +102,20 @@ impl Controller {
 
     /// Takes a datagram from the presence port. An invalid datagram is only counted.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
+        let opened = self.presence.open(datagram);
+        self.handle_opened(now, &opened);
+    }
+
+    /// Authenticates and reads a datagram. Every controller with the same keys finds the same, so a
+    /// simulation opens a broadcast once and gives it to each of them ([`Controller::handle_opened`]).
+    pub fn open(&self, datagram: &[u8]) -> Opened {
+        self.presence.open(datagram)
+    }
+
+    /// Takes a datagram that was opened, as [`Controller::handle_datagram`] does.
+    pub fn handle_opened(&mut self, now: Instant, opened: &Opened) {
         self.now = now;
-        self.presence.handle_datagram(now, datagram);
+        self.presence.handle_opened(now, opened);
         self.take_changes();
         self.update_turns(now);
     }
@@ -136,7 +148,6 @@ impl Controller {
     }
 
     fn observe(&mut self, now: Instant, link_rate: Option<Rate>, connections: &[Connection]) {
-        let peers: Vec<PeerView> = self.presence.peers(now).collect();
         let was_sending = self.observation.sending().next().is_some();
         let own = &mut self.observation.own;
         own.link_rate = link_rate;
@@ -145,19 +156,21 @@ impl Controller {
         if sending != was_sending {
             self.presence.announce_soon(now);
         }
+        let observation = &mut self.observation;
+        self.presence.update_active(now, &mut observation.peers);
+        observation.live_peers = u32::try_from(self.presence.live_count()).unwrap_or(u32::MAX);
+        let peers = &observation.peers;
         let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
-        let observation = &mut self.observation;
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
-        let common = crate::laws::airtime::common_growth(&peers, None).unwrap_or(Duration::ZERO);
+        let common = crate::laws::airtime::common_growth(peers, None).unwrap_or(Duration::ZERO);
         observation.rtt = self.rtt.on_tick(now, &observation.own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
-        self.rates.on_tick(now, &observation.own, &peers, growth);
+        self.rates.on_tick(now, &observation.own, peers, growth);
         observation.delivery_rate = self.rates.delivered();
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
-        observation.peers = peers;
     }
 
     fn decide(&mut self, now: Instant, reasons: &mut Vec<Reason>) -> Bounds {
@@ -242,6 +255,9 @@ impl Controller {
         self.now = now;
         if self.turns.next_timeout().is_some_and(|due| due <= now) {
             self.update_turns(now);
+        }
+        if self.presence.next_timeout() > now {
+            return None;
         }
         let own = self.announcement();
         if let Some(datagram) = self.presence.poll_transmit(now, &own) {
@@ -375,7 +391,7 @@ fn figures(
         ceiling: Some(bounds.ceiling).filter(|ceiling| *ceiling < Segments::MAX),
         pacing: bounds.pacing,
         senders: count(seen.senders as usize),
-        peers: count(seen.peers.len()),
+        peers: count(seen.live_peers as usize),
     }
 }
 

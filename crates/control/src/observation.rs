@@ -99,8 +99,12 @@ pub struct RttView {
 pub struct Observation {
     /// This station's own connections and link.
     pub own: StationView,
-    /// The live peers on the same access point, by id.
+    /// The peers on the same access point that matter to others, by id. They are the live peers that
+    /// send or have just sent (their delivery rate is above zero), or have asked for a rate since they
+    /// are known.
     pub peers: Vec<PeerView>,
+    /// The number of all live peers.
+    pub live_peers: u32,
     /// The number of stations at the access point that are sending: the sending peers, and this
     /// station while it sends. At least 1.
     pub senders: u32,
@@ -126,6 +130,7 @@ impl Default for Observation {
         Self {
             own: StationView::default(),
             peers: Vec::new(),
+            live_peers: 0,
             senders: 1,
             rtt: None,
             delivery_rate: Rate::ZERO,

@@ -83,6 +83,7 @@ prop_compose! {
         let senders = senders.saturating_add(uncounted);
         Observation {
             own,
+            live_peers: peers.len() as u32,
             peers,
             senders,
             rtt: None,

@@ -4,7 +4,10 @@
 
 mod ether;
 
-use ether::{Ether, challenge_of, config, crafted, only_counts, peers, seconds, start, station};
+use ether::{
+    Ether, challenge_of, config, crafted, only_counts, peers, seconds, sending, shown, start,
+    station,
+};
 use wakeai_control::presence::{Codec, Presence};
 use wakeai_control::{
     Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId, Turn,
@@ -195,7 +198,44 @@ fn the_law_sees_what_the_peers_announce() {
     victim.handle_datagram(now, &codec.encode(&loud));
     victim.handle_tick(victim.next_tick(), None, &[]);
     let (seen, _) = victim.last();
-    assert_eq!((seen.senders, seen.peers.len()), (1, 2));
+    assert_eq!((seen.senders, seen.live_peers, seen.peers.len()), (1, 2, 1));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));
     assert_eq!(seen.peers[0].announced, says);
+}
+
+#[test]
+fn messages_that_are_read_together_before_the_next_tick_have_the_same_effect() {
+    let mut ether = Ether::new((0..4).map(|id| station(Instant::ZERO, id, 1)).collect());
+    for own in &mut ether.own {
+        *own = (Some(Rate::from_mbps(65)), vec![sending(20, Duration::from_millis(40))]);
+    }
+    let (mut prompt, mut late) = (station(Instant::ZERO, 9, 1), station(Instant::ZERO, 9, 1));
+    let (mut inbox, mut heard) = (Vec::new(), 0);
+    for _ in 0..1_000 {
+        ether.run(Duration::from_millis(37));
+        let now = ether.now;
+        for (_, datagram) in &ether.recorded[heard..] {
+            prompt.handle_datagram(now, datagram);
+            inbox.push((now, late.open(datagram)));
+        }
+        heard = ether.recorded.len();
+        if late.next_timeout().is_some_and(|due| due <= now) {
+            assert!(inbox.iter().all(|(_, opened)| opened.can_wait()));
+            inbox.drain(..).for_each(|(at, opened)| late.handle_opened(at, &opened));
+            if late.next_tick() <= now {
+                let connections = [sending(20, Duration::from_millis(40))];
+                let both = [&mut prompt, &mut late];
+                let [one, other] = both.map(|one| one.handle_tick(now, None, &connections));
+                assert_eq!(one.sockets, other.sockets);
+            }
+            let sent = late.poll_transmit(now);
+            assert_eq!(prompt.poll_transmit(now), sent);
+            assert_eq!(shown(&prompt), shown(&late));
+            if let Some(datagram) = sent {
+                ether.stations.iter_mut().for_each(|one| one.handle_datagram(now, &datagram));
+            }
+        }
+        assert_eq!(prompt.next_timeout(), late.next_timeout());
+    }
+    assert_eq!(peers(&prompt), [0, 1, 2, 3]);
 }

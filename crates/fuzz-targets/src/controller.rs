@@ -141,7 +141,7 @@ impl World {
             }
             self.pass(Duration::from_millis(500), delivered);
             let (seen, bounds) = self.station.controller.last();
-            assert_eq!((seen.senders, seen.peers.len()), (1, 0), "all peers have left");
+            assert_eq!((seen.senders, seen.live_peers), (1, 0), "all peers have left");
             largest = largest.max(bounds.ceiling);
         }
         assert!(

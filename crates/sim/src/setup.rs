@@ -76,6 +76,7 @@ pub(crate) fn set_up<O: Observer>(
         senders,
         sampler: None,
         unfinished: expanded.flows.len(),
+        opened: None,
     };
     for flow in &expanded.flows {
         let bounded = |station: usize| laws[station].is_some_and(AgentLaw::binds);
@@ -168,7 +169,8 @@ impl<O: Observer> Simulation<O> {
                 let announcing = Announcing::new(group.announces, &group_key);
                 let (binds, link_rate) = (law.binds(), facts.link_rate);
                 let default = SocketBounds::NONE;
-                Box::new(Agent { controller, binds, link_rate, announcing, default })
+                let (inbox, due) = (Vec::new(), Some(start));
+                Box::new(Agent { controller, inbox, due, binds, link_rate, announcing, default })
             });
             let mut host = Station { agent, ..Station::default() };
             host.reserving.flows = reserving(expanded, index);

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use wakeai_control::presence::Opened;
 use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Change, Changes};
@@ -43,6 +44,8 @@ pub(crate) struct Simulation<O> {
     pub(crate) sampler: Option<(Sampler, u32)>,
     /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
+    /// The last broadcast of an agent, as it was read.
+    pub(crate) opened: Option<(Rc<[u8]>, Rc<Opened>)>,
 }
 
 /// A station's host.

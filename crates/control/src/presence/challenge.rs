@@ -9,7 +9,7 @@
 //! has repeated a recent challenge. A message with this repetition cannot have been recorded before
 //! the challenge was first sent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use wakeai_units::{Duration, Instant};
 
@@ -129,14 +129,16 @@ struct Owed {
 /// one that was heard least recently.
 pub(crate) struct Answers {
     limit: usize,
-    owed: BTreeMap<BootId, Owed>,
+    /// A map without an order, because each message looks one up. Where the order matters, it is that
+    /// of the places, or of the boot ids.
+    owed: HashMap<BootId, Owed>,
     places: u64,
 }
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, owed: BTreeMap::new(), places: 0 }
+        Self { limit, owed: HashMap::new(), places: 0 }
     }
 
     /// Takes `challenge`, which the incarnation `boot` sent in the message with the number
@@ -162,8 +164,8 @@ impl Answers {
             return true;
         }
         if self.owed.len() >= self.limit {
-            let dropped = self.owed.iter().min_by_key(|(_, owed)| (owed.answered == 0, owed.heard));
-            let dropped = dropped.map(|(id, _)| *id);
+            let of = |(id, owed): (&BootId, &Owed)| (owed.answered == 0, owed.heard, *id);
+            let dropped = self.owed.iter().map(of).min().map(|(_, _, id)| id);
             dropped.and_then(|id| self.owed.remove(&id));
         }
         self.owed.insert(boot, Owed { challenge, sequence, heard: now, answered: 0, place });

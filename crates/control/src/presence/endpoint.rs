@@ -18,8 +18,8 @@ use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, Statio
 
 /// Sends and receives presence messages, queries and answers.
 ///
-/// Order of calls: [`Endpoint::handle_datagram`] for each datagram, and [`Endpoint::expire`] at
-/// each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
+/// Order of calls: [`Endpoint::open`] and [`Endpoint::handle_opened`] for each datagram, and
+/// [`Endpoint::expire`] at each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
 /// [`Endpoint::poll_fleet`]. After each of them, [`Endpoint::poll_change`] until it gives `None`.
 /// `now` never goes back.
 pub(crate) struct Endpoint {
@@ -43,6 +43,27 @@ pub(crate) struct Endpoint {
     unix_at_epoch: Option<Duration>,
     /// The last message of a version that this program does not read.
     other_version: Option<OtherVersion>,
+}
+
+/// A datagram that was authenticated and read, or the reason why it is refused.
+///
+/// The result depends on the keys alone, so it holds for every station with the same keys.
+#[derive(Clone, Debug)]
+pub struct Opened(Result<Message, DecodeError>);
+
+impl Opened {
+    /// Whether a station without a request for a turn may handle the datagram later, before it is asked
+    /// anything else: nothing that the station does, and no time at which it does something, depends on
+    /// the datagram until then. A query or an answer of a fleet is handled at once.
+    pub fn can_wait(&self) -> bool {
+        !matches!(self.0, Ok(Message::Fleet(_)))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Message {
+    Presence(Presence),
+    Fleet(FleetMessage),
 }
 
 /// The endpoint answers the challenges of all peers in the table. In addition, it answers the
@@ -90,15 +111,25 @@ impl Endpoint {
         }
     }
 
+    /// Authenticates and reads a datagram.
+    pub(crate) fn open(&self, datagram: &[u8]) -> Opened {
+        Opened(if FleetCodec::is_its(datagram) {
+            self.fleet_codec.decode(datagram).map(Message::Fleet)
+        } else {
+            self.codec.decode(datagram).map(Message::Presence)
+        })
+    }
+
     /// Takes a datagram and counts it in exactly one counter.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
-        if FleetCodec::is_its(datagram) {
-            return self.handle_fleet(now, datagram);
+    pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened) {
+        match &opened.0 {
+            Ok(Message::Presence(message)) => self.handle_presence(now, message),
+            Ok(Message::Fleet(message)) => self.handle_fleet(now, message.clone()),
+            Err(error) => self.refuse(*error),
         }
-        let message = match self.codec.decode(datagram) {
-            Ok(message) => message,
-            Err(error) => return self.refuse(error),
-        };
+    }
+
+    fn handle_presence(&mut self, now: Instant, message: &Presence) {
         let counters = &mut self.counters;
         let refused = if message.bssid != self.bssid {
             Some(&mut counters.wrong_bssid)
@@ -106,7 +137,7 @@ impl Endpoint {
             Some(&mut counters.own)
         } else if message.station == self.station {
             Some(&mut counters.duplicate_id)
-        } else if in_time(self.clocks, now, &message) == Some(false) {
+        } else if in_time(self.clocks, now, message) == Some(false) {
             Some(&mut counters.stale)
         } else {
             None
@@ -130,11 +161,7 @@ impl Endpoint {
         } += 1;
     }
 
-    fn handle_fleet(&mut self, now: Instant, datagram: &[u8]) {
-        let message = match self.fleet_codec.decode(datagram) {
-            Ok(message) => message,
-            Err(error) => return self.refuse(error),
-        };
+    fn handle_fleet(&mut self, now: Instant, message: FleetMessage) {
         let (station, boot) = (message.station, message.boot);
         let counter = if message.bssid != self.bssid {
             &mut self.counters.wrong_bssid
@@ -246,19 +273,21 @@ impl Endpoint {
         self.other_version.take()
     }
 
-    fn hear(&mut self, now: Instant, mut message: Presence) {
+    fn hear(&mut self, now: Instant, message: &Presence) {
         let (station, boot, challenge) = (message.station, message.boot, message.challenge);
         let sequence = message.sequence;
         self.expire_one(now, station);
         let slowest = airtime(self.basic_rate, None);
-        message.interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
+        let interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
         // Where clocks agree, the time in a message proves that its incarnation is live. This does
         // not hold for an incarnation that was dropped, because a recorded message of it may be
         // younger than the tolerance. A dropped incarnation has to answer a challenge.
-        let timely = in_time(self.clocks, now, &message) == Some(true);
-        let proven = (timely && !self.challenges.retired(boot))
-            || self.challenges.prove(boot, &message.answers);
-        let verdict = self.table.hear(now, message, proven);
+        let (clocks, challenges) = (self.clocks, &self.challenges);
+        let proven = || {
+            let timely = in_time(clocks, now, message) == Some(true);
+            (timely && !challenges.retired(boot)) || challenges.prove(boot, &message.answers)
+        };
+        let verdict = self.table.hear(now, message, interval, proven);
         let answered = !matches!(verdict, Verdict::Replayed | Verdict::Full);
         let new = answered && self.answers.hear(now, boot, sequence, challenge);
         let counter = match verdict {
@@ -365,6 +394,17 @@ impl Endpoint {
     /// The live peers, in the order of their ids.
     pub(crate) fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
         self.table.live(now)
+    }
+
+    /// Brings `active` up to date: the live peers that send or have asked for a rate, in the order of
+    /// their ids. `active` is what the call at the tick before left there.
+    pub(crate) fn update_active(&mut self, now: Instant, active: &mut Vec<PeerView>) {
+        self.table.update_active(now, active);
+    }
+
+    /// The number of live peers.
+    pub(crate) fn live_count(&self) -> usize {
+        self.table.live_count()
     }
 
     /// The counters of presence datagrams.

@@ -18,6 +18,7 @@ mod table;
 
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub(crate) use endpoint::Endpoint;
+pub use endpoint::Opened;
 pub use fleet::{
     ANSWER_LEN, AgentFigures, ClockOffset, FAULT_KINDS, FleetAnswer, FleetCodec, FleetContent,
     FleetMessage, FleetQuery, Label, QUERY_LEN, StationFigures,
@@ -27,7 +28,7 @@ pub use seal::{MessageFormat, OtherVersion};
 
 /// The boot id: random bytes, new for each controller. The boot id names one incarnation of the
 /// station. An incarnation is the run from one start to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootId(pub [u8; 16]);
 
 /// A number that another station has to repeat, to prove that its message is new. Zero marks an

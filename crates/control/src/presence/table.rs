@@ -1,12 +1,9 @@
 //! The table of peers, as their presence messages describe them.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
-use wakeai_units::{Duration, Instant};
+use wakeai_units::{Duration, Instant, Rate};
 
 use super::{BootId, Presence};
-use crate::{PeerView, StationId};
+use crate::{Announcement, PeerView, StationId};
 
 /// A peer is no longer live after a silence of more than this many of its announced intervals.
 const LIVE_INTERVALS: u64 = 3;
@@ -38,82 +35,209 @@ pub(crate) enum Verdict {
     Full,
 }
 
+#[derive(Clone, Copy)]
 struct Peer {
-    heard: Instant,
-    last: Presence,
-    live: bool,
+    boot: BootId,
+    /// The sequence number of the peer's last message.
+    sequence: u64,
     /// The sequence number of the peer's last query to the fleet; zero before the first query.
     queried: u64,
+    heard: Instant,
+    interval: Duration,
+    announced: Announcement,
+    live: bool,
+    /// Whether the peer has announced a reservation since it came into the table.
+    has_reserved: bool,
 }
 
 impl Peer {
+    /// The peer after a message, with `before` what was known of the station.
+    fn of(now: Instant, message: &Presence, interval: Duration, before: Option<&Self>) -> Self {
+        let announced = message.announced;
+        let same = before.filter(|before| before.boot == message.boot);
+        Self {
+            boot: message.boot,
+            sequence: message.sequence,
+            queried: same.map_or(0, |before| before.queried),
+            heard: now,
+            interval,
+            announced,
+            live: true,
+            has_reserved: announced.reservation.is_some()
+                || before.is_some_and(|before| before.has_reserved),
+        }
+    }
+
+    /// The last time at which the peer has been silent for no more than `intervals` of its intervals.
+    fn until(&self, intervals: u64) -> Instant {
+        let silence = self.interval.saturating_mul(intervals).min(DORMANT_FOR);
+        Instant::from_nanos(self.heard.as_nanos().saturating_add(silence.as_nanos()))
+    }
+
     fn silent_for(&self, now: Instant, intervals: u64) -> bool {
-        let span = self.last.interval.saturating_mul(intervals).min(DORMANT_FOR);
-        now.saturating_since(self.heard) > span
+        now > self.until(intervals)
+    }
+
+    /// The last time at which silence changes nothing.
+    fn lasts_until(&self) -> Instant {
+        self.until(if self.live { LIVE_INTERVALS } else { DORMANT_INTERVALS })
+    }
+
+    /// Whether the peer is live and takes part in what stations decide about each other: it sends or has
+    /// just sent, or it has asked for a rate. A reservation that has ended counts, too, because the end
+    /// is something that others have to notice.
+    fn is_active(&self) -> bool {
+        let announced = &self.announced;
+        let sends = announced.sending || announced.delivery_rate > Rate::ZERO;
+        self.live && (sends || self.has_reserved)
+    }
+
+    fn view(&self, now: Instant, station: StationId) -> PeerView {
+        PeerView {
+            station,
+            interval: self.interval,
+            age: now.saturating_since(self.heard),
+            announced: self.announced,
+        }
     }
 }
 
 /// The live and the dormant peers, by station id. Their number has a limit.
 ///
-/// Order of calls: [`PeerTable::expire`] at each tick. For each message, [`PeerTable::expire_one`]
-/// and then [`PeerTable::hear`] or [`PeerTable::query`].
+/// A message and a tick cost little however many peers there are: a tick looks at the peers that have
+/// changed and at those that are active, and at all of them only where silence may have ended one.
+///
+/// Order of calls: [`PeerTable::expire`] and then [`PeerTable::update_active`] at each tick. For each
+/// message, [`PeerTable::expire_one`] and then [`PeerTable::hear`] or [`PeerTable::query`].
 pub(crate) struct PeerTable {
     limit: usize,
-    peers: BTreeMap<StationId, Peer>,
+    /// The places of the peers in `peers`, in the order of their ids.
+    order: Vec<(StationId, u32)>,
+    peers: Vec<Peer>,
+    /// The places in `peers` that are free.
+    free: Vec<u32>,
+    /// The number of live peers.
+    live: usize,
+    /// The time until which no peer can have been silent for too long; `None` without peers.
+    lasts_until: Option<Instant>,
+    /// The peers that were or are active, and have changed since the last tick.
+    changed: Vec<StationId>,
+    /// The time of the last call of [`PeerTable::update_active`].
+    updated_at: Instant,
 }
 
 impl PeerTable {
     /// A table for at most `limit` peers.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, peers: BTreeMap::new() }
+        Self {
+            limit,
+            order: Vec::new(),
+            peers: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            lasts_until: None,
+            changed: Vec::new(),
+            updated_at: Instant::ZERO,
+        }
     }
 
-    /// Takes an authentic message of this access point. `proven` says whether the message proves
-    /// that its incarnation is live. The message of an incarnation in the table needs no proof.
-    pub(crate) fn hear(&mut self, now: Instant, message: Presence, proven: bool) -> Verdict {
-        let full = self.peers.len() >= self.limit;
-        let Some(peer) = self.peers.get_mut(&message.station) else {
-            return match (proven, full) {
+    fn find(&self, station: StationId) -> Result<usize, usize> {
+        self.order.binary_search_by_key(&station, |(station, _)| *station)
+    }
+
+    fn get(&self, station: StationId) -> Option<&Peer> {
+        let at = self.find(station).ok()?;
+        Some(&self.peers[self.order[at].1 as usize])
+    }
+
+    fn get_mut(&mut self, station: StationId) -> Option<&mut Peer> {
+        let at = self.find(station).ok()?;
+        Some(&mut self.peers[self.order[at].1 as usize])
+    }
+
+    /// Takes an authentic message of this access point. `interval` is the time until the next one, as far
+    /// as the announced one is believed. `proven` says whether the message proves
+    /// that its incarnation is live. It is asked only where needed: the message of an incarnation in
+    /// the table needs no proof.
+    pub(crate) fn hear(
+        &mut self,
+        now: Instant,
+        message: &Presence,
+        interval: Duration,
+        proven: impl FnOnce() -> bool,
+    ) -> Verdict {
+        let full = self.order.len() >= self.limit;
+        let Some(peer) = self.get(message.station).copied() else {
+            return match (proven(), full) {
                 (false, _) => Verdict::Unproven,
                 (true, true) => Verdict::Full,
                 (true, false) => {
-                    self.insert(now, message);
+                    self.insert(now, message, interval);
                     Verdict::Joined
                 }
             };
         };
-        if peer.last.boot == message.boot {
-            if message.sequence <= peer.last.sequence {
+        if peer.boot == message.boot {
+            if message.sequence <= peer.sequence {
                 return Verdict::Replayed;
             }
-            let (was_live, queried) = (peer.live, peer.queried);
-            *peer = Peer { heard: now, last: message, live: true, queried };
-            return if was_live { Verdict::Updated } else { Verdict::Joined };
+            self.replace(now, message, interval, &peer);
+            return if peer.live { Verdict::Updated } else { Verdict::Joined };
         }
-        if !proven {
+        if !proven() {
             return Verdict::Unproven;
         }
-        let old = peer.last.boot;
-        self.insert(now, message);
-        Verdict::Restarted(old)
+        self.replace(now, message, interval, &peer);
+        Verdict::Restarted(peer.boot)
     }
 
     /// Takes a query of the incarnation `boot` of `station`. The result is [`Verdict::Updated`]
     /// where the query is new and the incarnation is in the table. A query does not make a dormant
     /// peer live.
     pub(crate) fn query(&mut self, station: StationId, boot: BootId, sequence: u64) -> Verdict {
-        let peer = self.peers.get_mut(&station).filter(|peer| peer.last.boot == boot);
+        let peer = self.get_mut(station).filter(|peer| peer.boot == boot);
         let Some(peer) = peer else { return Verdict::Unproven };
-        if sequence <= peer.last.sequence.max(peer.queried) {
+        if sequence <= peer.sequence.max(peer.queried) {
             return Verdict::Replayed;
         }
         peer.queried = sequence;
         Verdict::Updated
     }
 
-    fn insert(&mut self, now: Instant, message: Presence) {
-        let peer = Peer { heard: now, last: message, live: true, queried: 0 };
-        self.peers.insert(peer.last.station, peer);
+    fn insert(&mut self, now: Instant, message: &Presence, interval: Duration) {
+        let peer = Peer::of(now, message, interval, None);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.peers[place as usize] = peer;
+                place
+            }
+            None => {
+                self.peers.push(peer);
+                (self.peers.len() - 1) as u32 // far fewer than 2^32 peers have room
+            }
+        };
+        let at = self.find(message.station).unwrap_or_else(|at| at);
+        self.order.insert(at, (message.station, place));
+        self.note(message.station, None, &peer);
+    }
+
+    /// Replaces what is known of a station that is in the table.
+    fn replace(&mut self, now: Instant, message: &Presence, interval: Duration, before: &Peer) {
+        let after = Peer::of(now, message, interval, Some(before));
+        if let Some(peer) = self.get_mut(message.station) {
+            *peer = after;
+        }
+        self.note(message.station, Some(before), &after);
+    }
+
+    /// Records a change by a message.
+    fn note(&mut self, station: StationId, before: Option<&Peer>, after: &Peer) {
+        self.live += usize::from(!before.is_some_and(|before| before.live));
+        if after.is_active() || before.is_some_and(Peer::is_active) {
+            self.changed.push(station);
+        }
+        let until = after.lasts_until();
+        self.lasts_until = Some(self.lasts_until.map_or(until, |all| all.min(until)));
     }
 
     /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for
@@ -124,17 +248,32 @@ impl PeerTable {
         mut left: impl FnMut(StationId),
         mut dropped: impl FnMut(BootId),
     ) {
-        self.peers.retain(|id, peer| {
+        if self.lasts_until.is_none_or(|until| now <= until) {
+            return;
+        }
+        let Self { order, peers, free, live, changed, .. } = self;
+        let mut lasts_until: Option<Instant> = None;
+        order.retain(|(station, place)| {
+            let peer = &mut peers[*place as usize];
             if peer.live && peer.silent_for(now, LIVE_INTERVALS) {
+                if peer.is_active() {
+                    changed.push(*station);
+                }
                 peer.live = false;
-                left(*id);
+                *live -= 1;
+                left(*station);
             }
             let keep = !peer.silent_for(now, DORMANT_INTERVALS);
-            if !keep {
-                dropped(peer.last.boot);
+            if keep {
+                let until = peer.lasts_until();
+                lasts_until = Some(lasts_until.map_or(until, |all| all.min(until)));
+            } else {
+                free.push(*place);
+                dropped(peer.boot);
             }
             keep
         });
+        self.lasts_until = lasts_until;
     }
 
     /// Removes `station` where it is due to be removed. Calls `left` and `dropped` as
@@ -147,30 +286,65 @@ impl PeerTable {
         left: impl FnOnce(StationId),
         dropped: impl FnOnce(BootId),
     ) {
-        let Entry::Occupied(entry) = self.peers.entry(station) else { return };
-        if !entry.get().silent_for(now, DORMANT_INTERVALS) {
+        if self.lasts_until.is_none_or(|until| now <= until) {
             return;
         }
-        let peer = entry.remove();
+        let Ok(at) = self.find(station) else { return };
+        let place = self.order[at].1;
+        let peer = self.peers[place as usize];
+        if !peer.silent_for(now, DORMANT_INTERVALS) {
+            return;
+        }
+        self.order.remove(at);
+        self.free.push(place);
+        if peer.is_active() {
+            self.changed.push(station);
+        }
         if peer.live {
+            self.live -= 1;
             left(station);
         }
-        dropped(peer.last.boot);
+        dropped(peer.boot);
+    }
+
+    /// Brings `active` up to date: the live peers that send or have asked for a rate, in the order of
+    /// their ids. `active` is what the call before left there.
+    pub(crate) fn update_active(&mut self, now: Instant, active: &mut Vec<PeerView>) {
+        let more = now.saturating_since(self.updated_at);
+        self.updated_at = now;
+        for peer in active.iter_mut() {
+            peer.age = peer.age.saturating_add(more);
+        }
+        for station in std::mem::take(&mut self.changed) {
+            let known = active.binary_search_by_key(&station, |peer| peer.station);
+            let view = self.get(station).filter(|peer| peer.is_active());
+            match (known, view.map(|peer| peer.view(now, station))) {
+                (Ok(at), Some(view)) => active[at] = view,
+                (Err(at), Some(view)) => active.insert(at, view),
+                (Ok(at), None) => {
+                    active.remove(at);
+                }
+                (Err(_), None) => {}
+            }
+        }
     }
 
     /// The live peers, in the order of their ids.
     pub(crate) fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
-        self.peers.values().filter(|peer| peer.live).map(move |peer| PeerView {
-            station: peer.last.station,
-            interval: peer.last.interval,
-            age: now.saturating_since(peer.heard),
-            announced: peer.last.announced,
-        })
+        let all =
+            self.order.iter().map(|(station, place)| (*station, &self.peers[*place as usize]));
+        let live = all.filter(|(_, peer)| peer.live);
+        live.map(move |(station, peer)| peer.view(now, station))
+    }
+
+    /// The number of live peers.
+    pub(crate) fn live_count(&self) -> usize {
+        self.live
     }
 
     /// The number of peers in the table, live and dormant.
     pub(crate) fn len(&self) -> usize {
-        self.peers.len()
+        self.order.len()
     }
 }
 
@@ -196,9 +370,14 @@ mod tests {
         }
     }
 
+    /// Takes a message that proves at time zero that its sender is live.
+    fn hear(table: &mut PeerTable, message: &Presence) -> Verdict {
+        table.hear(Instant::ZERO, message, message.interval, || true)
+    }
+
     #[derive(Clone, Debug)]
     enum Op {
-        Hear { station: u64, boot: u8, sequence: u64, interval_ms: u64, proven: bool },
+        Hear { station: u64, boot: u8, sequence: u64, interval_ms: u64, proven: bool, sends: bool },
         Wait { millis: u64 },
         Expire,
         ExpireOne { station: u64 },
@@ -206,9 +385,9 @@ mod tests {
 
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
-            4 => (0_u64..5, 0_u8..3, 0_u64..20, 500_u64..2_000, any::<bool>()).prop_map(
-                |(station, boot, sequence, interval_ms, proven)| {
-                    Op::Hear { station, boot, sequence, interval_ms, proven }
+            4 => (0_u64..5, 0_u8..3, 0_u64..20, 500_u64..2_000, any::<bool>(), any::<bool>()).prop_map(
+                |(station, boot, sequence, interval_ms, proven, sends)| {
+                    Op::Hear { station, boot, sequence, interval_ms, proven, sends }
                 },
             ),
             2 => (0_u64..8_000).prop_map(|millis| Op::Wait { millis }),
@@ -250,6 +429,7 @@ mod tests {
         fn the_table_does_what_its_model_does(ops in proptest::collection::vec(op(), 0..200)) {
             const LIMIT: usize = 3;
             let (mut table, mut model, mut now) = (PeerTable::new(LIMIT), Model::default(), 0);
+            let mut active = Vec::new();
             for op in ops {
                 let at = Instant::ZERO + Duration::from_millis(now);
                 match op {
@@ -257,12 +437,15 @@ mod tests {
                     Op::Expire => {
                         table.expire(at, |_| {}, |_| {});
                         model.expire(now);
+                        table.update_active(at, &mut active);
+                        let sending = table.live(at).filter(|peer| peer.announced.sending);
+                        prop_assert_eq!(&active, &sending.collect::<Vec<_>>());
                     }
                     Op::ExpireOne { station } => {
                         table.expire_one(at, StationId(station), |_| {}, |_| {});
                         model.expire_one(now, station);
                     }
-                    Op::Hear { station, boot, sequence, interval_ms, proven } => {
+                    Op::Hear { station, boot, sequence, interval_ms, proven, sends } => {
                         let found = model.known.iter().position(|peer| peer.0 == station);
                         let same = found.map(|at| model.known[at].1 == boot);
                         let expected = match (found, same) {
@@ -276,8 +459,9 @@ mod tests {
                             (None, _) if model.known.len() >= LIMIT => Verdict::Full,
                             (None, _) => Verdict::Joined,
                         };
-                        let message = message(station, boot, sequence, interval_ms);
-                        prop_assert_eq!(table.hear(at, message, proven), expected);
+                        let mut message = message(station, boot, sequence, interval_ms);
+                        message.announced.sending = sends;
+                        prop_assert_eq!(table.hear(at, &message, message.interval, || proven), expected);
                         let taken = !matches!(
                             expected,
                             Verdict::Replayed | Verdict::Unproven | Verdict::Full
@@ -292,8 +476,35 @@ mod tests {
                 let live: Vec<u64> = table.live(at).map(|peer| peer.station.0).collect();
                 prop_assert_eq!(live, model.live());
                 prop_assert!(table.len() <= LIMIT && table.len() == model.known.len());
+                prop_assert_eq!(table.live_count(), model.live().len());
             }
         }
+    }
+
+    #[test]
+    fn a_peer_whose_reservation_has_ended_stays_active_and_one_that_stopped_does_not() {
+        let asked = crate::Reservation {
+            rate: Rate::from_mbps(1),
+            share: crate::Share::from_percent(1),
+            ticket: 1,
+            claim: crate::Share::ZERO,
+            short: false,
+        };
+        let says = [
+            Announcement { sending: true, ..Announcement::default() },
+            Announcement { delivery_rate: Rate::from_mbps(1), ..Announcement::default() },
+            Announcement::default(),
+            Announcement { reservation: Some(asked), ..Announcement::default() },
+            Announcement::default(),
+        ];
+        let (mut table, mut active) = (PeerTable::new(10), Vec::new());
+        let counts = (1..).zip(says).map(|(sequence, announced)| {
+            let message = Presence { announced, ..message(1, 1, sequence, 1_000) };
+            hear(&mut table, &message);
+            table.update_active(Instant::ZERO, &mut active);
+            active.len()
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [1, 1, 0, 1, 1]);
     }
 
     #[test]
@@ -303,14 +514,13 @@ mod tests {
             table.query(StationId(1), BootId([boot; 16]), sequence)
         };
         assert_eq!(query(&mut table, 1, 5), Verdict::Unproven);
-        table.hear(Instant::ZERO, message(1, 1, 5, 1_000), true);
+        hear(&mut table, &message(1, 1, 5, 1_000));
         assert_eq!(query(&mut table, 2, 9), Verdict::Unproven, "another incarnation");
         assert_eq!(query(&mut table, 1, 5), Verdict::Replayed, "not newer than its last message");
         assert_eq!(query(&mut table, 1, 7), Verdict::Updated);
         assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
         // A presence message counts although a query with a later number came first.
-        let now = Instant::ZERO;
-        assert_eq!(table.hear(now, message(1, 1, 6, 1_000), true), Verdict::Updated);
+        assert_eq!(hear(&mut table, &message(1, 1, 6, 1_000)), Verdict::Updated);
         assert_eq!(query(&mut table, 1, 7), Verdict::Replayed);
         assert_eq!(query(&mut table, 1, 8), Verdict::Updated);
     }
@@ -318,7 +528,7 @@ mod tests {
     #[test]
     fn a_peer_leaves_after_3_intervals_and_is_removed_after_12() {
         let mut table = PeerTable::new(10);
-        table.hear(Instant::ZERO, message(1, 1, 1, 1_000), true);
+        hear(&mut table, &message(1, 1, 1, 1_000));
         let mut at = |millis: u64| {
             let (mut left, mut dropped) = (0, 0);
             let now = Instant::ZERO + Duration::from_millis(millis);

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use wakeai_connection::SocketBounds;
+use wakeai_control::presence::Opened;
 use wakeai_control::{Actuation, Controller};
 use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::{Instant, Rate};
@@ -16,6 +17,12 @@ use crate::packet::Packet;
 /// A station's agent: the controller, and the state that the simulation keeps for it.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
+    /// The messages that have arrived and that the controller has not handled yet. It handles them
+    /// together before anything else, because thousands of controllers that take turns with every
+    /// message would find little of their tables in the processor's cache.
+    pub(crate) inbox: Vec<(Instant, Rc<Opened>)>,
+    /// The time of the controller's next timeout.
+    pub(crate) due: Option<Instant>,
     /// Whether the agent bounds connections; otherwise it only observes them.
     pub(crate) binds: bool,
     /// The PHY rate. On a device, the Wi-Fi driver reports it.
@@ -26,6 +33,13 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Lets the controller handle the messages that have arrived, each with the time of its arrival.
+    pub(crate) fn read(&mut self) {
+        for (at, message) in self.inbox.drain(..) {
+            self.controller.handle_opened(at, &message);
+        }
+    }
+
     /// The presence message that is due, as the station sends it: a scenario may replace true
     /// figures by others.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
@@ -62,6 +76,7 @@ impl<O: Observer> Simulation<O> {
         let left = self.left_in_turns(station);
         let host = &mut self.stations[station as usize];
         let Some(agent) = host.agent.as_deref_mut() else { return };
+        agent.read();
         if now >= agent.controller.next_tick() {
             if left.is_some() {
                 agent.controller.transfer(now, left);
@@ -85,10 +100,24 @@ impl<O: Observer> Simulation<O> {
         self.announce(now, station);
     }
 
-    /// Handles a presence message that has arrived at a station.
-    pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &[u8]) {
-        if let Some(agent) = self.stations[station as usize].agent.as_deref_mut() {
-            agent.controller.handle_datagram(now, bytes);
+    /// Handles a presence message that has arrived at a station. All agents have the same group key, so
+    /// a broadcast is authenticated and read once, by the first that it reaches. It waits in the inbox
+    /// where that changes nothing.
+    pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &Rc<[u8]>) {
+        let host = &mut self.stations[station as usize];
+        let Some(agent) = host.agent.as_deref_mut() else { return };
+        let opened = match &self.opened {
+            Some((of, opened)) if Rc::ptr_eq(of, bytes) => Rc::clone(opened),
+            _ => {
+                let opened = Rc::new(agent.controller.open(bytes));
+                self.opened = Some((Rc::clone(bytes), Rc::clone(&opened)));
+                opened
+            }
+        };
+        let is_due = agent.due.is_none_or(|due| due <= now);
+        let waits = opened.can_wait() && host.in_turns.is_empty() && !is_due;
+        agent.inbox.push((now, opened));
+        if !waits {
             self.announce(now, station);
         }
     }
@@ -96,6 +125,7 @@ impl<O: Observer> Simulation<O> {
     /// Broadcasts the presence messages of the station's agent, sets its timer, and uses its turn.
     pub(super) fn announce(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        agent.read();
         let from = Node::Station(StationId(station));
         while let Some(message) = agent.poll_transmit(now) {
             let packet = Packet::Presence(Rc::from(message));
@@ -104,7 +134,8 @@ impl<O: Observer> Simulation<O> {
         // Nothing reads the controller's events here, but they must not accumulate.
         while agent.controller.poll_event().is_some() {}
         let timer = self.flows.len() as u32 + station;
-        self.timers.set(timer, agent.controller.next_timeout());
+        agent.due = agent.controller.next_timeout();
+        self.timers.set(timer, agent.due);
         self.use_turn(now, station);
     }
 }

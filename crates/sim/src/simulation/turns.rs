@@ -26,6 +26,7 @@ impl<O: Observer> Simulation<O> {
             in_turns.push(flow);
             let left = self.left_in_turns(station.0);
             if let Some(agent) = self.stations[station.index()].agent.as_deref_mut() {
+                agent.read();
                 agent.controller.transfer(now, left);
             }
         }
@@ -38,6 +39,7 @@ impl<O: Observer> Simulation<O> {
         let host = &mut self.stations[station.index()];
         host.in_turns.retain(|other| *other != flow);
         if let (true, Some(agent)) = (host.in_turns.is_empty(), host.agent.as_deref_mut()) {
+            agent.read();
             agent.controller.transfer(now, None);
             self.announce(now, station.0);
         }
