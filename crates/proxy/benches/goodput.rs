@@ -174,7 +174,7 @@ fn goodput(path: &Path, proxy: Option<SocketAddr>, connections: usize, span: Dur
 fn open(to: SocketAddr, proxy: Option<SocketAddr>) -> TcpStream {
     let Some(proxy) = proxy else { return TcpStream::connect(to).unwrap() };
     let mut stream = TcpStream::connect(proxy).unwrap();
-    write!(stream, "CONNECT {to} HTTP/1.1\r\n\r\n").unwrap();
+    write!(stream, "CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n").unwrap();
     let mut answer = [0; 39];
     stream.read_exact(&mut answer).unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"\r\n\r\n"));

@@ -66,7 +66,7 @@ fn bytes_arrive_whole_both_ways_at_once_spliced_and_copied() {
             sender.join().unwrap();
         }
         drop((client, server));
-        let report = proxy.stop();
+        let report = proxy.stop_when(|report| report.active == 0);
         let bytes = (report.bytes_up, report.bytes_down);
         assert_eq!(bytes, (up.len() as u64, down.len() as u64));
         let expected = if copies { bytes.0 + bytes.1 } else { 0 };
@@ -87,7 +87,7 @@ fn connect_by_name_works_and_what_comes_with_the_request_is_not_lost() {
     assert_eq!(read_all(&accepted), b"early");
     drop(accepted);
     assert_eq!(read_all(&client), b"HTTP/1.1 200 Connection established\r\n\r\n");
-    assert_eq!(proxy.stop().finished, 1);
+    assert_eq!(proxy.stop_when(|report| report.active == 0).finished, 1);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_half_close_is_passed_on_and_the_other_direction_goes_on() {
         drop(client);
         assert_eq!(read_all(&server), b"and back");
         drop(server);
-        let report = proxy.stop();
+        let report = proxy.stop_when(|report| report.active == 0);
         assert_eq!((report.finished, report.reset), (2, 0));
     }
 }
@@ -194,7 +194,7 @@ fn the_answer_of_an_end_that_closes_with_unread_bytes_arrives_before_the_reset()
             let (client, server) = proxy.pair();
             assert!(answered_early(&server, client, &answer) == answer, "up, {round}");
         }
-        let report = proxy.stop();
+        let report = proxy.stop_when(|report| report.active == 0);
         assert_eq!((report.reset, report.finished), (80, 0));
     }
 }

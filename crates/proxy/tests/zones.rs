@@ -7,7 +7,7 @@ mod support;
 use std::io::{Read as _, Write as _};
 use std::process::Command;
 
-use support::{Proxy, config};
+use support::{Proxy, config, pattern};
 use wakeai_host::Namespace;
 use wakeai_proxy::Config;
 
@@ -47,10 +47,10 @@ fn serve_over_a_link() {
     config.access.to = vec!["127.0.0.1".parse().unwrap()];
     let proxy = Proxy::start(config);
     let (mut client, mut server) = proxy.pair();
-    client.write_all(b"linked").unwrap();
-    let mut word = [0; 6];
-    server.read_exact(&mut word).unwrap();
-    assert_eq!(&word, b"linked");
+    client.write_all(&pattern(6)).unwrap();
+    let mut bytes = [0; 6];
+    server.read_exact(&mut bytes).unwrap();
+    assert_eq!(bytes[..], pattern(6));
     drop((client, server));
     assert_eq!(proxy.stop_when(|report| report.active == 0).finished, 1);
 }
