@@ -275,4 +275,58 @@ mod tests {
         let bounds = LawConfig::by_hand(Segments::ZERO, Segments::new(50));
         assert_eq!((read.reserve, read.law), (reserve, Some(bounds)));
     }
+
+    /// The law of a condition with `law`, and that of an agent with the same keys; `None` where a
+    /// reader refuses them.
+    fn both_readers(law: &str, keys: &str) -> [Option<LawConfig>; 2] {
+        let scenario = format!(
+            "name = \"x\"\nduration = \"9s\"\naccess_point = {{ standard = \"802.11g\" }}\n\
+             stations = [{{ name = \"a\" }}]\nflows = [{{ from = \"a\", to = \"server\" }}]\n\
+             conditions = [{{ name = \"c\", {law} }}]"
+        );
+        let scenario = Scenario::parse(&scenario).ok();
+        let of_scenario = scenario
+            .map(|scenario| AgentLaw::of_stations(&scenario.conditions()[0])[0].unwrap().config());
+        let config = format!("interface = \"w\"\nkey_file = \"/k\"\n[law]\n{keys}\n");
+        [of_scenario, Config::parse(&config).ok().map(|config| config.law.unwrap())]
+    }
+
+    #[test]
+    fn a_condition_and_an_agent_read_a_law_alike() {
+        for (keys, accepted) in [
+            ("queue_min = \"75ms\"", true),
+            ("queue_min = \"76ms\"", false),
+            ("queue_max = \"20ms\"", true),
+            ("queue_max = \"19ms\"", false),
+            ("queue_min = \"1ms\"", true),
+            ("queue_min = \"999us\"", false),
+            ("queue_min = 5", false),
+            ("queue_max = \"10s\"", true),
+            ("queue_max = \"11s\"", false),
+            ("queue_rounds_percent = 1", true),
+            ("queue_rounds_percent = 0", false),
+            ("queue_rounds_percent = 10000", true),
+            ("queue_rounds_percent = 10001", false),
+            ("queue_rounds_percent = 50, queue_min = \"2ms\", queue_max = \"3ms\"", true),
+        ] {
+            let law = format!("law = {{ name = \"airtime\", {keys} }}");
+            let of_agent = format!("name = \"airtime\"\n{}", keys.replace(", ", "\n"));
+            let [scenario, agent] = both_readers(&law, &of_agent);
+            assert_eq!(scenario, agent, "{keys}");
+            assert_eq!(scenario.is_some(), accepted, "{keys}");
+        }
+        for (keys, accepted) in [
+            ("ceiling = 50, small_queue = \"1B\"", true),
+            ("ceiling = 50, small_queue = \"0B\"", false),
+            ("ceiling = 50, small_queue = \"100MB\"", true),
+            ("ceiling = 50, small_queue = \"101MB\"", false),
+            ("floor = 5, small_queue = \"9kB\"", false),
+        ] {
+            let law = format!("law = \"fixed\", bounds = [{{ stations = \"a\", {keys} }}]");
+            let of_agent = format!("name = \"fixed\"\n{}", keys.replace(", ", "\n"));
+            let [scenario, agent] = both_readers(&law, &of_agent);
+            assert_eq!(scenario, agent, "{keys}");
+            assert_eq!(scenario.is_some(), accepted, "{keys}");
+        }
+    }
 }

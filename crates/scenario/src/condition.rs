@@ -1,6 +1,6 @@
 //! The conditions that are compared: their laws, and the stations that run agents.
 
-use wakeai_units::{Bytes, Segments};
+use wakeai_units::{Bytes, Duration, Segments};
 
 use crate::stations::Selector;
 
@@ -34,6 +34,17 @@ impl Law {
     }
 }
 
+/// Parameters of the law `airtime`, as in an agent's configuration. `None` stands for the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LawParameters {
+    /// The target queueing delay, percent of a round.
+    pub queue_rounds_percent: Option<u32>,
+    /// The least target.
+    pub queue_min: Option<Duration>,
+    /// The largest target.
+    pub queue_max: Option<Duration>,
+}
+
 /// Bounds set by hand for some stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsRule {
@@ -62,6 +73,8 @@ pub struct Condition {
     pub name: String,
     /// The law of the agents; with `None` no agent runs.
     pub law: Option<Law>,
+    /// The parameters of the law.
+    pub parameters: LawParameters,
     /// The stations that run an agent; empty means all.
     pub agents: Vec<Selector>,
     /// The bounds of the law `fixed`.
@@ -76,6 +89,7 @@ impl Condition {
         Self {
             name: name.to_owned(),
             law: None,
+            parameters: LawParameters::default(),
             agents: Vec::new(),
             bounds: Vec::new(),
             set: Vec::new(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::condition::{Condition, FixedBounds, Law};
+use crate::condition::{Condition, FixedBounds, Law, LawParameters};
 use crate::error::{Place, Problem, ScenarioError};
 use crate::experiment::Experiment;
 use crate::read;
@@ -210,6 +210,11 @@ impl ResolvedCondition {
     /// The law of the condition's agents; with `None` no agent runs.
     pub fn law(&self) -> Option<Law> {
         self.condition.law
+    }
+
+    /// The parameters of the law.
+    pub fn parameters(&self) -> LawParameters {
+        self.condition.parameters
     }
 
     /// For every station by index: whether it runs an agent.

@@ -209,6 +209,24 @@ mod tests {
     }
 
     #[test]
+    fn a_scatter_has_a_mark_for_each_point_and_equal_steps_for_equal_factors() {
+        let mark = |name: &str, x, y| (name.to_owned(), x, y);
+        let svg = Scatter {
+            title: String::new(),
+            horizontal: "ms".to_owned(),
+            vertical: "Mbit/s".to_owned(),
+            line: Marks(vec![mark("2", 10.0, 20.0), mark("28", 100.0, 40.0)]),
+            marks: Marks(vec![mark("law", 1000.0, 30.0)]),
+        }
+        .render();
+        assert_eq!((svg.matches("<circle").count(), svg.matches("<polyline").count()), (3, 1));
+        // 10 ms is at the left end, 100 ms in the middle, 1000 ms at the right end.
+        for place in ["cx=\"60.0\" cy=\"175.0\"", "cx=\"452.5\" cy=\"35.0\"", "cx=\"845.0\""] {
+            assert!(svg.contains(place), "{place}: {svg}");
+        }
+    }
+
+    #[test]
     fn axes_end_at_round_numbers() {
         let ends = [0.0, 0.7, 23.0, 100.0, 269.0].map(round_up);
         let expected: [f64; 5] = [1.0, 0.8, 30.0, 100.0, 300.0];

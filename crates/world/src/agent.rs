@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use wakeai_control::presence::{AIR_PARTS, airtime};
-use wakeai_control::{ControllerConfig, LawConfig, StationId};
+use wakeai_control::{AirtimeKnobs, ControllerConfig, LawConfig, StationId};
 use wakeai_scenario::result::Max;
 use wakeai_scenario::{
-    Direction, Experiment, FixedBounds, Flow, Law, ResolvedCondition, StationDirection,
+    Direction, Experiment, FixedBounds, Flow, Law, LawParameters, ResolvedCondition,
+    StationDirection,
 };
 use wakeai_units::{Duration, Rate};
 
@@ -31,23 +32,24 @@ pub enum AgentLaw {
     Watch,
     /// The law `fixed`, with the condition's `bounds`.
     Fixed(FixedBounds),
-    /// A law that computes bounds.
-    Named(Law),
+    /// A law that computes bounds, with its parameters.
+    Named(Law, LawParameters),
 }
 
 impl AgentLaw {
     /// The law that the agent of each station follows; `None` where no agent runs.
     pub fn of_stations(condition: &ResolvedCondition) -> Vec<Option<Self>> {
         let runs = condition.agents().into_iter().zip(condition.bounds());
-        let law = condition.law();
-        runs.map(|(runs, bounds)| law.filter(|_| runs).map(|law| Self::new(law, bounds))).collect()
+        let (law, parameters) = (condition.law(), condition.parameters());
+        let new = |law, bounds| Self::new(law, parameters, bounds);
+        runs.map(|(runs, bounds)| law.filter(|_| runs).map(|law| new(law, bounds))).collect()
     }
 
-    fn new(law: Law, bounds: Option<FixedBounds>) -> Self {
+    fn new(law: Law, parameters: LawParameters, bounds: Option<FixedBounds>) -> Self {
         match (law, bounds) {
             (Law::Fixed, None) => Self::Watch,
             (Law::Fixed, Some(bounds)) => Self::Fixed(bounds),
-            (other, _) => Self::Named(other),
+            (other, _) => Self::Named(other, parameters),
         }
     }
 
@@ -63,8 +65,21 @@ impl AgentLaw {
             Self::Fixed(FixedBounds { floor, ceiling, small_queue }) => {
                 LawConfig::Fixed { floor, ceiling, small_queue }
             }
-            Self::Named(law) => LawConfig::from_name(law.name()).expect("every law has its name"),
+            Self::Named(Law::Airtime, parameters) => LawConfig::Airtime(knobs(parameters)),
+            Self::Named(law, _) => {
+                LawConfig::from_name(law.name()).expect("every law has its name")
+            }
         }
+    }
+}
+
+fn knobs(parameters: LawParameters) -> AirtimeKnobs {
+    let LawParameters { queue_rounds_percent, queue_min, queue_max } = parameters;
+    let default = AirtimeKnobs::default();
+    AirtimeKnobs {
+        queue_rounds_percent: queue_rounds_percent.unwrap_or(default.queue_rounds_percent),
+        queue_min: queue_min.unwrap_or(default.queue_min),
+        queue_max: queue_max.unwrap_or(default.queue_max),
     }
 }
 

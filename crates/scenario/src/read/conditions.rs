@@ -6,6 +6,7 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use super::fields::{Field, Fields};
 use super::flows::selector;
+use super::law;
 use super::names::{self, Names, overlap};
 use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
@@ -118,7 +119,9 @@ fn condition(
     });
     let law = fields.get("law");
     let law_key = law.is_some();
-    let law = law.and_then(|field| field.choice(&Law::ALL.map(|law| (law.name(), law))));
+    let law = law.and_then(|field| law::read(&field));
+    let parameters = law.map(|(_, parameters)| parameters).unwrap_or_default();
+    let law = law.map(|(law, _)| law);
     let agents = fields.get("agents").map(|field| {
         if !law_key {
             field.refuse("nothing without `law`: agents run where a condition has one");
@@ -129,7 +132,8 @@ fn condition(
     let bounds = bounds(&mut fields, names, law, law_key);
     let set = set_keys(&mut fields);
     fields.finish();
-    Some(Condition { name: name?.to_owned(), law, agents: agents.unwrap_or_default(), bounds, set })
+    let agents = agents.unwrap_or_default();
+    Some(Condition { name: name?.to_owned(), law, parameters, agents, bounds, set })
 }
 
 fn bounds(

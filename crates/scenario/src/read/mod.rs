@@ -3,6 +3,7 @@
 mod conditions;
 pub(crate) mod fields;
 mod flows;
+mod law;
 pub(crate) mod names;
 pub(crate) mod problems;
 mod radio;

@@ -15,6 +15,12 @@ const BY_HAND: Settings = &[
     ("stations.tablet.queue", "8"),
 ];
 
+/// The law with its name as a parameter, so that it can have others.
+const WITH_PARAMETERS: Settings = &[
+    ("conditions.one.law", "{ name = \"airtime\" }"),
+    ("stations.tablet.count", "4"),
+    ("duration", "6s"),
+];
 /// Bounds set by hand on hosts whose own limit of the queue is less than an aggregate.
 const SMALL_QUEUES: Settings = &[
     ("conditions.one.law", "fixed"),
@@ -38,6 +44,10 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], BY_HAND),
     Case::run(&[], &[("conditions.one.law", "shimada-before")]),
     Case::run(LAW, &[("conditions.one.law", "shimada-after")]),
+    Case::run(WITH_PARAMETERS, &[("conditions.one.law.name", "shimada-before")]),
+    Case::run(WITH_PARAMETERS, &[("conditions.one.law.queue_rounds_percent", "2000")]),
+    Case::run(WITH_PARAMETERS, &[("conditions.one.law.queue_min", "70ms")]),
+    Case::run(WITH_PARAMETERS, &[("conditions.one.law.queue_max", "20ms")]),
     Case::run(LAW, &[("conditions.one.agents", "tablet1")]),
     Case::run(BY_HAND, &[("conditions.one.bounds", "[{ stations = \"tablet\", ceiling = 4 }]")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.stations", "tablet2")]),

@@ -8,7 +8,7 @@ use wakeai_scenario::Scenario;
 use super::page;
 
 /// The tables: for each, the prefix of its keys here, and its path in the page's last example.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 12] = [
     ("access_point.", "access_point"),
     ("access_point.contention.", "access_point.contention"),
     ("wired.", "wired"),
@@ -18,6 +18,7 @@ const TABLES: [(&str, &str); 11] = [
     ("flows[].", "flows.1"),
     ("events[].", "events.1"),
     ("conditions[].", "conditions.capped"),
+    ("conditions[].law.", "conditions.shorter.law"),
     ("conditions[].bounds[].", "conditions.capped.bounds.1"),
     ("", ""),
 ];

@@ -89,6 +89,27 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(&[], &[("conditions.one.law", "fixed")], "conditions.one.bounds"),
     refused(
         &[],
+        &[("conditions.one.law", "{ name = \"shimada-after\", queue_min = \"9ms\" }")],
+        "conditions.one.law.queue_min",
+    ),
+    refused(
+        &[],
+        &[("conditions.one.law", "{ name = \"airtime\", queue_min = \"80ms\" }")],
+        "conditions.one.law.queue_min",
+    ),
+    refused(
+        &[],
+        &[("conditions.one.law", "{ name = \"airtime\", queue_max = \"11s\" }")],
+        "conditions.one.law.queue_max",
+    ),
+    refused(
+        &[],
+        &[("conditions.one.law", "{ name = \"airtime\", queue_rounds_percent = 0 }")],
+        "conditions.one.law.queue_rounds_percent",
+    ),
+    refused(&[], &[("conditions.one.law", "{ queue_min = \"9ms\" }")], "conditions.one.law.name"),
+    refused(
+        &[],
         &[(
             "conditions",
             "[{ name = \"one\", law = \"fixed\", \

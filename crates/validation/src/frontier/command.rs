@@ -46,8 +46,9 @@ pub struct Options {
     /// Keep the runs that do not depend on the law in this file. What it lacks is run and added
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// Run only the law. Settings whose other runs the file of --keep lacks are left out
-    #[arg(long, requires = "keep")]
+    /// Run only the law, and each station alone where the file of --keep lacks that. Other runs that
+    /// the file lacks are left out of the comparison
+    #[arg(long)]
     law_only: bool,
     /// The law as in a scenario's condition, such as `{ name = "airtime", queue_min = "5ms" }`
     #[arg(long, value_name = "TOML", default_value = "\"airtime\"")]
@@ -89,20 +90,13 @@ struct Job<'a> {
 ///
 /// No setting is meant, a file cannot be read or written, or a run fails.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let mut settings = chosen(&options.settings)?;
+    let settings = chosen(&options.settings)?;
     let mut kept = options.keep.as_deref().map(Kept::load).transpose()?.unwrap_or_default();
     let earlier = options.baseline.as_deref().map(report_of).transpose()?;
     let lab = options.lab.iter().map(|path| LabReport::load(path));
     let lab = lab.collect::<anyhow::Result<Vec<_>>>()?;
-    if options.law_only {
-        settings.retain(|setting| is_complete(setting, &kept, options.seeds));
-        ensure!(
-            !settings.is_empty(),
-            "--keep has no setting's runs with --seeds {}",
-            options.seeds
-        );
-    } else {
-        solos(&settings, &mut kept, options)?;
+    solos(&settings, &mut kept, options)?;
+    if !options.law_only {
         others(&settings, &mut kept, options)?;
     }
     let law = laws(&settings, &kept, options)?;
@@ -213,19 +207,6 @@ fn sweep(setting: &Setting, kept: &Kept) -> anyhow::Result<Sweep> {
     Ok(Sweep::new(&Senders::new(&setting.scenario, &by_group)))
 }
 
-/// Whether `kept` has all runs of a setting that do not depend on the law.
-fn is_complete(setting: &Setting, kept: &Kept, seeds: u32) -> bool {
-    let known = |(scenario, _): &(Scenario, _)| {
-        let text = scenario.to_toml();
-        (1..=u64::from(seeds)).all(|seed| kept.solo(&text, seed).is_some())
-    };
-    let has_runs = || {
-        let mut all = conditions(setting, kept).into_iter().flatten();
-        all.all(|(_, keys)| kept.mean(base(setting), &keys, seeds).is_some())
-    };
-    solo_scenarios(setting).is_ok_and(|solos| solos.iter().all(known)) && has_runs()
-}
-
 /// Runs all conditions that do not depend on the law, as far as their figures are not known.
 fn others(settings: &[Setting], kept: &mut Kept, options: &Options) -> anyhow::Result<()> {
     let mut jobs = Vec::new();
@@ -304,8 +285,7 @@ fn row(
 ) -> anyhow::Result<Row> {
     let (mut others, mut windows) = (BTreeMap::new(), Vec::new());
     for (label, keys) in conditions(setting, kept)? {
-        let mean = kept.mean(base(setting), &keys, seeds);
-        let point = mean.with_context(|| format!("{}: no run of {label}", setting.name))?;
+        let Some(point) = kept.mean(base(setting), &keys, seeds) else { continue };
         if OTHERS.iter().any(|(name, _)| *name == label) {
             others.insert(label, point);
         } else {
@@ -316,7 +296,7 @@ fn row(
     Ok(Row {
         setting: setting.name.to_owned(),
         stations: setting.scenario.station_count(),
-        single_frames: Kind::of(setting) == Some(Kind::SingleFrames),
+        single_frames: Kind::of(setting) == Kind::SingleFrames,
         scenario: base(setting).to_owned(),
         law: law.get(setting.name).copied().unwrap_or_default(),
         others,

@@ -91,9 +91,8 @@ mod tests {
 
     #[test]
     fn the_file_has_what_was_stored_and_nothing_else_is_taken_for_it() {
-        let directory = std::env::temp_dir().join(format!("wakeai-kept-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("kept.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.json");
         assert_eq!(Kept::load(&path).unwrap(), Kept::default());
         let mut kept = Kept::default();
         kept.add_solo("a".to_owned(), 7, 48.0);
@@ -102,6 +101,5 @@ mod tests {
         assert_eq!(Kept::load(&path).unwrap(), kept);
         std::fs::write(&path, "[]").unwrap();
         assert!(Kept::load(&path).unwrap_err().to_string().contains("frontier --keep"));
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -1,8 +1,6 @@
 //! The settings with a frontier.
 
-use wakeai_scenario::Scenario;
-
-use crate::law::{self, Promise, Setting};
+use crate::law::{self, Setting};
 
 /// The kind of a setting, which decides the least goodput beside `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,24 +13,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a setting; `None` where a setting has no frontier.
-    pub fn of(setting: &Setting) -> Option<Self> {
-        let constant = setting.scenario.events.is_empty();
-        match setting.promise {
-            Promise::SingleFrames if constant => Some(Self::SingleFrames),
-            Promise::All | Promise::Alone | Promise::SmallQueues | Promise::Unequal(..)
-                if constant =>
-            {
-                Some(Self::of_scenario(&setting.scenario))
-            }
-            _ => None,
-        }
-    }
-
-    fn of_scenario(scenario: &Scenario) -> Self {
-        let aggregates = scenario.stations.iter().filter_map(|group| group.radio);
-        let mut aggregates = aggregates.map(|radio| radio.standard.longest_ampdu().get() > 0);
-        if aggregates.any(|aggregates| aggregates) { Self::Aggregates } else { Self::SingleFrames }
+    /// The kind of a setting.
+    pub fn of(setting: &Setting) -> Self {
+        let radios = setting.scenario.stations.iter().filter_map(|group| group.radio);
+        let mut longest = radios.map(|radio| radio.standard.longest_ampdu().get());
+        if longest.any(|bytes| bytes > 0) { Self::Aggregates } else { Self::SingleFrames }
     }
 
     /// The least goodput of the law as a part of that of `default`.
@@ -47,5 +32,29 @@ impl Kind {
 /// The settings of the law's matrix that have a frontier: all stations are under agents, windows
 /// can be bounded, and nothing changes during the run.
 pub fn settings() -> Vec<Setting> {
-    law::matrix().into_iter().filter(|setting| Kind::of(setting).is_some()).collect()
+    law::matrix().into_iter().filter(Setting::has_frontier).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_with_changes_downloads_or_strangers_have_no_frontier() {
+        let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
+        for name in ["n-10", "n-1-tsq", "g-30", "n-20-tsq", "ac-beside-n", "n-6-by-4"] {
+            assert!(names.contains(&name), "{name}");
+        }
+        for name in ["n-rate-falls", "n-down", "n-3-and-3", "n-half-agents", "g-20-sized"] {
+            assert!(!names.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_and_g_may_carry_less_than_stock() {
+        for setting in settings() {
+            let single = setting.name.starts_with("a-") || setting.name.starts_with("g-");
+            assert_eq!(Kind::of(&setting) == Kind::SingleFrames, single, "{}", setting.name);
+        }
+    }
 }

@@ -22,7 +22,7 @@ const COLUMNS: &[Column] = &[
     ("p95 /", |_, judged| part(judged.queue)),
     ("best at 1.1", |row, _| window(row.best())),
     ("goodput /", |_, judged| part(judged.beside_best)),
-    ("/ default", |_, judged| part(Some(judged.beside_default))),
+    ("/ default", |_, judged| part(judged.beside_default)),
     ("/ earlier", |_, judged| part(judged.beside_earlier.map(|earlier| earlier.0))),
     ("verdict", |_, judged| judged.words()),
 ];

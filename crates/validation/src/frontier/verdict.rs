@@ -23,8 +23,8 @@ pub struct Judged {
     /// The law's queueing delay beside the shortest one of a fixed window with .99 of its goodput;
     /// `None` where no fixed window has that goodput.
     pub queue: Option<f64>,
-    /// The law's goodput beside `default`'s.
-    pub beside_default: f64,
+    /// The law's goodput beside `default`'s; `None` where that was not run.
+    pub beside_default: Option<f64>,
     /// The law's goodput beside that of the best fixed window with at most 1.1 times its queueing
     /// delay; `None` where no fixed window has so short a delay.
     pub beside_best: Option<f64>,
@@ -41,8 +41,7 @@ impl Judged {
     pub fn new(row: &Row, earlier: Option<&Row>) -> Self {
         let law = &row.law;
         let queue = row.shortest().map(|window| law.p95_ms / window.point.p95_ms);
-        let default = row.others.get(DEFAULT).map_or(f64::NAN, |point| point.goodput);
-        let beside_default = law.goodput / default;
+        let beside_default = row.others.get(DEFAULT).map(|point| law.goodput / point.goodput);
         let beside_best = row.best().map(|window| law.goodput / window.point.goodput);
         let earlier = earlier.map(|one| one.law);
         let beside_earlier = earlier.map(|one| (law.goodput / one.goodput, law.index - one.index));
@@ -51,7 +50,9 @@ impl Judged {
         if let Some(ratio) = queue.filter(|_| !is_short) {
             judge.at_most("p95 / shortest", ratio, LARGEST_RATIO);
         }
-        judge.at_least("goodput / default's", beside_default, row.kind().least_part());
+        if let Some(part) = beside_default {
+            judge.at_least("goodput / default's", part, row.kind().least_part());
+        }
         if let Some(part) = beside_best {
             judge.at_least("goodput / best window's", part, 0.98);
         }

@@ -8,7 +8,8 @@ use wakeai_world::agent::presence_interval;
 use crate::statistics::mean;
 
 /// What a setting promises of `airtime`, in most cases in comparison with `default`.
-/// [`super::verdict`] has the bounds.
+/// [`super::verdict`] has the bounds. Where [`Setting::has_frontier`] holds, only the index is judged
+/// here, and all other figures beside fixed windows ([`crate::frontier`]).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
@@ -205,6 +206,16 @@ impl Draft {
 }
 
 impl Setting {
+    /// Whether fixed windows and the law can be compared here: all stations are under agents, their
+    /// windows can be bounded, and nothing changes during the run. The command `frontier` judges
+    /// these settings by goodput, queueing delay and timeouts.
+    pub fn has_frontier(&self) -> bool {
+        use Promise::{All, Alone, SingleFrames, SmallQueues, Unequal};
+        let all_bound =
+            matches!(self.promise, All | Alone | SingleFrames | SmallQueues | Unequal(..));
+        all_bound && self.scenario.events.is_empty()
+    }
+
     /// The number of transfers and their mean size in bytes, if all flows have a size.
     pub fn transfers(&self) -> Option<(u32, f64)> {
         let flows = self.scenario.expand(1).flows;

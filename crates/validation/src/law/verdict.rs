@@ -39,6 +39,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
     let table = row.of("shimada-after");
     let mut judge = Judge { default, table, ours, measures: Vec::new() };
     match &row.setting.promise {
+        _ if row.setting.has_frontier() => judge.index(0.95),
         Promise::All => judge.all(0.98, 0.95),
         Promise::SingleFrames => {
             judge.goodput(0.91);
