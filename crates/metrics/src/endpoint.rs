@@ -182,7 +182,7 @@ async fn part(mut stream: TcpStream) -> io::Result<()> {
 }
 
 fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full<Bytes>> {
-    if let Err(refusal) = check_host(request) {
+    if let Some(refusal) = wrong_host(request) {
         return refusal;
     }
     if !KNOWN.contains(request.method()) {
@@ -205,21 +205,21 @@ fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full
     response
 }
 
-/// A request of HTTP/1.1 has one Host, and none has two (RFC 9112 section 3.2). The host of a target in absolute form
-/// counts instead of it (section 3.2.2). It has to be this machine.
-fn check_host(request: &Request<Incoming>) -> Result<(), Response<Full<Bytes>>> {
+/// The answer to a request that does not name this machine. A request of HTTP/1.1 has one Host, and none has two (RFC 9112
+/// section 3.2). The host of a target in absolute form counts instead of it (section 3.2.2).
+fn wrong_host(request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
     let fields: Vec<_> = request.headers().get_all(HOST).iter().collect();
     let is_needed = request.version() != Version::HTTP_10;
     if fields.len() > 1 || (fields.is_empty() && is_needed) {
-        return Err(refused(StatusCode::BAD_REQUEST, "a request has one Host\n".to_owned()));
+        return Some(refused(StatusCode::BAD_REQUEST, "a request has one Host\n".to_owned()));
     }
     let field = fields.first().map(|host| host.to_str().unwrap_or_default());
     let host = request.uri().authority().map_or(field, |authority| Some(authority.as_str()));
     if host.is_none_or(is_this_machine) {
-        return Ok(());
+        return None;
     }
     let words = "Host has to be an IP address or localhost\n".to_owned();
-    Err(refused(StatusCode::MISDIRECTED_REQUEST, words))
+    Some(refused(StatusCode::MISDIRECTED_REQUEST, words))
 }
 
 fn refused(status: StatusCode, words: String) -> Response<Full<Bytes>> {

@@ -131,7 +131,7 @@ fn a_client_that_sends_more_than_is_read_gets_its_answer_without_a_reset() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = "POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500000\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&[b'x'; 500_000]).await.unwrap();
+        stream.write_all(&vec![b'x'; 500_000]).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");

@@ -104,6 +104,7 @@ fn the_result_of_an_upload_comes_without_a_reset_while_the_client_still_sends() 
         let key = StreamKey::new(&TOKEN);
         let mut connection = TcpStream::connect(address).unwrap();
         connection.write_all(&key.open(&stream)).unwrap();
+        let rest = vec![0; 1 << 20];
         let mut reader = connection.try_clone().unwrap();
         let result = std::thread::spawn(move || {
             let mut result = [0; 48];
@@ -111,9 +112,9 @@ fn the_result_of_an_upload_comes_without_a_reset_while_the_client_still_sends() 
             (reader, result)
         });
         while !result.is_finished() {
-            connection.write_all(&[0; 1 << 16]).unwrap();
+            connection.write_all(&rest[..1 << 16]).unwrap();
         }
-        connection.write_all(&[0; 1 << 20]).unwrap();
+        connection.write_all(&rest).unwrap();
         connection.shutdown(Shutdown::Write).unwrap();
         let (mut reader, result) = result.join().unwrap();
         assert!(key.read_result(&stream, &result).is_some());

@@ -169,7 +169,8 @@ fn a_reset_is_passed_on_while_the_other_end_does_not_read() {
 /// The kernel then sends a reset, because there are unread bytes. Returns what `asking` got.
 fn answered_early(asking: &TcpStream, answering: TcpStream, answer: &[u8]) -> Vec<u8> {
     let mut writer = asking.try_clone().unwrap();
-    let request = std::thread::spawn(move || while writer.write_all(&[b'x'; 1 << 16]).is_ok() {});
+    let request = vec![b'x'; 1 << 16];
+    let request = std::thread::spawn(move || while writer.write_all(&request).is_ok() {});
     let mut answering = answering;
     answering.read_exact(&mut [0]).unwrap();
     answering.write_all(answer).unwrap();
