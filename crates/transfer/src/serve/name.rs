@@ -48,7 +48,7 @@ fn portable(name: &str) -> String {
     let stem = portable.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_port = |name: &str| {
         let digit = stem.strip_prefix(name).and_then(|rest| rest.chars().next());
-        stem.chars().count() == 4 && digit.is_some_and(|c| c.is_numeric())
+        stem.chars().count() == 4 && digit.is_some_and(char::is_numeric)
     };
     let is_device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
     if is_device || is_port("COM") || is_port("LPT") {

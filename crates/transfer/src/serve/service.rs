@@ -74,7 +74,8 @@ fn check_host(server: &Server, head: &Parts) -> Result<(), Refusal> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let first = first.map(|host| host.to_str().map_err(|_| Refusal::NoHost)).transpose()?;
-    let is_valid = |host: &str| host.is_empty() || host.parse::<Authority>().is_ok_and(is_bare);
+    let is_valid =
+        |host: &str| host.is_empty() || host.parse::<Authority>().is_ok_and(|host| is_bare(&host));
     if second.is_some()
         || !first.is_none_or(is_valid)
         || (first.is_none() && head.version == Version::HTTP_11)
@@ -97,7 +98,7 @@ fn check_host(server: &Server, head: &Parts) -> Result<(), Refusal> {
 }
 
 /// Whether the authority is a host and maybe a port.
-fn is_bare(authority: Authority) -> bool {
+fn is_bare(authority: &Authority) -> bool {
     !authority.as_str().contains('@')
 }
 

@@ -12,7 +12,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// NTFS, or `None` where the machine cannot mount it.
+    /// NTFS, or `None` where the machine cannot mount it: it needs root, /dev/fuse and the package ntfs-3g.
     fn ntfs(program: &str, options: &str) -> Option<Self> {
         let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|value| value == "1");
         let image = tempfile::tempdir().unwrap();
@@ -27,9 +27,6 @@ impl Mounted {
             return Some(Self { at, _image: image });
         }
         assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but {program} cannot mount a file as root");
-        println!(
-            "SKIPPED: {program} cannot mount a file here: it needs root, /dev/fuse and the package ntfs-3g"
-        );
         None
     }
 
@@ -64,14 +61,17 @@ fn percent_decoded(name: &str) -> String {
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();
     for part in parts {
         bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
-        bytes.extend(part[2..].as_bytes());
+        bytes.extend(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).unwrap()
 }
 
 #[test]
 fn a_name_that_ntfs_refuses_gets_another_one_that_the_answer_tells() {
-    let Some(disk) = Mounted::ntfs("ntfs-3g", "windows_names") else { return };
+    let Some(disk) = Mounted::ntfs("ntfs-3g", "windows_names") else {
+        println!("SKIPPED: no NTFS can be mounted here");
+        return;
+    };
     let server = disk.server();
     let body = pattern(10_000);
     for (name, kept) in [
@@ -93,7 +93,10 @@ fn a_name_that_ntfs_refuses_gets_another_one_that_the_answer_tells() {
 
 #[test]
 fn names_that_a_file_system_folds_together_do_not_replace_each_other() {
-    let Some(disk) = Mounted::ntfs("lowntfs-3g", "ignore_case") else { return };
+    let Some(disk) = Mounted::ntfs("lowntfs-3g", "ignore_case") else {
+        println!("SKIPPED: no NTFS can be mounted here");
+        return;
+    };
     let server = disk.server();
     assert_eq!(upload(&server, "photo.jpg", b"one"), "photo.jpg");
     assert_eq!(upload(&server, "Photo.JPG", b"two"), "Photo (2).JPG");
