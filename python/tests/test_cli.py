@@ -84,3 +84,37 @@ def test_a_comma_in_quotes_or_brackets_does_not_separate_values() -> None:
     assert _cli.split('"a,b",[1,2],{ x = 1, y = 2 }') == ['"a,b"', "[1,2]", "{ x = 1, y = 2 }"]
     assert _cli.axis("a=1,true,2.5,5s").values == [1, True, 2.5, "5s"]
     assert _cli.axis('name="a,b"').values == ["a,b"]
+
+
+def test_a_key_that_is_given_twice_is_refused(scenario_file: Path, tmp_path: Path) -> None:
+    options = ["--set", "stations.phone.count=2", "--set", "stations.phone.count=4"]
+    out = tmp_path / "out"
+    done = python("-m", "wakeai", "grid", str(scenario_file), *options, "--out", str(out))
+    assert done.returncode == 2, done.stderr
+    assert "stations.phone.count is given twice" in done.stderr, done.stderr
+    same = ["--set", "stations.phone.count=2,2"]
+    done = python("-m", "wakeai", "grid", str(scenario_file), *same, "--out", str(out))
+    assert done.returncode == 2, done.stderr
+    assert "give each value once" in done.stderr, done.stderr
+    assert not out.exists()
+
+
+def test_messages_that_cannot_be_written_change_no_exit_status(
+    scenario_file: Path, tmp_path: Path
+) -> None:
+    commands = [
+        (["grid", str(scenario_file), "--set", "duration=1s", "--out", str(tmp_path / "out")], 0),
+        (["grid", str(tmp_path / "nowhere.toml"), "--out", str(tmp_path / "other")], 2),
+        (["grid", "--no-such-option"], 2),
+        (["lab"], 2),
+    ]
+    for command, status in commands:
+        with open("/dev/full", "w") as full:
+            asked = [sys.executable, "-m", "wakeai", *command]
+            done = subprocess.run(asked, stdout=full, stderr=full, check=False)
+        assert done.returncode == status, command
+        closed = subprocess.run(
+            ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-m", "wakeai", *command],
+            check=False,
+        )
+        assert closed.returncode == status, command

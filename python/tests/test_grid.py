@@ -69,6 +69,16 @@ def test_one_process_and_several_write_the_same_bytes(
     assert one == other
 
 
+def test_values_that_mean_the_same_runs_are_refused(scenario: wakeai.Scenario) -> None:
+    for keys in (
+        {"stations.phone.count": [2, 2]},
+        {"duration": ["3s", "4s", "3000ms"]},
+        {"stations.phone.count": [1, 2], "stations.1.count": [1, 2]},
+    ):
+        with pytest.raises(wakeai.GridError, match="are the same runs; give each value once"):
+            wakeai.grid(scenario, keys, processes=1, progress=False)
+
+
 def test_the_rows_are_sorted_by_cell_and_seed_and_equal_those_of_single_runs(
     scenario: wakeai.Scenario, tmp_path: Path
 ) -> None:

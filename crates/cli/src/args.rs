@@ -132,8 +132,8 @@ pub(crate) struct SimArguments {
 
 /// Compare two results, or two conditions of one: differences with 95 % confidence intervals
 ///
-/// If both have runs with the same seeds, runs with equal seeds are paired (Student's t-test). Otherwise the runs count as
-/// independent (Welch's t-test).
+/// Runs with the same seed are paired (Student's t-test) where both results have two or more seeds in common, or one has
+/// no other seeds; the others are left out. Otherwise the runs count as independent (Welch's t-test).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

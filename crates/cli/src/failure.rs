@@ -1,6 +1,7 @@
 //! The failure of a command, with its exit status.
 
 use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// The reason why a command did not do what was asked.
@@ -37,9 +38,8 @@ impl Failure {
     }
 
     /// Prints the reason with every cause on standard error.
-    #[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
     pub(crate) fn say(&self) {
-        eprintln!("wakeai: {self}");
+        note(self);
     }
 
     /// The exit status.
@@ -67,10 +67,10 @@ impl From<wakeai_kernel::Error> for Failure {
     }
 }
 
-/// Prints a note for the user on standard error, separate from the command's output.
-#[allow(clippy::print_stderr, reason = "this is the one place that tells the user")]
+/// Prints a note for the user on standard error, separate from the command's output. A note that cannot be
+/// written is lost: there is no other place for it, and the exit status still tells how the command ended.
 pub(crate) fn note(text: impl Display) {
-    eprintln!("wakeai: {text}");
+    let _ = writeln!(io::stderr().lock(), "wakeai: {text}");
 }
 
 #[cfg(test)]

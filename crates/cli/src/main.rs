@@ -8,6 +8,7 @@ mod logging;
 mod names;
 mod output;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -18,14 +19,24 @@ use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
     names::keep_to_built_in_sources();
-    let arguments = Arguments::parse(); // bad usage ends the process with status 2
-    match run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.say();
-            failure.code()
-        }
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command).map(|()| ExitCode::SUCCESS),
+        Err(answer) => answered(&answer),
+    };
+    done.unwrap_or_else(|failure| {
+        failure.say();
+        failure.code()
+    })
+}
+
+/// Prints what the arguments ask for instead of a command, help or the version (exit status 0), or what is wrong
+/// with them (2).
+fn answered(answer: &clap::Error) -> Result<ExitCode, Failure> {
+    let printed = answer.print();
+    if answer.use_stderr() {
+        return Ok(ExitCode::from(2)); // of bad usage, also where nobody can read what is wrong
     }
+    output::reader(printed.and_then(|()| io::stdout().flush())).map(|_| ExitCode::SUCCESS)
 }
 
 fn run(command: Command) -> Result<(), Failure> {

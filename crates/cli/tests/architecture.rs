@@ -22,7 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["scenario", "tables"]),
     ("host", &["units"]),
     ("api", &["units", "control", "metrics"]),
-    ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
+    // Its tests read the records back.
+    ("world", &["units", "wifi", "connection", "tables", "control", "medium", "scenario"]),
     ("tcp", &["units", "connection", "algorithms"]),
     (
         "sim",

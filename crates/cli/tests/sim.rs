@@ -139,6 +139,10 @@ fn results_and_conditions_are_compared() {
         (&0.0.into(), &0.0.into())
     );
     assert_eq!((&goodput["a"]["runs"], &goodput["a"]), (&3.into(), &goodput["b"]));
+    // So are the seeds that both have where one has more.
+    fs::write(other, run(&["--repeat", "2", "--json"]).stdout).unwrap();
+    let text = stdout(&wakeai(&["compare", out, other]));
+    assert!(text.contains("2 runs each, paired by seed; left out"), "{text}");
     // Other seeds are independent runs.
     fs::write(other, run(&["--repeat", "2", "--seed", "9", "--json"]).stdout).unwrap();
     let text = stdout(&wakeai(&["compare", out, other]));
@@ -157,6 +161,20 @@ fn results_and_conditions_are_compared() {
         assert_eq!(refused.status.code(), Some(2));
         assert!(stderr(&refused).contains(expected), "{}", stderr(&refused));
     }
+}
+
+#[test]
+fn a_value_of_set_that_a_later_one_replaces_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = scenario(directory.path(), "");
+    let set =
+        ["--set", "duration=1s", "--set", "wired.delay=1ms", "--set", "duration=2s", "--json"];
+    let output = wakeai(&[&["sim", file.to_str().unwrap()], &set[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("duration=1s has no effect") && !said.contains("wired"), "{said}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(value["runs"][0]["simulated_s"].as_f64().unwrap() <= 2.0);
 }
 
 #[test]

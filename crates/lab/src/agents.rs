@@ -129,13 +129,14 @@ impl Agents {
         }
     }
 
-    /// Ends all agents. Returns the reservations by station, or an error if an agent did not undo
-    /// its changes.
+    /// Ends all agents of a run that ended at `end`. Returns the reservations by station until then, or an error
+    /// if an agent did not undo its changes.
     pub(crate) fn stop(
         mut self,
         lease: &Lease,
+        end: Instant,
     ) -> Result<BTreeMap<usize, ReservationLog>, LabError> {
-        self.update_reservations(clock::now());
+        self.update_reservations(end);
         let silent = |agent: &Agent| agent.reservation.is_some() && !agent.has_answered;
         if let Some(daemon) = self.running.find(silent) {
             return Err(daemon.failed("it never gave the state of its reservation".to_owned()));

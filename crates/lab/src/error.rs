@@ -4,7 +4,7 @@ use std::io;
 
 use wakeai_scenario::result::Report;
 use wakeai_units::Duration;
-use wakeai_world::RunError;
+use wakeai_world::{Made, RunError};
 
 /// A lab run failed, was interrupted, or was not faithful.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,15 @@ pub enum LabError {
         lapse: Lapse,
         /// The report of all runs, including this run.
         report: Box<Report>,
+    },
+    /// A run failed after other runs had been made.
+    #[error("{error}")]
+    After {
+        /// The failure.
+        #[source]
+        error: Box<LabError>,
+        /// What was made before.
+        made: Box<Made>,
     },
     /// A privilege, a program or a kernel feature is missing (exit status 77).
     #[error("{what} is missing: {remedy}")]
@@ -121,6 +130,7 @@ impl LabError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Run(error) => error.exit_status(),
+            Self::After { error, .. } => error.exit_status(),
             Self::Missing { .. } => 77,
             Self::Namespace(error) if error.is_permission() => 77,
             Self::Kernel(error) if error.is_missing() => 77,

@@ -9,7 +9,7 @@ use wakeai_metrics::Local;
 use wakeai_scenario::Scenario;
 use wakeai_scenario::result::{Lateness, Report};
 use wakeai_units::Duration;
-use wakeai_world::{Asked, Options, Outcome, Progress, RunError, Task, World, session};
+use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 
 use crate::bench::Bench;
 use crate::driver::Misrouted;
@@ -132,6 +132,10 @@ impl World for Lab<'_> {
     const NAME: &'static str = "lab";
     type Error = LabError;
 
+    fn after(error: LabError, made: Made) -> LabError {
+        LabError::After { error: Box::new(error), made: Box::new(made) }
+    }
+
     fn progress(&self) -> &dyn Progress {
         self.bench.progress
     }
@@ -196,7 +200,7 @@ impl Lab<'_> {
             let count = run.late_starts.len();
             let number = flow + 1;
             self.bench.progress.note(&format!(
-                "{name}: {count} flows started late; flow {number} got its first data {late} \
+                "{name}: {count} flows started late: the lab opened the connection of flow {number} only {late} \
                  after its start"
             ));
         }

@@ -320,6 +320,68 @@ fn a_proxy_that_cannot_start_fails_the_run_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// The UDP flow fills the queue of the wire for minutes, and the SYN of the TCP flow, or the exchange of iperf3 before it,
+/// waits there. iperf3 then reports no interval, or one of the machine's uptime.
+#[test]
+fn a_tcp_flow_that_is_starved_is_a_result() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = r#"
+        name = "starved"
+        duration = "8s"
+        [access_point]
+        standard = "802.11n"
+        [wired]
+        rate = "64kbit/s"
+        [[stations]]
+        name = "tablet"
+        max = "60Mbit/s"
+        [[flows]]
+        from = "server"
+        to = "tablet"
+        [[flows]]
+        from = "server"
+        to = "tablet"
+        kind = "udp"
+        rate = "5Mbit/s"
+        "#;
+    run(scenario, |run| {
+        // 8 s of 64 kbit/s are 64 kB.
+        let bytes: u64 = run.flows.iter().map(|flow| flow.bytes).sum();
+        ensure(bytes <= 64_000, bytes)
+    });
+}
+
+/// In 1 ms 65 Mbit/s are 8125 bytes.
+#[test]
+fn a_run_of_a_millisecond_has_no_byte_that_came_later() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = r#"
+        name = "short"
+        duration = "1ms"
+        [access_point]
+        standard = "802.11n"
+        [[stations]]
+        name = "tablet"
+        count = 2
+        max = "60Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        "#;
+    for flows in ["", "limit = \"60Mbit/s\""] {
+        run(&format!("{scenario}\n{flows}"), |run| {
+            let bytes: u64 = run.flows.iter().map(|flow| flow.bytes).sum();
+            ensure(bytes <= 8_125, bytes)
+        });
+    }
+}
+
 /// A lab that runs for long. The test of `kill -9` starts it in a process of its own, and kills it.
 #[test]
 #[ignore = "started by the test of kill -9"]

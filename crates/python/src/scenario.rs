@@ -48,6 +48,12 @@ impl Scenario {
         self.read.to_toml()
     }
 
+    /// A text that is equal for two scenarios of the same file with changed keys exactly if they mean the same: `1s`
+    /// and `1000ms` do. It is for comparisons, not for readers.
+    fn meaning(&self) -> String {
+        format!("{:?}", *self.read)
+    }
+
     #[getter]
     fn name(&self) -> &str {
         &self.read.name

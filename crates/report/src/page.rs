@@ -85,6 +85,14 @@ fn section(source: &Source, plots: &mut Vec<Plot>) -> Markup {
             h2 { (report.scenario) " in the " (report.world) }
             p.origin { (source.name) ", seed " (report.seed) ", wakeai " (report.version) }
             @for sentence in verdict::sentences(report) { p.verdict { (sentence) } }
+            @if let Some(failed) = &report.failed {
+                div.warning role="note" {
+                    p {
+                        "This result is incomplete: it has " (report.runs.len()) " of " (failed.asked)
+                        " runs. The run " (failed.run) " failed: " (failed.reason)
+                    }
+                }
+            }
             @if !late.is_empty() {
                 div.warning role="note" {
                     p { "These runs were not faithful, so their figures are not valid. Repeat them on a quieter machine." }

@@ -74,7 +74,7 @@ fn completions(run: &Run) -> Option<Vec<f64>> {
 }
 
 fn sum(run: &Run, of: fn(&FlowResult) -> u64) -> f64 {
-    run.flows.iter().map(of).sum::<u64>() as f64
+    run.flows.iter().map(of).fold(0, u64::saturating_add) as f64
 }
 
 /// A figure over the runs of a condition.

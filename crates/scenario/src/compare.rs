@@ -49,11 +49,22 @@ pub struct Row {
     pub a: String,
     /// The condition of the second side.
     pub b: String,
-    /// Whether the differences are those of runs with the same seed. Otherwise the runs are independent, and the
-    /// intervals are Welch's.
+    /// Whether the figures are those of pairs of runs with the same seed ([`Row::PAIRS`]). Otherwise the runs count
+    /// as independent, and the intervals are Welch's.
     pub paired: bool,
+    /// The number of runs of each side that have no partner and are left out.
+    pub left_out: LeftOut,
     /// Each of [`FIGURES`] that both sides have, by name.
     pub figures: BTreeMap<&'static str, Difference>,
+}
+
+/// The number of runs of each side that a comparison by pairs leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Runs of the first side.
+    pub a: usize,
+    /// Runs of the second side.
+    pub b: usize,
 }
 
 /// The difference of a figure.
@@ -159,6 +170,7 @@ impl Comparison {
                 (true, runs) => format!("{runs} runs each, paired by seed"),
                 (false, _) => format!("{runs_a} and {runs_b} runs, independent (Welch)"),
             };
+            let how = how + &row.left_out.words();
             let _ = write!(text, "\n{name}: {how}\n{}\n", row.table(wide).trim_fmt());
         }
         text.push_str("b - a with its 95 % confidence interval; * where 0 is outside of it\n");
@@ -169,40 +181,81 @@ impl Comparison {
     }
 }
 
+impl LeftOut {
+    fn words(self) -> String {
+        let of = |runs: usize, side: &str| (runs > 0).then(|| format!("{runs} of {side}"));
+        let sides: Vec<String> = [of(self.a, "a"), of(self.b, "b")].into_iter().flatten().collect();
+        if sides.is_empty() {
+            return String::new();
+        }
+        format!("; left out without a partner of the same seed: {}", sides.join(" and "))
+    }
+}
+
+/// The runs of two sides that are compared.
+enum Compared<'a> {
+    Pairs(Vec<(&'a Run, &'a Run)>),
+    Independent(&'a [&'a Run], &'a [&'a Run]),
+}
+
+impl<'a> Compared<'a> {
+    /// The seeds that both have are pairs. A single pair beside other runs of both sides is no use, because
+    /// it has no interval: the runs count as independent then.
+    fn of((seed_a, a): (u64, &'a [&'a Run]), (seed_b, b): (u64, &'a [&'a Run])) -> Self {
+        let by_seed = |seed, runs: &[&'a Run]| -> BTreeMap<u64, &'a Run> {
+            runs.iter().map(|run| (repeat_seed(seed, run.repeat), *run)).collect()
+        };
+        let (of_a, of_b) = (by_seed(seed_a, a), by_seed(seed_b, b));
+        let pairs: Vec<(&Run, &Run)> =
+            of_a.iter().filter_map(|(seed, run)| Some((*run, *of_b.get(seed)?))).collect();
+        let enough = Row::PAIRS.min(of_a.len()).min(of_b.len());
+        if pairs.len() >= enough { Self::Pairs(pairs) } else { Self::Independent(a, b) }
+    }
+
+    /// The comparison of a figure; `None` where a side does not have it.
+    fn difference(&self, of: fn(&Run) -> Option<f64>) -> Option<Difference> {
+        let values =
+            |runs: &[&Run]| -> Vec<f64> { runs.iter().filter_map(|run| of(run)).collect() };
+        let (of_a, of_b, difference) = match self {
+            Self::Pairs(pairs) => {
+                // A pair counts only if both of its runs have the figure.
+                let both = pairs.iter().filter_map(|(a, b)| of(a).zip(of(b)));
+                let (of_a, of_b): (Vec<f64>, Vec<f64>) = both.unzip();
+                let differences = of_a.iter().zip(&of_b).map(|(a, b)| b - a).collect::<Vec<_>>();
+                (of_a, of_b, Interval::of(&differences)?)
+            }
+            Self::Independent(a, b) => {
+                let (of_a, of_b) = (values(a), values(b));
+                let difference = Interval::of_difference(&of_a, &of_b)?;
+                (of_a, of_b, difference)
+            }
+        };
+        let (a, b) = (Spread::of(&of_a)?, Spread::of(&of_b)?);
+        let base = Some(a.interval.mean).filter(|mean| *mean != 0.0);
+        let relative = base.map(|base| difference.mean / base);
+        Some(Difference { a, b, difference, relative })
+    }
+}
+
 impl Row {
-    fn of((seed_a, a): (u64, &[&Run]), (seed_b, b): (u64, &[&Run])) -> Self {
-        let by_seed = |seed, runs: &[&Run]| -> BTreeMap<u64, usize> {
-            runs.iter().enumerate().map(|(at, run)| (repeat_seed(seed, run.repeat), at)).collect()
+    /// The number of pairs from which on runs are compared by pairs, although there are others. Where one side
+    /// has fewer runs and each of them has a partner, they are enough, too.
+    pub const PAIRS: usize = 2;
+
+    fn of(a: (u64, &[&Run]), b: (u64, &[&Run])) -> Self {
+        let compared = Compared::of(a, b);
+        let left_out = match &compared {
+            Compared::Pairs(pairs) => {
+                LeftOut { a: a.1.len() - pairs.len(), b: b.1.len() - pairs.len() }
+            }
+            Compared::Independent(..) => LeftOut::default(),
         };
-        let (seeds_a, seeds_b) = (by_seed(seed_a, a), by_seed(seed_b, b));
-        let paired = seeds_a.keys().eq(seeds_b.keys());
-        let pairs: Vec<(&Run, &Run)> = seeds_a
-            .iter()
-            .filter_map(|(seed, at)| Some((a[*at], b[*seeds_b.get(seed)?])))
-            .filter(|_| paired)
-            .collect();
-        let difference = |figure: &Figure| {
-            let values = |runs: &[&Run]| -> Vec<f64> {
-                runs.iter().filter_map(|run| (figure.of)(run)).collect()
-            };
-            let (of_a, of_b) = (values(a), values(b));
-            let differences = pairs.iter().map(|(a, b)| Some((figure.of)(b)? - (figure.of)(a)?));
-            // A pair counts only if both of its runs have the figure.
-            let differences: Vec<f64> = differences.flatten().collect();
-            let difference = if paired {
-                Interval::of(&differences)?
-            } else {
-                Interval::of_difference(&of_a, &of_b)?
-            };
-            let (a, b) = (Spread::of(&of_a)?, Spread::of(&of_b)?);
-            let base = Some(a.interval.mean).filter(|mean| *mean != 0.0);
-            let relative = base.map(|base| difference.mean / base);
-            Some((figure.name, Difference { a, b, difference, relative }))
-        };
+        let difference = |figure: &Figure| Some((figure.name, compared.difference(figure.of)?));
         Self {
-            a: a[0].condition.clone(),
-            b: b[0].condition.clone(),
-            paired,
+            a: a.1[0].condition.clone(),
+            b: b.1[0].condition.clone(),
+            paired: matches!(compared, Compared::Pairs(_)),
+            left_out,
             figures: FIGURES.iter().filter_map(difference).collect(),
         }
     }

@@ -29,7 +29,7 @@ pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
 pub use experiment::{Chunks, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
 pub use scenario::{ResolvedCondition, Scenario};
-pub use solo::{SoloRun, given_maxima, solo_plan};
+pub use solo::{SoloRun, given_maxima, is_settled, solo_lengths, solo_plan};
 pub use stations::{
     AccessPoint, AnnouncedRate, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile,
 };

@@ -29,6 +29,20 @@ pub struct Report {
     pub seed: u64,
     /// The runs, ordered by condition as in the scenario, then by repeat.
     pub runs: Vec<Run>,
+    /// The run that failed. `runs` has only runs before it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedRun>,
+}
+
+/// The run of a command that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRun {
+    /// The condition and the number of the repeat from 1, or that it is a run of one station alone.
+    pub run: String,
+    /// The reason.
+    pub reason: String,
+    /// The number of runs of conditions that the command should have made.
+    pub asked: u64,
 }
 
 /// One run of one condition.
@@ -200,7 +214,7 @@ pub struct SimulatedFlow {
     /// The number of timeouts of a SYN, which opens a connection. They are not among the
     /// retransmission timeouts.
     pub syn_timeouts: u64,
-    /// The time spent waiting for the timeouts of SYNs, seconds.
+    /// The time spent waiting for the timeouts of SYNs, seconds; also where no SYN was answered.
     pub syn_wait_s: f64,
     /// The longest time between two arrivals of new data, from the flow's start to its end, seconds.
     pub longest_stall_s: f64,
@@ -212,9 +226,11 @@ pub struct FlowReservation {
     /// `admitted` if the request was admitted at any time; otherwise the last state.
     #[serde(rename = "standing")]
     pub outcome: ReservationOutcome,
-    /// The share of airtime of all reservations of the station; null if unknown.
+    /// The share of airtime of all reservations of the station; null if unknown, or larger than
+    /// [`FlowReservation::LARGEST_SHARE`].
     pub share: Option<f64>,
-    /// The share of airtime of the earlier requests, if this request was refused.
+    /// The share of airtime of the earlier requests, if this request was refused; null if larger than
+    /// [`FlowReservation::LARGEST_SHARE`].
     pub taken: Option<f64>,
     /// The largest share of airtime of all reservations together, if this request was refused.
     pub limit: Option<f64>,
@@ -239,6 +255,9 @@ pub enum ReservationOutcome {
 }
 
 impl FlowReservation {
+    /// The largest share that a station can announce. It is more than 4294 times the air.
+    pub const LARGEST_SHARE: f64 = 4294.967_294;
+
     /// The outcome of a flow without an admitted reservation.
     pub fn without(outcome: ReservationOutcome) -> Self {
         Self { outcome, share: None, taken: None, limit: None, admitted_s: 0.0 }
@@ -247,7 +266,8 @@ impl FlowReservation {
     /// A description for the table.
     pub fn words(&self) -> String {
         let percent = |share: Option<f64>| {
-            share.map_or("an unknown part".to_owned(), |share| format!("{:.1} %", share * 100.0))
+            let too_large = || format!("over {:.0} %", Self::LARGEST_SHARE * 100.0);
+            share.map_or_else(too_large, |share| format!("{:.1} %", share * 100.0))
         };
         match self.outcome {
             ReservationOutcome::Admitted => {
@@ -310,6 +330,9 @@ pub struct MeasuredFlow {
     pub bytes: Bytes,
     /// The number of bytes that the receiving application got between the warmup and the run's end.
     pub bytes_after_warmup: Bytes,
+    /// The part of `bytes_after_warmup` that came in the second half of the time from the warmup to the
+    /// scenario's duration.
+    pub bytes_in_second_half: Bytes,
     /// The time from the start of the run to the start of the flow.
     pub start: Duration,
     /// The time from the flow's start until the receiving application had the last byte, if the
@@ -361,7 +384,8 @@ impl Run {
     /// The figures of one run.
     pub fn new(measured: &Measured<'_>) -> Self {
         let window = measured.end.saturating_sub(measured.warmup);
-        let received = measured.flows.iter().map(|flow| flow.bytes_after_warmup).sum();
+        let received = measured.flows.iter().map(|flow| flow.bytes_after_warmup.get());
+        let received = Bytes::new(received.fold(0, u64::saturating_add));
         let mut goodputs = BTreeMap::<StationDirection, f64>::new();
         for flow in measured.flows {
             let key = StationDirection { station: flow.station, direction: flow.direction };

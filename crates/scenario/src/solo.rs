@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 
 use wakeai_units::Duration;
 
+use crate::error::ScenarioError;
 use crate::expand::{Flow, Node, StationDirection};
 use crate::experiment::FlowKnobs;
-use crate::result::{Max, MaxFrom};
+use crate::result::{Max, MaxFrom, MeasuredFlow};
 use crate::tree::{Node as Written, Origin, Table, Value};
 use crate::{ResolvedCondition, Scenario};
 
-/// The longest time that a solo run measures.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The time that a solo run measures at first.
+const SHORT: Duration = Duration::from_secs(60);
+/// The factor by which a solo run is longer than the one before it, whose flow was still gaining speed.
+const LONGER: u64 = 4;
 
 /// A run with one endless flow of one station, and without other flows.
 #[derive(Clone, Debug)]
 pub struct SoloRun {
     /// The scenario to run. It has one condition without a law, and one endless flow. It lasts as
-    /// long as the original, but at most 60 s. If the warmup takes 60 s or more, it lasts at most
-    /// 60 s longer than the warmup. Runs whose [`Scenario::to_toml`] is equal are made only once.
-    /// So conditions whose `set` does not change this station share a run.
+    /// long as the original; the run is made with the [`solo_lengths`]. Runs whose [`Scenario::to_toml`] is
+    /// equal are made only once. So conditions whose `set` does not change this station share a run.
     pub scenario: Scenario,
     /// The stations and directions whose solo goodput the run measures.
     pub applies_to: Vec<StationDirection>,
@@ -90,10 +92,10 @@ fn alone(scenario: &Scenario, flow: &Flow, from: Node, to: Node) -> Scenario {
         node(Value::Array(tables.into_iter().map(|table| node(Value::Table(table))).collect()))
     };
     let entries = scenario.table().entries.iter();
-    let kept =
-        entries.filter(|entry| matches!(&*entry.key, "name" | "warmup" | "access_point" | "wired"));
+    let kept = entries.filter(|entry| {
+        matches!(&*entry.key, "name" | "duration" | "warmup" | "access_point" | "wired")
+    });
     let mut table = Table { entries: kept.cloned().collect() };
-    table.insert("duration", text(solo_duration(scenario).to_string()));
 
     let (mut stations, mut ends) = (Vec::new(), Vec::new());
     let other = if from == Node::Server { "solo" } else { "peer" };
@@ -152,7 +154,105 @@ fn member(scenario: &Scenario, group: usize, name: Written) -> Table {
     member
 }
 
-fn solo_duration(scenario: &Scenario) -> Duration {
-    let longest = if scenario.warmup < LONGEST { LONGEST } else { scenario.warmup + LONGEST };
-    scenario.duration.min(longest)
+/// The lengths with which a solo run is made, until its flow [is no longer gaining speed](is_settled) or the run
+/// is as long as `scenario`, which has the length of the runs of the conditions. The first is 60 s, or 60 s more than
+/// a warmup of 60 s or more.
+pub fn solo_lengths(scenario: &Scenario) -> impl Iterator<Item = Duration> + use<> {
+    let (whole, warmup) = (scenario.duration, scenario.warmup);
+    let first = if warmup < SHORT { SHORT } else { warmup.saturating_add(SHORT) };
+    let next = move |length: &Duration| {
+        (*length < whole).then(|| length.saturating_mul(LONGER).min(whole))
+    };
+    std::iter::successors(Some(first.min(whole)), next)
+}
+
+/// Whether the flow of a solo run has reached its speed: in the second half of the time after the warmup it got at
+/// most a tenth more than in the first.
+pub fn is_settled(flow: &MeasuredFlow) -> bool {
+    let second = u128::from(flow.bytes_in_second_half.get());
+    let first = u128::from(flow.bytes_after_warmup.get()).saturating_sub(second);
+    second * 10 <= first * 11
+}
+
+impl ResolvedCondition {
+    /// The same condition in a run of this length, which is longer than the warmup.
+    ///
+    /// # Errors
+    ///
+    /// The scenario cannot have this duration.
+    pub fn lasting(&self, length: Duration) -> Result<Self, ScenarioError> {
+        let mut table = self.scenario.table().clone();
+        let text = Value::String(length.to_string());
+        table.insert("duration", Written::new(Origin::START, text));
+        let scenario = self.scenario.derive(table)?;
+        Ok(Self { condition: self.condition.clone(), scenario })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::Bytes;
+
+    use super::*;
+    use crate::expand::Direction;
+    use crate::experiment::FlowKind;
+
+    fn lengths(duration: &str, warmup: &str) -> Vec<u64> {
+        let text = format!(
+            "name = \"x\"\nduration = \"{duration}\"\nwarmup = \"{warmup}\"\n\
+             access_point = {{ standard = \"802.11g\" }}\nstations = [{{ name = \"a\" }}]\n\
+             flows = [{{ from = \"a\", to = \"server\" }}]\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap();
+        solo_lengths(&scenario).map(|length| length.as_millis()).collect()
+    }
+
+    #[test]
+    fn a_solo_run_is_made_with_60_s_and_then_longer_up_to_the_whole_length() {
+        assert_eq!(lengths("500ms", "0s"), [500]);
+        assert_eq!(lengths("60s", "20s"), [60_000]);
+        assert_eq!(lengths("61s", "0s"), [60_000, 61_000]);
+        assert_eq!(lengths("600s", "20s"), [60_000, 240_000, 600_000]);
+        assert_eq!(lengths("100s", "70s"), [100_000]);
+        assert_eq!(lengths("1000s", "70s"), [130_000, 520_000, 1_000_000]);
+    }
+
+    #[test]
+    fn a_flow_is_settled_where_its_second_half_is_at_most_a_tenth_above_the_first() {
+        let settled = |first: u64, second: u64| {
+            is_settled(&MeasuredFlow {
+                station: 0,
+                direction: Direction::Up,
+                kind: FlowKind::Tcp,
+                algorithm: None,
+                bytes: Bytes::ZERO,
+                bytes_after_warmup: Bytes::new(first + second),
+                bytes_in_second_half: Bytes::new(second),
+                start: Duration::ZERO,
+                completion: None,
+                retransmits: 0,
+                timeouts: 0,
+                avr: None,
+                simulated: None,
+                reservation: None,
+            })
+        };
+        assert!(settled(0, 0) && settled(100, 90) && settled(100, 110) && settled(9, 0));
+        assert!(!settled(100, 111) && !settled(0, 1));
+        assert!(settled(1 << 62, 1 << 62));
+    }
+
+    #[test]
+    fn a_condition_of_another_length_differs_in_nothing_else() {
+        let text = "name = \"x\"\nduration = \"600s\"\naccess_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let plan = solo_plan(&scenario.conditions()[0]);
+        assert_eq!(plan[0].scenario.duration, Duration::from_secs(600));
+        let condition = plan[0].scenario.conditions().swap_remove(0);
+        let short = condition.lasting(Duration::from_secs(60)).unwrap();
+        let expected = condition.scenario.to_toml().replace("600s", "60s");
+        let read = |text: &str| Scenario::parse(text).unwrap();
+        assert_eq!(*read(&short.scenario.to_toml()), *read(&expected));
+    }
 }

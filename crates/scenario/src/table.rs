@@ -31,7 +31,7 @@ impl Default for Layout {
 /// The report as text; every line ends in a newline. Each condition has a row with the means over
 /// the repeats and, if there are several repeats, half the widths of their 95 % confidence intervals.
 pub fn render(report: &Report, layout: Layout) -> String {
-    let Report { scenario, world, version, seed, runs } = report;
+    let Report { scenario, world, version, seed, runs, failed: _ } = report;
     let sheet = Sheet {
         conditions: by_condition(runs),
         unit: RateUnit::of(runs),
@@ -249,21 +249,36 @@ impl Sheet<'_> {
     fn legend(&self, report: &Report) -> Vec<String> {
         let baseline = &self.conditions[0];
         let mut lines = Vec::new();
-        if baseline.len() > 1 {
+        let repeats = self.conditions.iter().map(|runs| runs.len());
+        let most = repeats.clone().max().unwrap_or(0);
+        if most > 1 {
+            let which = if repeats.clone().all(|all| all == most) { "" } else { "up to " };
             lines.push(format!(
-                "mean of {} repeats ± half of its 95 % confidence interval",
-                baseline.len()
+                "mean of {which}{most} repeats ± half of its 95 % confidence interval"
+            ));
+        }
+        if let Some(failed) = &report.failed {
+            lines.push(format!(
+                "INCOMPLETE: {} of {} runs; the run {} failed: {}",
+                report.runs.len(),
+                failed.asked,
+                failed.run,
+                failed.reason
             ));
         }
         let late = report.runs.iter().filter_map(|run| run.lateness.map(|late| (run, late)));
         let worst = late.max_by(|a, b| a.1.p99_ms.total_cmp(&b.1.p99_ms));
         if let Some((Run { condition, repeat, .. }, late)) = worst {
             let faithful = if late.faithful { "" } else { ", NOT FAITHFUL" };
-            lines.push(format!(
+            let all_without =
+                report.runs.iter().all(|run| run.lateness.is_none_or(|late| late.releases == 0));
+            lines.push(if all_without {
+                "no packet was released, so the lateness says nothing".to_owned()
+            } else { format!(
                 "packets were released at most {:.2} ms late, 99 % within {:.2} ms ({condition}, \
                  repeat {repeat}{faithful})",
                 late.max_ms, late.p99_ms,
-            ));
+            )});
         }
         if report.runs.iter().any(|run| run.lateness.is_some_and(|late| !late.faithful)) {
             let advice = "a run that is not faithful says nothing: repeat it on a quieter machine";

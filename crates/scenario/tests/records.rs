@@ -43,6 +43,7 @@ fn run(expanded: &Expanded) -> Run {
         algorithm: Some("cubic".to_owned()),
         bytes: Bytes::new(12_500_000),
         bytes_after_warmup: Bytes::new(12_500_000),
+        bytes_in_second_half: Bytes::new(6_250_000),
         start: Duration::ZERO,
         completion: None,
         retransmits: 3,
@@ -106,6 +107,7 @@ fn write(output: impl Into<Output>, samples: u32) {
         version: "0.1.0".to_owned(),
         seed: 7,
         runs: vec![run],
+        failed: None,
     };
     records.finish(&report).unwrap();
 }
@@ -196,7 +198,14 @@ fn captured(output: impl Into<Output>, packets: u64) -> Records {
 
 fn empty_report() -> Report {
     let text = |text: &str| text.to_owned();
-    Report { scenario: text("x"), world: text("sim"), version: text("0"), seed: 1, runs: vec![] }
+    Report {
+        scenario: text("x"),
+        world: text("sim"),
+        version: text("0"),
+        seed: 1,
+        runs: vec![],
+        failed: None,
+    }
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn every_column_and_file_is_in_the_reference() {
         version: text("0"),
         seed: 1,
         runs: vec![],
+        failed: None,
     };
     Records::create(directory.path(), &scenario, manifest).unwrap().finish(&report).unwrap();
     let mut columns = 0;

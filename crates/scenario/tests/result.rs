@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use wakeai_scenario::compare::Comparison;
 use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::result::{
-    ErrorCounts, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report,
-    ReservationOutcome, RttMillis, Run,
+    ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow,
+    Report, ReservationOutcome, RttMillis, Run,
 };
 use wakeai_scenario::table::{self, Layout};
 use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection};
@@ -34,6 +35,7 @@ fn flow(station: usize, mbps: u64) -> MeasuredFlow {
         algorithm: Some("cubic".to_owned()),
         bytes: Bytes::new(mbps * 125_000 * 25),
         bytes_after_warmup: Bytes::new(mbps * 125_000 * 20),
+        bytes_in_second_half: Bytes::new(mbps * 125_000 * 10),
         start: Duration::ZERO,
         completion: None,
         retransmits: 12,
@@ -90,6 +92,7 @@ fn report(runs: Vec<Run>) -> Report {
         version: "0.1.0".to_owned(),
         seed: 1,
         runs,
+        failed: None,
     }
 }
 
@@ -287,4 +290,68 @@ fn a_wider_terminal_gives_names_more_room() {
     let text = |columns| table::render(&report, Layout { columns, wide: false });
     assert!(!text(80).contains(&"n".repeat(32)) && text(110).contains(&"n".repeat(32)));
     assert_eq!(text(10), text(80));
+}
+
+/// The repeats with these numbers, whose goodputs in Mbit/s are these.
+fn repeats(runs: &[(u32, u64)]) -> Report {
+    let of = |(repeat, mbps): &(u32, u64)| run("default", *repeat, &[flow(0, *mbps)], &[20.0]);
+    report(runs.iter().map(of).collect())
+}
+
+/// The comparison of two results with the first seeds 1 and `seed`.
+fn compared(a: &[(u32, u64)], seed: u64, b: &[(u32, u64)]) -> Comparison {
+    Comparison::of_reports(&repeats(a), &Report { seed, ..repeats(b) }).unwrap()
+}
+
+#[test]
+fn the_seeds_that_both_results_have_are_pairs_and_the_others_are_left_out() {
+    let found = compared(&[(0, 10), (1, 20), (2, 90)], 1, &[(0, 11), (1, 21)]);
+    let row = &found.conditions[0];
+    assert_eq!((row.paired, row.left_out.a, row.left_out.b), (true, 1, 0));
+    let goodput = row.figures["total_goodput_mbps"];
+    assert_eq!((goodput.a.runs, goodput.b.runs), (2, 2));
+    assert_eq!((goodput.a.interval.mean, goodput.b.interval.mean), (15.0, 16.0));
+    assert_eq!((goodput.difference.mean, goodput.difference.half), (1.0, Some(0.0)));
+    let text = found.render(false);
+    assert!(
+        text.contains(
+            "2 runs each, paired by seed; left out without a partner of the same seed: 1 of a"
+        ),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&found.to_json()).unwrap();
+    assert_eq!(json["conditions"][0]["left_out"], serde_json::json!({ "a": 1, "b": 0 }));
+    // Seeds 1 to 3 and 2 to 4.
+    let found = compared(&[(0, 10), (1, 20), (2, 30)], 2, &[(0, 20), (1, 31), (2, 99)]);
+    let row = &found.conditions[0];
+    assert_eq!((row.paired, row.left_out.a, row.left_out.b), (true, 1, 1));
+    assert_eq!(row.figures["total_goodput_mbps"].difference.mean, 0.5);
+}
+
+#[test]
+fn runs_without_two_pairs_are_independent_where_both_sides_have_others() {
+    let three = [(0, 10), (1, 20), (2, 30)];
+    for (seed, is_paired, left_out) in [(4, false, 0), (3, false, 0), (2, true, 1), (1, true, 0)] {
+        let row = compared(&three, seed, &three).conditions.swap_remove(0);
+        assert_eq!((row.paired, row.left_out.a, row.left_out.b), (is_paired, left_out, left_out));
+        let expected = if is_paired { 3 - left_out } else { 3 };
+        assert_eq!(row.figures["total_goodput_mbps"].a.runs, expected);
+    }
+    let single = compared(&three, 1, &[(0, 11)]);
+    let row = &single.conditions[0];
+    assert_eq!((row.paired, row.left_out.a), (true, 2));
+    assert_eq!(row.figures["total_goodput_mbps"].difference.half, None);
+    assert!(single.render(false).contains("a single run has no interval"));
+}
+
+#[test]
+fn the_table_says_that_a_result_is_incomplete() {
+    let mut report = repeats(&[(0, 10), (1, 20)]);
+    report.runs.push(run("airtime", 0, &[flow(0, 30)], &[20.0]));
+    let failed = FailedRun { run: "airtime 2".to_owned(), reason: "no air".to_owned(), asked: 4 };
+    report.failed = Some(failed);
+    let text = table::render(&report, Layout::default());
+    assert!(text.contains("INCOMPLETE: 3 of 4 runs; the run airtime 2 failed: no air"), "{text}");
+    assert!(text.contains("mean of up to 2 repeats"), "{text}");
+    assert_eq!(Report::from_json(&report.to_json()).unwrap().failed, report.failed);
 }

@@ -4,7 +4,7 @@ use wakeai_scenario::result::Report;
 use wakeai_scenario::{Experiment, Scenario, StationGroup};
 use wakeai_units::Duration;
 use wakeai_world::{
-    Asked, KnownSolos, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
+    Asked, KnownSolos, Made, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
 };
 
 use crate::capture::Capture;
@@ -74,6 +74,10 @@ struct Simulator<'a> {
 impl World for Simulator<'_> {
     const NAME: &'static str = "sim";
     type Error = RunError;
+
+    fn after(error: RunError, made: Made) -> RunError {
+        RunError::After { error: Box::new(error), made: Box::new(made) }
+    }
 
     fn progress(&self) -> &dyn Progress {
         self.progress

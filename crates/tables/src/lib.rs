@@ -6,10 +6,12 @@
 //! [`Figures`](wakeai_connection::Figures): [`figure_columns`] gives these columns, and [`figures_of`] reads them.
 
 mod figures;
+mod first;
 mod reader;
 mod writer;
 
 pub use figures::{HasFigures, figure_columns, figures_of};
+pub use first::copy_first;
 pub use parquet::errors::ParquetError;
 pub use reader::{Group, TableError, TableReader, keep_guarded_panics_quiet};
 pub use writer::{Column, TableWriter, Value};

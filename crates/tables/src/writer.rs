@@ -67,12 +67,8 @@ impl<R, W: Write + Send> TableWriter<R, W> {
         columns: Vec<Column<R>>,
         file: W,
     ) -> Result<Self, ParquetError> {
-        let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
         let version = KeyValue::new(SCHEMA.to_owned(), schema.to_owned());
-        let properties = WriterProperties::builder()
-            .set_compression(compression)
-            .set_key_value_metadata(Some(vec![version]))
-            .build();
+        let properties = properties(Some(vec![version]))?;
         let file = SerializedFileWriter::new(file, message_type(&columns)?, Arc::new(properties))?;
         Ok(Self { columns, file, rows: Vec::new(), written: 0 })
     }
@@ -103,6 +99,11 @@ impl<R, W: Write + Send> TableWriter<R, W> {
         Ok(())
     }
 
+    /// The number of rows that were added.
+    pub fn rows(&self) -> u64 {
+        self.written + self.rows.len() as u64
+    }
+
     /// Writes the remaining rows and the footer; returns the file and its number of rows.
     ///
     /// # Errors
@@ -118,6 +119,15 @@ impl<R, W: Write + Send> fmt::Debug for TableWriter<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableWriter").field("written", &self.written).finish_non_exhaustive()
     }
+}
+
+/// The properties of every table, with this metadata.
+pub(crate) fn properties(
+    metadata: Option<Vec<KeyValue>>,
+) -> Result<WriterProperties, ParquetError> {
+    let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
+    let builder = WriterProperties::builder().set_compression(compression);
+    Ok(builder.set_key_value_metadata(metadata).build())
 }
 
 fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {

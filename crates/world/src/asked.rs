@@ -1,7 +1,10 @@
 //! What a command asks of a world (the simulator or the lab): the runs, the display of their
 //! progress, and the reasons for a failure.
 
+use std::path::PathBuf;
+
 use wakeai_scenario::records::{Manifest, Output, RecordsError};
+use wakeai_scenario::result::Report;
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 
@@ -84,6 +87,37 @@ pub enum RunError {
     /// The records could not be written.
     #[error(transparent)]
     Records(#[from] RecordsError),
+    /// A run failed after other runs had been made.
+    #[error("{error}")]
+    After {
+        /// The failure.
+        #[source]
+        error: Box<RunError>,
+        /// What was made before.
+        made: Box<Made>,
+    },
+}
+
+/// The runs that a command made before one failed.
+#[derive(Debug)]
+pub struct Made {
+    /// Their report. It states which run failed, and why.
+    pub report: Report,
+    /// The directory of their records, or why these could not be kept; `None` where none were asked for.
+    pub records: Option<Result<PathBuf, RecordsError>>,
+}
+
+impl Made {
+    /// What became of the records, for the user; `None` where none were asked for.
+    pub fn words(&self) -> Option<String> {
+        let runs = self.report.runs.len();
+        self.records.as_ref().map(|records| match records {
+            Ok(path) => {
+                format!("the records of the {runs} runs before are kept in {}", path.display())
+            }
+            Err(error) => format!("the records of the {runs} runs before are lost: {error}"),
+        })
+    }
 }
 
 impl RunError {
@@ -95,6 +129,7 @@ impl RunError {
             Self::Records(error) if error.is_usage() => 2,
             Self::Interrupted => 130,
             Self::Records(_) => 1,
+            Self::After { error, .. } => error.exit_status(),
         }
     }
 }

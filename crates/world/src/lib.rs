@@ -23,7 +23,7 @@ mod solos;
 mod steps;
 
 pub use agent::StationFacts;
-pub use asked::{Asked, Options, Progress, RunError, Silent, chosen};
+pub use asked::{Asked, Made, Options, Progress, RunError, Silent, chosen};
 pub use keys::keys_without_effect;
 pub use medium::{
     Change, Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,

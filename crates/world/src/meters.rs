@@ -29,6 +29,12 @@ impl Span {
         Self { origin, warm, end }
     }
 
+    /// The middle of the time that counts for the figures.
+    fn middle(&self) -> Instant {
+        let half = self.end.saturating_since(self.warm).as_nanos() / 2;
+        self.warm + Duration::from_nanos(half)
+    }
+
     /// The time since the run's time zero; zero for earlier times.
     pub fn since(&self, at: Instant) -> Duration {
         at.saturating_since(self.origin)
@@ -39,9 +45,26 @@ impl Span {
         self.since(self.end)
     }
 
+    /// Whether `at` lies in the run.
+    pub fn contains(&self, at: Instant) -> bool {
+        (self.origin..=self.end).contains(&at)
+    }
+
     /// Whether an event at `at` counts for the figures.
     pub fn counts(&self, at: Instant) -> bool {
         (self.warm..=self.end).contains(&at)
+    }
+
+    /// The part of `amount` that arrives between `since` and the end of the run, if it arrives at a constant
+    /// rate between `from` and `to`. What has no length counts as a whole where `to` is in that time.
+    fn part(&self, amount: u64, (from, to): (Instant, Instant), since: Instant) -> u64 {
+        let length = to.saturating_since(from).as_nanos();
+        if length == 0 {
+            return if (since..=self.end).contains(&to) { amount } else { 0 };
+        }
+        let common = to.min(self.end).saturating_since(from.max(since)).as_nanos();
+        let part = u128::from(amount) * u128::from(common) / u128::from(length);
+        u64::try_from(part).unwrap_or(amount).min(amount)
     }
 }
 
@@ -54,6 +77,8 @@ pub struct ReceiverMeter {
     size: Option<u64>,
     bytes: u64,
     after_warmup: u64,
+    /// The part of `after_warmup` that came in the second half of that time.
+    late: u64,
     first: Option<Instant>,
     last: Instant,
     completed: Option<Instant>,
@@ -76,6 +101,7 @@ impl ReceiverMeter {
             size: flow.size.map(Bytes::get),
             bytes: 0,
             after_warmup: 0,
+            late: 0,
             first: None,
             last: start,
             completed: None,
@@ -102,10 +128,12 @@ impl ReceiverMeter {
     }
 
     /// Records that the application got `amount` bytes at `now`, and returns whether the flow is
-    /// now complete.
+    /// now complete. What it gets before the run's time zero or after the end of the run counts as nothing.
     pub fn on_received(&mut self, now: Instant, amount: u64) -> bool {
-        let counts = self.span.counts(now);
-        self.add((now, now), amount, if counts { amount } else { 0 });
+        if !self.span.contains(now) {
+            return false;
+        }
+        self.add((now, now), amount);
         if self.completed.is_some() || self.size.is_none_or(|size| self.bytes < size) {
             return false;
         }
@@ -113,25 +141,26 @@ impl ReceiverMeter {
         true
     }
 
-    /// Records that the application got `amount` bytes at a constant rate between `from` and `to`.
+    /// Records that the application got `amount` bytes at a constant rate between `from` and `to`. Only the
+    /// part inside the run counts.
     pub fn on_received_between(&mut self, from: Instant, to: Instant, amount: u64) {
-        if amount == 0 {
-            return;
+        let inside = self.span.part(amount, (from, to), self.span.origin);
+        if inside > 0 {
+            self.add((from.max(self.span.origin), to.min(self.span.end)), inside);
         }
-        let common = to.min(self.span.end).saturating_since(from.max(self.span.warm));
-        let length = to.saturating_since(from).as_nanos().max(1);
-        let counted = u128::from(amount) * u128::from(common.as_nanos()) / u128::from(length);
-        self.first.get_or_insert(from);
-        self.add((from, to), amount, counted as u64);
     }
 
-    fn add(&mut self, (from, now): (Instant, Instant), amount: u64, counted: u64) {
+    /// Adds what arrived in the run, between `from` and `now`.
+    fn add(&mut self, (from, now): (Instant, Instant), amount: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.add(from, now, amount);
         }
-        self.bytes += amount;
-        self.after_warmup += counted;
-        self.first.get_or_insert(now);
+        self.bytes = self.bytes.saturating_add(amount);
+        let part = |since| self.span.part(amount, (from, now), since);
+        let (warm, late) = (part(self.span.warm), part(self.span.middle()));
+        self.after_warmup = self.after_warmup.saturating_add(warm);
+        self.late = self.late.saturating_add(late);
+        self.first.get_or_insert(from);
         self.longest_stall = self.longest_stall.max(now.saturating_since(self.last));
         self.last = now;
         if let Some(avr) = &mut self.avr {
@@ -197,6 +226,7 @@ impl ReceiverMeter {
             algorithm: None,
             bytes: Bytes::new(self.bytes),
             bytes_after_warmup: Bytes::new(self.after_warmup),
+            bytes_in_second_half: Bytes::new(self.late),
             start: flow.start,
             completion: self.completed.map(since_start),
             retransmits: 0,
@@ -241,7 +271,7 @@ impl SenderMeter {
         if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
             self.rtt[self.groups[flow as usize]].record(rtt);
         }
-        if let Some(sink) = &self.sink {
+        if let Some(sink) = self.sink.as_ref().filter(|_| at <= self.span.end) {
             let at_ns = self.span.since(at).as_nanos();
             sink.row(Row::Sample(SampleRow { at_ns, flow, connection, figures }));
         }
@@ -251,8 +281,8 @@ impl SenderMeter {
     pub fn event(&mut self, at: Instant, place: Place, kind: EventKind, cwnd: Segments) {
         let (retransmits, timeouts) = &mut self.flows[place.0 as usize];
         match kind {
-            EventKind::Retransmit => *retransmits += 1,
-            EventKind::Timeout => *timeouts += 1,
+            EventKind::Retransmit if self.span.contains(at) => *retransmits += 1,
+            EventKind::Timeout if self.span.contains(at) => *timeouts += 1,
             EventKind::Error(code) if self.span.counts(at) => self.errors.add(code),
             _ => {}
         }
@@ -273,7 +303,7 @@ impl SenderMeter {
     }
 
     fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
-        if let Some(sink) = &self.sink {
+        if let Some(sink) = self.sink.as_ref().filter(|_| at <= self.span.end) {
             let at_ns = self.span.since(at).as_nanos();
             sink.row(Row::Event(EventRow { at_ns, flow, connection, event, cwnd }));
         }
@@ -329,7 +359,11 @@ mod tests {
                 meter.event(at(millis), (0, 0), kind, Segments::ZERO);
             }
         }
-        assert_eq!(meter.flows, [(4, 4), (0, 0)]);
+        assert_eq!(
+            meter.flows,
+            [(3, 3), (0, 0)],
+            "the warmup is part of the run, what comes later is not"
+        );
         let (rtt, errors) = meter.finish();
         assert_eq!((rtt[0].len(), rtt[1].len(), errors.duplicate_ack), (2, 0, 2));
     }
@@ -352,19 +386,21 @@ mod tests {
         let recorder = Recorder::create(directory.path(), &scenario, manifest, false).unwrap();
         let expanded = scenario.expand(1);
         let sink = recorder.run(0, "default", 0, expanded.clone());
-        let meter = ReceiverMeter::new(span, &expanded.flows[0], Duration::ZERO);
+        let flow = &expanded.flows[0];
+        let meter = ReceiverMeter::new(span, flow, Duration::ZERO);
         let mut meter = meter.recording(sink.clone(), 0);
         // One byte per millisecond, before the start and after the end, too.
         meter.on_received_between(at(99_950), at(100_250), 300);
         meter.on_received_between(at(119_990), at(120_010), 20);
         meter.end(span.end);
+        assert_eq!(meter.measured(flow, span.end).bytes.get(), 250 + 10, "the sum of the rows");
         let rows = sink.kept();
         let goodput = rows.iter().map(|row| match row {
             Row::Goodput(row) => (row.at_ns / 1_000_000, row.interval_ns / 1_000_000, row.bytes),
             other => panic!("{other:?}"),
         });
         let goodput: Vec<_> = goodput.collect();
-        assert_eq!(goodput[..4], [(100, 100, 150), (200, 100, 100), (300, 100, 50), (400, 100, 0)]);
+        assert_eq!(goodput[..4], [(100, 100, 100), (200, 100, 100), (300, 100, 50), (400, 100, 0)]);
         assert_eq!((goodput.len(), goodput[199]), (200, (20_000, 100, 10)));
     }
 
@@ -379,6 +415,39 @@ mod tests {
         assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (9, 6));
         assert_eq!(measured.completion, Some(Duration::from_secs(7)));
         assert_eq!(meter.longest_stall(span.end), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn what_comes_before_or_after_the_run_is_in_no_figure() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[0];
+        for outside in [at(99_999), at(120_001)] {
+            let mut meter = ReceiverMeter::new(span, flow, Duration::from_secs(1));
+            assert!(!meter.on_received(outside, 7), "it would complete the flow");
+            meter.on_received_between(outside, outside + Duration::from_nanos(1), 7);
+            let measured = meter.measured(flow, span.end);
+            assert_eq!((measured.bytes.get(), measured.completion), (0, None));
+            assert_eq!((meter.first(), meter.progress()), (None, &[][..]));
+            assert_eq!(meter.longest_stall(span.end), Duration::from_secs(20));
+        }
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        meter.on_received(at(100_000), 1);
+        meter.on_received(at(120_000), 6);
+        assert_eq!(meter.measured(flow, span.end).completion, Some(Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn the_second_half_is_that_of_the_time_after_the_warmup() {
+        let (span, expanded) = run();
+        let flow = &expanded.flows[1];
+        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        for millis in [104_000, 106_000, 112_499, 112_500, 119_000] {
+            meter.on_received(at(millis), 1);
+        }
+        meter.on_received_between(at(112_000), at(113_000), 100);
+        let measured = meter.measured(flow, span.end);
+        let found = [measured.bytes, measured.bytes_after_warmup, measured.bytes_in_second_half];
+        assert_eq!(found.map(Bytes::get), [105, 104, 52]);
     }
 
     #[test]

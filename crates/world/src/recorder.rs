@@ -39,6 +39,8 @@ struct State {
     begun: bool,
     /// Whether a run has failed. No more rows are written then.
     abandoned: bool,
+    /// The number of runs whose records are complete.
+    ended: usize,
 }
 
 impl Recorder {
@@ -56,7 +58,8 @@ impl Recorder {
         let mut records = Records::create(output, scenario, manifest)?;
         let captures = if captures { Some(records.capture()?) } else { None };
         let records = Some(records);
-        let state = Mutex::new(State { records, turn: 0, begun: false, abandoned: false });
+        let state =
+            Mutex::new(State { records, turn: 0, begun: false, abandoned: false, ended: 0 });
         Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
@@ -94,6 +97,15 @@ impl Recorder {
     pub(crate) fn finish(self, report: &Report) -> Result<(), RecordsError> {
         let records = self.state().records.take().expect("finished once");
         records.finish(report)
+    }
+
+    /// Puts the files of the runs that have ended into place, where a later one has failed. Leaves out of
+    /// `report` the runs that have no records, and returns the directory; `None` where no run is left.
+    pub(crate) fn keep(self, report: &mut Report) -> Option<Result<PathBuf, RecordsError>> {
+        let mut state = self.state();
+        report.runs.truncate(state.ended);
+        let records = state.records.take().filter(|_| !report.runs.is_empty())?;
+        Some(records.keep(report))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -196,7 +208,11 @@ impl RunSink {
             None => state.write(named, &mut rows.kept),
         };
         let ended = match state.records.as_mut().filter(|_| !abandoned) {
-            Some(records) if written.is_ok() => records.end_run(run),
+            Some(records) if written.is_ok() => {
+                let ended = records.end_run(run);
+                state.ended += usize::from(ended.is_ok());
+                ended
+            }
             _ => Ok(()),
         };
         (state.turn, state.begun) = (named.ordinal + 1, false);

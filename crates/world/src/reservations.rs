@@ -58,7 +58,11 @@ impl ReservationLog {
 }
 
 fn in_result(state: ReservationState) -> Option<FlowReservation> {
-    let of = |share: Share| Some(f64::from(share.ppm()) / f64::from(Share::WHOLE.ppm()));
+    // The largest number stands for all larger shares, too.
+    let of = |share: Share| {
+        let ppm = Some(share.ppm()).filter(|ppm| *ppm < u32::MAX)?;
+        Some(f64::from(ppm) / f64::from(Share::WHOLE.ppm()))
+    };
     let without = FlowReservation::without;
     match state {
         ReservationState::None | ReservationState::Waiting => None,
@@ -140,6 +144,22 @@ mod tests {
         ]);
         assert_eq!(found.outcome, ReservationOutcome::Admitted);
         assert_eq!((found.share, found.taken, found.admitted_s), (Some(0.4), None, 2.0));
+    }
+
+    #[test]
+    fn a_share_too_large_for_its_number_is_null_and_the_words_say_so() {
+        let refused = |share| {
+            after(&[ReservationState::Refused { share, taken: share, limit: Share::WHOLE }])
+        };
+        let saturated = Share::of(Rate::from_mbps(5), Rate::from_bps(1_000)).unwrap();
+        let found = refused(saturated);
+        assert_eq!((found.share, found.taken, found.limit), (None, None, Some(1.0)));
+        assert_eq!(
+            found.words(),
+            "refused: over 429497 % asked, over 429497 % taken, 100.0 % in all"
+        );
+        let largest = refused(Share::from_ppm(u32::MAX - 1));
+        assert_eq!(largest.share, Some(FlowReservation::LARGEST_SHARE));
     }
 
     #[test]

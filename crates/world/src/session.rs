@@ -8,23 +8,31 @@ use std::time::Instant;
 
 use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::result::{
-    Drops, ErrorCounts, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
+    Drops, ErrorCounts, FailedRun, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
 };
-use wakeai_scenario::{ResolvedCondition, Station, StationDirection, given_maxima};
+use wakeai_scenario::{
+    ResolvedCondition, Station, StationDirection, given_maxima, is_settled, solo_lengths,
+};
 use wakeai_units::Duration;
 
 use crate::VERSION;
 use crate::agent::{StationFacts, facts};
-use crate::asked::{Asked, Progress, RunError, Silent};
+use crate::asked::{Asked, Made, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
-use crate::steps::{Step, Steps};
+use crate::steps::{ALONE, Step, Steps};
 
 /// An implementation that runs scenarios: the simulator or the lab.
 pub trait World {
     /// The name of the world in a result.
     const NAME: &'static str;
     /// The error of a run that failed.
-    type Error: From<RunError>;
+    type Error: From<RunError> + std::fmt::Display;
+
+    /// The error of a run that failed after the runs of `made`. A world that does not define it gives the runs
+    /// up.
+    fn after(error: Self::Error, _made: Made) -> Self::Error {
+        error
+    }
 
     /// The progress of the runs.
     fn progress(&self) -> &dyn Progress {
@@ -117,8 +125,8 @@ where
 ///
 /// The run has failed.
 pub fn alone<W: World>(world: &W, asked: &Asked<'_>) -> Result<f64, W::Error> {
-    let lengths: Vec<_> = asked.conditions.iter().map(|one| one.scenario.duration).collect();
-    world.progress().runs(&lengths);
+    let lengths = asked.conditions.iter().filter_map(|one| solo_lengths(&one.scenario).next());
+    world.progress().runs(&lengths.collect::<Vec<_>>());
     let mut total = 0.0;
     for (number, condition) in asked.conditions.iter().enumerate() {
         total += run_alone(world, number, condition, asked.seed)?;
@@ -153,11 +161,12 @@ struct State<E> {
 impl<'a, W: World> Session<'a, W> {
     fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
         let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat, &asked.known);
-        let conditions = steps.order.iter().map(|step| match step {
-            Step::Solo(solo) => &steps.solos[*solo].condition,
-            Step::Condition { condition, .. } => &asked.conditions[*condition],
+        let lengths = steps.order.iter().filter_map(|step| match step {
+            Step::Solo(solo) => solo_lengths(&steps.solos[*solo].condition.scenario).next(),
+            Step::Condition { condition, .. } => {
+                Some(asked.conditions[*condition].scenario.duration)
+            }
         });
-        let lengths = conditions.map(|condition| condition.scenario.duration);
         world.progress().runs(&lengths.collect::<Vec<_>>());
         let state = State {
             next: 0,
@@ -259,7 +268,7 @@ impl<'a, W: World> Session<'a, W> {
         });
         let task = Task {
             number,
-            name: format!("{} {}", condition.name(), repeat + 1),
+            name: self.steps.name(number, self.asked),
             condition,
             place: Some((index, repeat)),
             seed,
@@ -275,16 +284,29 @@ impl<'a, W: World> Session<'a, W> {
 
     fn finish(self) -> Result<Report, W::Error> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, error)) = state.failed {
-            return Err(error);
-        }
-        let report = Report {
+        let mut report = Report {
             scenario: self.asked.scenario.name.clone(),
             world: W::NAME.to_owned(),
             version: VERSION.to_owned(),
             seed: self.asked.seed,
-            runs: state.runs.into_iter().flatten().collect(),
+            runs: Vec::new(),
+            failed: None,
         };
+        if let Some((number, error)) = state.failed {
+            if self.world.progress().is_interrupted() {
+                return Err(error);
+            }
+            report.runs = state.runs.into_iter().take(number).flatten().collect();
+            report.failed = Some(FailedRun {
+                run: self.steps.name(number, self.asked),
+                reason: error.to_string(),
+                asked: self.asked.conditions.len() as u64 * u64::from(self.asked.repeat),
+            });
+            let records = self.recorder.and_then(|recorder| recorder.keep(&mut report));
+            let is_first = report.runs.is_empty();
+            return Err(if is_first { error } else { W::after(error, Made { report, records }) });
+        }
+        report.runs = state.runs.into_iter().flatten().collect();
         if let Some(recorder) = self.recorder {
             recorder.finish(&report).map_err(RunError::from)?;
         }
@@ -292,23 +314,37 @@ impl<'a, W: World> Session<'a, W> {
     }
 }
 
+/// Makes a solo run and returns the goodput of its flow in Mbit/s. Where the flow has not reached its speed in
+/// the first run, longer ones are made.
 fn run_alone<W: World>(
     world: &W,
     number: usize,
     condition: &ResolvedCondition,
     seed: u64,
 ) -> Result<f64, W::Error> {
-    let task = Task {
-        number,
-        name: "one station alone".to_owned(),
-        condition,
-        place: None,
-        seed,
-        facts: Vec::new(),
-        sink: None,
-    };
-    let run = run(world, task, 0, &BTreeMap::new())?;
-    Ok(run.flows.iter().map(|flow| flow.goodput_mbps).sum())
+    let progress = world.progress();
+    progress.begins(number, ALONE);
+    let mut mbps = 0.0;
+    for length in solo_lengths(&condition.scenario) {
+        let shorter = condition.lasting(length).expect("a solo run is longer than its warmup");
+        let task = Task {
+            number,
+            name: ALONE.to_owned(),
+            condition: &shorter,
+            place: None,
+            seed,
+            facts: Vec::new(),
+            sink: None,
+        };
+        let outcome = world.run(task)?;
+        let run = figures(&shorter, 0, 0.0, &BTreeMap::new(), &outcome);
+        mbps = run.flows.iter().map(|flow| flow.goodput_mbps).sum();
+        if outcome.flows.iter().all(is_settled) {
+            break;
+        }
+    }
+    progress.ends(number);
+    Ok(mbps)
 }
 
 fn run<W: World>(
@@ -323,12 +359,23 @@ fn run<W: World>(
     progress.begins(number, &task.name);
     let outcome = world.run(task)?;
     progress.ends(number);
+    Ok(figures(condition, repeat, began.elapsed().as_secs_f64(), maxima, &outcome))
+}
+
+/// The figures of a run that took `wall_s` seconds.
+fn figures(
+    condition: &ResolvedCondition,
+    repeat: u32,
+    wall_s: f64,
+    maxima: &BTreeMap<StationDirection, Max>,
+    outcome: &Outcome,
+) -> Run {
     let run = Run::new(&Measured {
         condition: condition.name(),
         repeat,
         warmup: condition.scenario.warmup,
         end: outcome.end,
-        wall_s: began.elapsed().as_secs_f64(),
+        wall_s,
         stations: &outcome.stations,
         flows: &outcome.flows,
         rtt: &pooled(&outcome.rtt),
@@ -337,7 +384,7 @@ fn run<W: World>(
         lateness: outcome.lateness,
         drops: outcome.drops,
     });
-    Ok(run.with_groups(&condition.scenario, &outcome.rtt))
+    run.with_groups(&condition.scenario, &outcome.rtt)
 }
 
 /// Stops the session when its thread panics. Other threads may wait for a result of that thread,

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use wakeai_scenario::{ResolvedCondition, SoloRun, repeat_seed, solo_plan};
 
+use crate::asked::Asked;
 use crate::solos::{KnownSolos, SoloKey};
+
+/// The name of a solo run in messages.
+pub(crate) const ALONE: &str = "one station alone";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +77,16 @@ impl Steps {
         }
         steps.alone = alone;
         steps
+    }
+
+    /// The name of a run in messages.
+    pub(crate) fn name(&self, number: usize, asked: &Asked<'_>) -> String {
+        match &self.order[number] {
+            Step::Solo(_) => ALONE.to_owned(),
+            Step::Condition { condition, repeat, .. } => {
+                format!("{} {}", asked.conditions[*condition].name(), repeat + 1)
+            }
+        }
     }
 
     fn add_solo(&mut self, run: &SoloRun, seed: u64, known: Option<f64>) -> usize {

@@ -83,21 +83,30 @@ def parser(program: str) -> argparse.ArgumentParser:
     return made
 
 
+def say(text: str) -> None:
+    """Prints a message for the user on standard error. One that cannot be written is lost."""
+    try:
+        if sys.stderr is not None:
+            print(f"wakeai: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
 def grid_main(arguments: list[str] | None = None, program: str = "wakeai-grid") -> int:
     """Makes a grid. Returns the exit status."""
     asked = parser(program).parse_args(arguments)
     try:
         failed = _make(asked)
     except (ScenarioError, GridError, RunError, OSError) as error:
-        print(f"wakeai: {error}", file=sys.stderr)
+        say(str(error))
         return 2
     except KeyboardInterrupt:
-        print("wakeai: the grid was interrupted; the same command continues it", file=sys.stderr)
+        say("the grid was interrupted; the same command continues it")
         return 130
     for failure in failed:
         keys = ", ".join(f"{key}={value}" for key, value in failure.keys.items())
-        print(f"wakeai: failed: {keys} seed {failure.seed}: {failure.reason}", file=sys.stderr)
-    print(f"wakeai: the tables are in {asked.out}/cells", file=sys.stderr)
+        say(f"failed: {keys} seed {failure.seed}: {failure.reason}")
+    say(f"the tables are in {asked.out}/cells")
     return 1 if failed else 0
 
 
@@ -127,6 +136,6 @@ def _make(asked: argparse.Namespace) -> list[_grid.Failure]:
 def main() -> int:
     """Runs `python -m wakeai COMMAND`. Returns the exit status."""
     if sys.argv[1:2] != ["grid"]:
-        print("usage: python -m wakeai grid FILE --set KEY=A,B,C --out DIR", file=sys.stderr)
+        say("usage: python -m wakeai grid FILE --set KEY=A,B,C --out DIR")
         return 2
     return grid_main(sys.argv[2:], "wakeai grid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import os
@@ -95,8 +96,8 @@ def grid(
     cell, and an interrupted grid continues where it stopped. Without it they are kept in memory.
     `progress` tells whether a progress bar is shown; None shows it on a terminal.
 
-    Raises `ScenarioError` for a value that is refused, and `GridError` if `out` has another grid or
-    other files.
+    Raises `ScenarioError` for a value that is refused, and `GridError` for values that mean the same
+    runs, and if `out` has another grid or other files.
     """
     axes = []
     for key, values in keys.items():
@@ -125,13 +126,22 @@ class Plan:
     ) -> None:
         if repeat < 1:
             raise GridError(f"repeat: found {repeat}, expected 1 or more")
+        seen = set()
         for axis in axes:
             if not axis.values:
                 raise GridError(f"{axis.key} has no values; the grid would be empty")
+            if axis.key in seen:
+                raise GridError(
+                    f"{axis.key} is given twice; give all of its values together: {axis.key}=A,B"
+                )
+            seen.add(axis.key)
         self.scenario, self.axes = scenario, axes
         self.seed, self.repeat, self.conditions = seed, repeat, conditions
+        self._meant: dict[bytes, dict[str, Any]] = {}
+        """The keys of each cell, by a digest of what they mean."""
         places = itertools.product(*(range(len(axis.texts)) for axis in axes))
         self.cells = [self._cell(place) for place in places]
+        self._meant.clear()
         # Scenario and conditions are checked here, before any run begins.
         self.solos = [self._solos(text) for text, _ in self.cells]
 
@@ -139,7 +149,19 @@ class Plan:
         chosen = list(zip(self.axes, place, strict=True))
         pairs = [(axis.key, axis.texts[index]) for axis, index in chosen]
         keys = {axis.key: axis.values[index] for axis, index in chosen}
-        return self.scenario._replace_texts(pairs).to_toml(), keys
+        scenario = self.scenario._replace_texts(pairs)
+        self._refuse_the_same(scenario, keys)
+        return scenario.to_toml(), keys
+
+    def _refuse_the_same(self, scenario: Scenario, keys: dict[str, Any]) -> None:
+        """Refuses a cell whose runs would be those of another cell, and would count as independent."""
+        digest = hashlib.blake2b(scenario._native.meaning().encode()).digest()
+        other = self._meant.setdefault(digest, keys)
+        if other is not keys:
+            first, second = (
+                ", ".join(f"{key}={value}" for key, value in cell.items()) for cell in (other, keys)
+            )
+            raise GridError(f"{first} and {second} are the same runs; give each value once")
 
     def _solos(self, text: str) -> list[str]:
         """The scenarios of the solo runs that each seed of a cell needs."""

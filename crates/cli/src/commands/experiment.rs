@@ -8,10 +8,10 @@ use wakeai_scenario::Scenario;
 use wakeai_scenario::records::Output;
 use wakeai_scenario::result::Report;
 use wakeai_scenario::table::{self, Layout};
-use wakeai_world::Options;
+use wakeai_world::{Made, Options};
 
 use crate::args::ExperimentArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, note};
 use crate::output;
 pub(super) use progress::Bar;
 
@@ -20,12 +20,23 @@ const STDIN: &str = "-";
 
 /// The scenario with `--set` applied.
 pub(super) fn load(arguments: &ExperimentArguments) -> Result<Scenario, Failure> {
+    for (key, value) in superseded(&arguments.set) {
+        note(format_args!("--set {key} is given again: {key}={value} has no effect"));
+    }
     let read = if arguments.scenario == Path::new(STDIN) {
         Scenario::from_reader(std::io::stdin().lock(), "standard input".into())
     } else {
         Scenario::load(&arguments.scenario)
     };
     read.and_then(|scenario| scenario.with_overrides(&arguments.set)).map_err(Failure::usage)
+}
+
+/// The overrides that a later one of the same key replaces.
+fn superseded(set: &[(String, String)]) -> impl Iterator<Item = &(String, String)> {
+    let is_set_again = |(at, (key, _)): &(usize, &(String, String))| {
+        set[at + 1..].iter().any(|(later, _)| later == key)
+    };
+    set.iter().enumerate().filter(is_set_again).map(|(_, one)| one)
 }
 
 /// The runs that the arguments ask for; the records go into `out`.
@@ -38,6 +49,24 @@ pub(super) fn options(arguments: &ExperimentArguments, out: Option<&Path>, force
         out: out.map(|directory| Output { directory: directory.to_owned(), force, scenario }),
         captures: false,
     }
+}
+
+/// Prints the report of a command that failed with `failure`, which the command still has to report.
+pub(super) fn show_beside(
+    failure: Failure,
+    report: &Report,
+    arguments: &ExperimentArguments,
+) -> Failure {
+    if let Err(not_shown) = show(report, arguments) {
+        not_shown.say();
+    }
+    failure
+}
+
+/// Prints the runs that were made before one failed.
+pub(super) fn show_made(failure: Failure, made: &Made, arguments: &ExperimentArguments) -> Failure {
+    made.words().into_iter().for_each(note);
+    show_beside(failure, &made.report, arguments)
 }
 
 /// Prints the report, as JSON or as tables that fit the terminal.

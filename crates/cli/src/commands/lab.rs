@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use wakeai_lab::{LabError, LabOptions};
 use wakeai_world::RunError;
 
-use super::experiment::{Bar, load, options, show};
+use super::experiment::{Bar, load, options, show, show_beside, show_made};
 use crate::args::LabArguments;
 use crate::failure::Failure;
 
@@ -25,16 +25,19 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     let bar = Bar::new(true)?;
     let result = wakeai_lab::run(&options, &scenario, &bar);
     bar.clear();
-    let report = result.map_err(|error| match error {
-        LabError::Run(RunError::Interrupted) => Ok(bar.interrupted(error)),
-        // The figures of an unfaithful run are printed, too.
-        LabError::Unfaithful { ref report, .. } => {
-            show(report, experiment).map(|()| Failure::with_status(error.exit_status(), error))
+    let report = result.map_err(|error| {
+        let status = error.exit_status();
+        let failed = |error| Failure::with_status(status, error);
+        match error {
+            LabError::Run(RunError::Interrupted) => bar.interrupted(error),
+            // The figures of an unfaithful run are printed, too.
+            LabError::Unfaithful { ref report, .. } => {
+                let report = report.clone();
+                show_beside(failed(error), &report, experiment)
+            }
+            LabError::After { error, made } => show_made(failed(*error), &made, experiment),
+            error => failed(error),
         }
-        error => Ok(Failure::with_status(error.exit_status(), error)),
-    });
-    match report {
-        Ok(report) => show(&report, experiment),
-        Err(failure) => Err(failure?),
-    }
+    })?;
+    show(&report, experiment)
 }

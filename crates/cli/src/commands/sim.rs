@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use wakeai_world::{Options, RunError};
 
-use super::experiment::{Bar, load, options, show};
+use super::experiment::{Bar, load, options, show, show_made};
 use crate::args::SimArguments;
 use crate::failure::Failure;
 
@@ -24,9 +24,13 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
     let bar = Bar::new(false)?;
     let result = wakeai_sim::run(&options, jobs, &scenario, &bar);
     bar.clear();
-    let report = result.map_err(|error| match error {
-        RunError::Interrupted => bar.interrupted(error),
-        error => Failure::with_status(error.exit_status(), error),
+    let report = result.map_err(|error| {
+        let failed = |error: RunError| Failure::with_status(error.exit_status(), error);
+        match error {
+            RunError::Interrupted => bar.interrupted(error),
+            RunError::After { error, made } => show_made(failed(*error), &made, experiment),
+            error => failed(error),
+        }
     })?;
     show(&report, experiment)
 }

@@ -29,21 +29,49 @@ pub(super) fn measured(
     .collect()
 }
 
-/// A flow starts late if its first data arrives later than this time plus two round trips after its
-/// start.
+/// A flow starts late if the lab opens its connection later than this after its start.
 const LATE_START: Duration = Duration::from_secs(1);
 
-/// The flows that started late, each with the time from its start to the arrival of its first data.
+/// The flows that started late in a run that ended at `end`, each with the time from its start until the lab
+/// opened its connection (for TCP: sent the first SYN), or until the end of the run. `opened` has this time
+/// for each flow whose connection was opened. How long the SYN waits then, and whether it is lost, is decided by the queues of
+/// the scenario.
 pub(super) fn late_starts(
     span: Span,
     plans: &[FlowPlan],
-    meters: &[ReceiverMeter],
+    opened: &[Option<Instant>],
+    end: Instant,
 ) -> Vec<(usize, Duration)> {
-    let late = plans.iter().zip(meters).filter_map(|(plan, meter)| {
-        let first = span.since(meter.first().unwrap_or(span.end));
-        tracing::debug!(flow = plan.index, start = %plan.start, first = %first, "first data");
-        let late = first.saturating_sub(plan.start);
-        (late > plan.round_trip.saturating_mul(2) + LATE_START).then_some((plan.index, late))
+    let late = plans.iter().zip(opened).filter_map(|(plan, opened)| {
+        let late = opened.unwrap_or(end).saturating_since(span.origin + plan.start);
+        tracing::debug!(flow = plan.index, start = %plan.start, %late, "opened");
+        (late > LATE_START).then_some((plan.index, late))
     });
     late.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+    use crate::traffic::{SenderFacts, plan};
+
+    #[test]
+    fn a_flow_starts_late_where_the_lab_opens_its_connection_late_whatever_arrives() {
+        let text = "name = \"x\"\nduration = \"20s\"\naccess_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\", count = 4 }]\n\
+                    flows = [{ from = \"a\", to = \"server\", start = \"5s\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let facts = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
+        let plans = plan(&scenario, &scenario.expand(1), &[facts; 5]).unwrap();
+        let origin = Instant::ZERO + Duration::from_secs(100);
+        let span = Span::new(origin, &scenario);
+        let at = |millis| Some(origin + Duration::from_millis(millis));
+        let opened = [at(5_000), at(6_000), at(6_001), None];
+        let late = late_starts(span, &plans, &opened, span.end);
+        assert_eq!(late, [(2, Duration::from_millis(1_001)), (3, Duration::from_secs(15))]);
+        let ends_before_the_start = origin + Duration::from_secs(4);
+        assert!(late_starts(span, &plans, &[None; 4], ends_before_the_start).is_empty());
+    }
 }

@@ -19,7 +19,7 @@ use crate::proxies;
 use crate::traffic::{self as flows, SenderFacts};
 use crate::watch::Watch;
 use testbed::Testbed;
-use traffic::Traffic;
+use traffic::{Stopped, Traffic};
 
 /// The result of a run, and the measurements that decide whether it was faithful, which means that
 /// the machine was fast enough.
@@ -31,8 +31,7 @@ pub(crate) struct LabRun {
     pub(crate) waits: Lateness,
     /// Whether agents or proxies, which are ordinary processes, took part.
     pub(crate) has_helpers: bool,
-    /// The flows that started late, each with the time from its start to the arrival of its first
-    /// data.
+    /// The flows that started late, each with the time from its start until the lab opened its connection.
     pub(crate) late_starts: Vec<(usize, Duration)>,
     /// The number of records that the monitor lost.
     pub(crate) lost: u64,
@@ -67,7 +66,7 @@ pub(crate) fn run(
     let mut check = || agents.check().and_then(|()| proxies.check());
     let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
     testbed.driver().measure(None);
-    let mut meters = traffic.stop(end)?;
+    let Stopped { mut meters, opened } = traffic.stop(end)?;
     // If all flows have completed, the run ended when the last byte arrived.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
@@ -77,7 +76,7 @@ pub(crate) fn run(
     let (meter, lost) = watch.stop()?;
     let senders = meter.expect("the monitor was given one at the run's begin");
     proxies.stop(bench.lease)?;
-    let reservations = agents.stop(bench.lease)?;
+    let reservations = agents.stop(bench.lease, end)?;
     let driver = testbed.remove(bench.lease)?;
 
     let flows = figures::measured(&expanded, &plans, &meters, &senders, &reservations, end);
@@ -91,7 +90,7 @@ pub(crate) fn run(
         lateness: None,
         drops: None,
     };
-    let late_starts = figures::late_starts(span, &plans, &meters);
+    let late_starts = figures::late_starts(span, &plans, &opened, end);
     Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 

@@ -22,6 +22,13 @@ const SPAWN_TIME: Duration = Duration::from_millis(2);
 /// counts bytes by intervals; thus its last interval covers the end of the run.
 const TAIL: Duration = Duration::from_millis(20);
 
+/// The flows of a run that has ended, in the order of the scenario.
+pub(super) struct Stopped {
+    pub(super) meters: Vec<ReceiverMeter>,
+    /// The time at which the lab opened each flow's first connection.
+    pub(super) opened: Vec<Option<Instant>>,
+}
+
 /// All flows of a run.
 pub(super) struct Traffic<'a> {
     bench: &'a Bench<'a>,
@@ -114,10 +121,11 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Starts the clients that are due. Returns an error if a client has ended.
+    /// Starts the clients that are due, and looks at those that run. Returns an error if one has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.launch_due()?;
         for index in 0..self.receivers.len() {
+            self.receivers[index].1.look();
             if !self.receivers[index].1.is_running() {
                 let (_, receiver) = self.receivers.swap_remove(index);
                 return Err(receiver.ended_early(self.bench.lease));
@@ -132,24 +140,28 @@ impl<'a> Traffic<'a> {
         all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished())
     }
 
-    /// Ends all flows of a run that ended at `end`. Returns the meters in the order of the scenario.
-    pub(super) fn stop(mut self, end: Instant) -> Result<Vec<ReceiverMeter>, LabError> {
+    /// Ends all flows of a run that ended at `end`.
+    pub(super) fn stop(mut self, end: Instant) -> Result<Stopped, LabError> {
         let mut meters: Vec<_> = (0..self.plans.len()).map(|index| self.meter(index)).collect();
+        let mut opened = vec![None; self.plans.len()];
+        self.receivers.iter_mut().for_each(|(_, receiver)| receiver.look());
         if !self.receivers.is_empty() {
             clock::sleep_until(end + TAIL);
         }
         let stopped: Vec<Instant> = self.receivers.iter().map(|(_, flow)| flow.stop()).collect();
         for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
+            opened[index] = receiver.opened();
             receiver.collect(stopped, &mut meters[index], self.bench.lease)?;
         }
         self.transfers.iter().for_each(|(_, transfer)| transfer.stop());
         for (index, transfer) in self.transfers.drain(..) {
+            opened[index] = transfer.begun();
             meters[index] = transfer.collect()?;
         }
         for sender in self.senders.drain(..) {
             sender.end(self.bench.lease)?;
         }
-        Ok(meters)
+        Ok(Stopped { meters, opened })
     }
 
     fn span(&self) -> Span {

@@ -5,16 +5,18 @@
 //! SIGTERM. iperf3 then prints its counts without a handshake over the loaded air. Its last
 //! interval ends at the time of the signal, which tells when each interval was on the lab's clock.
 
+mod report;
+
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
-use serde::Deserialize;
 use wakeai_host::Lease;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::ReceiverMeter;
 
+use self::report::{BadReport, Life, Report};
 use super::{FlowPlan, Kind};
 use crate::clock;
 use crate::error::LabError;
@@ -50,18 +52,38 @@ pub(crate) fn spawn_sender(plan: &FlowPlan, host: &Host, lease: &Lease) -> Resul
 
 /// Whether the sender is listening.
 pub(crate) fn listens(child: &Child, port: u16) -> bool {
-    // A line of these files has the local address and port in hexadecimal, the remote address and
-    // port, and the state, of which 0A is LISTEN (proc_net_tcp(5)). The files below the process's
-    // directory are those of its namespace.
-    let suffix = format!(":{port:04X}");
-    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", child.id()));
-    tables.iter().filter_map(|path| fs::read_to_string(path).ok()).any(|table| {
-        table.lines().any(|line| {
-            let mut fields = line.split_ascii_whitespace().skip(1);
-            fields.next().is_some_and(|local| local.ends_with(&suffix))
-                && fields.nth(1) == Some("0A")
-        })
-    })
+    has_socket(child, ["tcp", "tcp6"], |socket| socket.port == port && socket.state == LISTEN)
+}
+
+/// The state LISTEN of a TCP socket (proc_net_tcp(5)).
+const LISTEN: u8 = 0x0A;
+
+/// A socket as the kernel lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    /// The local port.
+    port: u16,
+    state: u8,
+}
+
+impl Listed {
+    /// Reads a line of the kernel's table. It has a number, the local address and port in hexadecimal, the
+    /// remote address and port, and the state (proc_net_tcp(5)).
+    fn of(line: &str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (_, port) = fields.next()?.rsplit_once(':')?;
+        let state = fields.nth(1)?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        Some(Self { port, state: u8::from_str_radix(state, 16).ok()? })
+    }
+}
+
+/// Whether the namespace of `child` has such a socket in one of these tables.
+fn has_socket(child: &Child, tables: [&str; 2], is_it: impl Fn(Listed) -> bool) -> bool {
+    // The files below the process's directory are those of its namespace.
+    let paths = tables.map(|table| format!("/proc/{}/net/{table}", child.id()));
+    let mut texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok());
+    texts.any(|text| text.lines().filter_map(Listed::of).any(&is_it))
 }
 
 /// The receiving side of one flow.
@@ -69,6 +91,11 @@ pub(crate) fn listens(child: &Child, port: u16) -> bool {
 pub(crate) struct Receiver {
     child: Child,
     output: JoinHandle<String>,
+    spawned: Instant,
+    data_port: u16,
+    is_udp: bool,
+    /// When the data connection was opened, if that was seen.
+    opened: Option<Instant>,
 }
 
 impl Receiver {
@@ -93,6 +120,7 @@ impl Receiver {
             command.args(["--udp", "--length", DATAGRAM_BYTES, "--bitrate", &rate]);
         }
         command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let spawned = clock::now();
         let mut child = Child::spawn(&mut command, host, lease)?;
         let stdout = child.take_stdout();
         // The output is read at once, because the JSON is longer than a pipe's buffer.
@@ -103,7 +131,23 @@ impl Receiver {
             }
             text
         });
-        Ok(Self { child, output })
+        let is_udp = matches!(plan.kind, Kind::Udp(_));
+        Ok(Self { child, output, spawned, data_port: plan.data_port, is_udp, opened: None })
+    }
+
+    /// Looks whether the client has opened its data connection: whether it has sent the SYN. The answer may
+    /// wait in the queues of the scenario for as long as these are full.
+    pub(crate) fn look(&mut self) {
+        if self.opened.is_none() {
+            let tables = if self.is_udp { ["udp", "udp6"] } else { ["tcp", "tcp6"] };
+            let is_open = has_socket(&self.child, tables, |socket| socket.port == self.data_port);
+            self.opened = is_open.then(clock::now);
+        }
+    }
+
+    /// When [`Receiver::look`] first found the data connection.
+    pub(crate) fn opened(&self) -> Option<Instant> {
+        self.opened
     }
 
     /// Whether the client still runs.
@@ -118,10 +162,8 @@ impl Receiver {
             return error;
         }
         let text = self.output.join().unwrap_or_default();
-        let reason = match serde_json::from_str::<Report>(&text) {
-            Ok(Report { error: Some(error), .. }) => error,
-            _ => "it ended during the run".to_owned(),
-        };
+        let stated = Report::parse(&text).ok().and_then(Report::error);
+        let reason = stated.unwrap_or_else(|| "it ended during the run".to_owned());
         LabError::child("iperf3", &station, reason)
     }
 
@@ -145,54 +187,25 @@ impl Receiver {
         let station = self.child.station.clone();
         self.child.end(lease)?;
         let text = self.output.join().unwrap_or_default();
-        let report: Report = serde_json::from_str(&text).map_err(|error| {
-            let reason = format!("its JSON cannot be read ({error}): {text:.300}");
-            LabError::child("iperf3", &station, reason)
-        })?;
-        // The report has no intervals if the station got so little air that its connections were
-        // not set up.
-        report.count(stopped, meter);
-        Ok(())
+        let life = Life { spawned: self.spawned, stopped, ended: clock::now() };
+        count(&text, &life, meter)
+            .map_err(|error| LabError::child("iperf3", &station, error.to_string()))
     }
+}
+
+/// Counts what a client has received. The report has no intervals if the station got so little air that its
+/// connections were not set up.
+fn count(text: &str, life: &Life, meter: &mut ReceiverMeter) -> Result<(), BadReport> {
+    for arrival in Report::parse(text)?.arrivals(life)? {
+        meter.on_received_between(arrival.from, arrival.to, arrival.bytes);
+    }
+    Ok(())
 }
 
 /// The length of an interval: the shortest that iperf3 has (100 ms), or more in long runs.
 fn interval(run_length: Duration) -> Duration {
     let tenths = (run_length.as_millis() / MAX_INTERVALS).div_ceil(100).max(1);
     Duration::from_millis(tenths * 100)
-}
-
-/// The parts of iperf3's JSON that the lab uses.
-#[derive(Debug, Deserialize)]
-struct Report {
-    #[serde(default)]
-    intervals: Vec<Interval>,
-    error: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Interval {
-    sum: Sum,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-struct Sum {
-    /// Seconds from the start of the test.
-    start: f64,
-    end: f64,
-    bytes: u64,
-}
-
-impl Report {
-    /// Counts all intervals; the last one ends at `stopped`.
-    fn count(&self, stopped: Instant, meter: &mut ReceiverMeter) {
-        let length = self.intervals.last().map_or(0.0, |last| last.sum.end);
-        let before_stop = |at_s: f64| Duration::from_nanos(((length - at_s).max(0.0) * 1e9) as u64);
-        for sum in self.intervals.iter().map(|interval| interval.sum) {
-            let (from, to) = (before_stop(sum.start), before_stop(sum.end));
-            meter.on_received_between(stopped - from, stopped - to, sum.bytes);
-        }
-    }
 }
 
 /// The version of the installed iperf3.
@@ -212,48 +225,59 @@ mod tests {
 
     use super::*;
 
-    fn report() -> Report {
-        let text = r#"{"start":{"version":"iperf 3.12"},"intervals":[
-            {"streams":[],"sum":{"start":0,"end":0.5,"seconds":0.5,"bytes":0,"sender":false}},
-            {"streams":[],"sum":{"start":0.5,"end":1.5,"seconds":1,"bytes":1000,"sender":false}},
-            {"streams":[],"sum":{"start":1.5,"end":2.0,"seconds":0.5,"bytes":300,"sender":false}}],
-            "end":{},"error":"interrupt - the client has terminated"}"#;
-        serde_json::from_str(text).unwrap()
+    /// 1300 bytes in the last 1.5 s before the signal.
+    const REPORT: &str = r#"{"start":{"version":"iperf 3.12"},"intervals":[
+        {"streams":[],"sum":{"start":0,"end":0.5,"seconds":0.5,"bytes":0,"sender":false}},
+        {"streams":[],"sum":{"start":0.5,"end":1.5,"seconds":1,"bytes":1000,"sender":false}},
+        {"streams":[],"sum":{"start":1.5,"end":2.0,"seconds":0.5,"bytes":300,"sender":false}}],
+        "end":{},"error":"interrupt - the client has terminated"}"#;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn at(seconds: u64) -> Instant {
-        Instant::ZERO + Duration::from_secs(seconds)
-    }
-
-    /// Counts a report of 1300 bytes whose last interval ends at second `stopped`, in a run that
-    /// begins at second 100. Returns the bytes that count after `warmup` seconds, and the arrival
-    /// of the first bytes.
-    fn counted(stopped: u64, warmup: u64) -> (u64, Option<Instant>) {
+    /// Counts a report whose last interval ends at `stopped`, in a run that begins at second 100 and takes
+    /// `millis`. Returns the bytes of the run, those that count after the warmup, and the arrival of the first.
+    fn counted(stopped: Instant, millis: u64, warmup: u64) -> (u64, u64, Option<Instant>) {
         let text = format!(
-            "name = \"x\"\nduration = \"60s\"\nwarmup = \"{warmup}s\"\n\
+            "name = \"x\"\nduration = \"{millis}ms\"\nwarmup = \"{warmup}ms\"\n\
              access_point = {{ standard = \"802.11g\" }}\nstations = [{{ name = \"a\" }}]\n\
              flows = [{{ from = \"a\", to = \"server\" }}]\n"
         );
         let scenario = Scenario::parse(&text).unwrap();
         let flow = &scenario.expand(1).flows[0];
-        let span = Span::new(at(100), &scenario);
+        let span = Span::new(at(100_000), &scenario);
         let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
-        report().count(at(stopped), &mut meter);
+        let life = Life { spawned: at(99_000), stopped, ended: stopped };
+        count(REPORT, &life, &mut meter).unwrap();
         let measured = meter.measured(flow, span.end);
-        assert_eq!(measured.bytes.get(), 1300);
-        (measured.bytes_after_warmup.get(), meter.first())
+        (measured.bytes.get(), measured.bytes_after_warmup.get(), meter.first())
     }
 
     #[test]
     fn the_last_interval_ends_at_the_signal() {
-        let first = at(100) + Duration::from_millis(500);
-        assert_eq!(counted(102, 0), (1300, Some(first)));
+        assert_eq!(counted(at(102_000), 60_000, 0), (1300, 1300, Some(at(100_500))));
     }
 
     #[test]
     fn only_the_part_of_an_interval_inside_the_run_counts() {
-        assert_eq!(counted(102, 1).0, 500 + 300, "half of the second interval is warmup");
-        assert_eq!(counted(101, 0).0, 500 + 300, "half of the first interval was before the run");
+        assert_eq!(counted(at(102_000), 60_000, 1_000).1, 500 + 300, "half of it is warmup");
+        assert_eq!(counted(at(101_000), 60_000, 0).0, 500 + 300, "half of it was before the run");
+        // The run ends at 100.001 s, and the interval of 1000 bytes covers a second around it.
+        assert_eq!(counted(at(101_000), 1, 0), (1, 1, Some(at(100_000))));
+    }
+
+    #[test]
+    fn a_socket_is_found_by_its_port_and_its_state() {
+        let line =
+            "   0: 0100490A:4E21 0100000A:1451 02 00000000:00000000 01:00000064 00000000 0 0";
+        assert_eq!(Listed::of(line), Some(Listed { port: 20_001, state: 2 }));
+        let v6 = "  12: 00000000000000000000000000000000:1451 00000000:0000 0A 00000000:00000000";
+        assert_eq!(Listed::of(v6), Some(Listed { port: 5_201, state: LISTEN }));
+        for other in ["", "  sl  local_address rem_address   st tx_queue", "0: x:zz y 0A", "0: x:1"]
+        {
+            assert_eq!(Listed::of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use nix::errno::Errno;
@@ -49,6 +49,8 @@ const SEGMENT: Bytes = Bytes::new(1_448);
 pub(crate) struct Transfer {
     station: String,
     stop: Arc<AtomicBool>,
+    /// When the sender began.
+    begun: Arc<OnceLock<Instant>>,
     sender: JoinHandle<io::Result<()>>,
     receiver: JoinHandle<(ReceiverMeter, io::Result<()>)>,
 }
@@ -90,10 +92,12 @@ impl Transfer {
             target: targets.zip(plan.target.filter(|_| !plan.proxied)),
             writing: plan.limit.map(|limit| (Writing::new(limit, SEGMENT), start)),
         };
-        let stopped = Arc::clone(&stop);
+        let (stopped, begun) = (Arc::clone(&stop), Arc::new(OnceLock::new()));
+        let begins = Arc::clone(&begun);
         let send_all = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?;
             clock::sleep_until(start);
+            let _ = begins.set(clock::now()); // it is set only here
             while !division.is_over() {
                 let Some(permission) = turn.wait(&stopped) else { return Ok(()) };
                 let Some(share) = division.begin(permission) else { break };
@@ -104,7 +108,12 @@ impl Transfer {
             Ok(())
         };
         let sender = small_thread().spawn(send_all).map_err(failed("start a thread"))?;
-        Ok(Self { station: from.name.clone(), stop, sender, receiver })
+        Ok(Self { station: from.name.clone(), stop, begun, sender, receiver })
+    }
+
+    /// When the sender began: when it opened its first connection, or began to wait for its station's turn.
+    pub(crate) fn begun(&self) -> Option<Instant> {
+        self.begun.get().copied()
     }
 
     /// Whether the receiver has received everything, or has failed.

@@ -1,11 +1,11 @@
 //! The records of an experiment on disk, which `--out DIR` writes.
 //!
 //! Order of calls: [`Records::create`]; for each run [`Records::begin_run`], [`Records::row`] any number
-//! of times, [`Records::end_run`]; then [`Records::finish`].
+//! of times, [`Records::end_run`]; then [`Records::finish`], or [`Records::keep`] where a run has failed.
 //!
 //! All files are written in a hidden directory and moved to their places at the end, `result.json`
-//! last. So if that file exists, the other files are complete. A run that fails, or a full disk,
-//! leaves the directory as it was. An earlier result is replaced only if [`Output::force`] is set.
+//! last. So if that file exists, the other files are complete. Before a run has ended, a run that fails, or a
+//! full disk, leaves the directory as it was. An earlier result is replaced only if [`Output::force`] is set.
 //! Any other file that would be replaced is reported before the first run.
 //! `docs/reference/records.md` describes the files.
 
@@ -19,6 +19,7 @@ mod rows;
 mod tables;
 mod workplace;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ pub use rows::{
     AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Queue, QueueRow, Row, RowEvent, SampleRow,
 };
 use tables::{FlowRow, Of, RunName};
-use wakeai_tables::{Column, TableWriter};
+use wakeai_tables::{Column, TableWriter, copy_first};
 use workplace::Workplace;
 
 /// The content of `run.json`: everything that is needed to reproduce an experiment.
@@ -92,7 +93,7 @@ struct Written<'a> {
     rows: Rows,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 struct Rows {
     flows: u64,
     goodput: u64,
@@ -107,6 +108,8 @@ pub struct Records {
     manifest: Manifest,
     scenario: String,
     run: Option<Arc<RunName>>,
+    /// The number of rows in each table before the run that has begun and not ended.
+    before: Option<Rows>,
     flows: Table<FlowRow>,
     goodput: Table<GoodputRow>,
     samples: Table<SampleRow>,
@@ -168,6 +171,7 @@ impl Records {
             manifest,
             scenario: scenario.to_toml(),
             run: None,
+            before: None,
             captures: None,
             workplace,
         })
@@ -204,6 +208,7 @@ impl Records {
         let flows = flows.collect();
         let stations = expanded.stations.iter().map(|station| station.name.clone()).collect();
         self.run = Some(Arc::new(RunName { condition, repeat, flows, stations }));
+        self.before = Some(self.rows());
     }
 
     /// Adds a row of the run. Panics before the first [`Records::begin_run`].
@@ -232,6 +237,7 @@ impl Records {
             let row = FlowRow { flow: flow as u32, result: result.clone() };
             self.flows.push(self.run(), row)?;
         }
+        self.before = None;
         Ok(())
     }
 
@@ -245,22 +251,63 @@ impl Records {
     ///
     /// A file cannot be written. Then no file is moved to its place.
     pub fn finish(self, report: &Report) -> Result<(), RecordsError> {
+        let version = self.manifest.version.clone();
+        self.complete(report)?.finish(&version)
+    }
+
+    /// Completes the files of a command of which a run has failed: `report` has the runs that have ended. Rows
+    /// and captures of other runs are removed. If there is an earlier result, it stays, and the files are moved
+    /// to a directory below. Returns the directory of the files.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Records::finish`].
+    pub fn keep(self, report: &Report) -> Result<PathBuf, RecordsError> {
+        if self.captures.is_some() {
+            let ended = report.runs.iter().map(|run| format!("{}-{}", run.condition, run.repeat));
+            let ended: BTreeSet<String> = ended.collect();
+            for run in self.manifest.runs().filter(|run| !ended.contains(run)) {
+                let path = self.workplace.path("pcap").join(run);
+                match std::fs::remove_dir_all(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(cannot(&path, &error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let version = self.manifest.version.clone();
+        self.complete(report)?.finish_beside(&version)
+    }
+
+    fn rows(&self) -> Rows {
+        Rows {
+            flows: self.flows.writer.rows(),
+            goodput: self.goodput.writer.rows(),
+            samples: self.samples.writer.rows(),
+            events: self.events.writer.rows(),
+            queues: self.queues.writer.rows(),
+            airtime: self.airtime.writer.rows(),
+        }
+    }
+
+    /// Completes the files, without the rows of a run that has not ended.
+    fn complete(self, report: &Report) -> Result<Workplace, RecordsError> {
+        let rows = self.before.unwrap_or(self.rows());
         let Self { manifest, scenario, workplace, .. } = self;
-        let rows = Rows {
-            flows: self.flows.complete()?,
-            goodput: self.goodput.complete()?,
-            samples: self.samples.complete()?,
-            events: self.events.complete()?,
-            queues: self.queues.complete()?,
-            airtime: self.airtime.complete()?,
-        };
+        self.flows.complete(rows.flows)?;
+        self.goodput.complete(rows.goodput)?;
+        self.samples.complete(rows.samples)?;
+        self.events.complete(rows.events)?;
+        self.queues.complete(rows.queues)?;
+        self.airtime.complete(rows.airtime)?;
         let (command, pcap) = (manifest.command(), self.captures.is_some());
         let written = Written { command, pcap, manifest: &manifest, rows };
         let json = serde_json::to_string_pretty(&written).expect("strings and numbers");
         text(&workplace, FILES[6], &scenario)?;
         text(&workplace, FILES[7], &(json + "\n"))?;
         text(&workplace, RESULT, &(report.to_json() + "\n"))?;
-        workplace.finish(&manifest.version)
+        Ok(workplace)
     }
 }
 
@@ -281,11 +328,18 @@ impl<R> Table<R> {
         self.writer.push(Of { run, row }).map_err(|error| broken(&self.path, &error))
     }
 
-    /// Writes the remaining rows, and returns the number of all rows.
-    fn complete(self) -> Result<u64, RecordsError> {
-        let (file, rows) = self.writer.finish().map_err(|error| broken(&self.path, &error))?;
-        file.sync_all().map_err(|error| cannot(&self.path, &error))?;
-        Ok(rows)
+    /// Writes the remaining rows, and keeps the first `keep` of all.
+    fn complete(self, keep: u64) -> Result<(), RecordsError> {
+        let Self { path, writer } = self;
+        let (mut file, rows) = writer.finish().map_err(|error| broken(&path, &error))?;
+        if keep < rows {
+            let whole = path.with_extension("whole");
+            std::fs::rename(&path, &whole).map_err(|error| cannot(&path, &error))?;
+            file = File::create(&path).map_err(|error| cannot(&path, &error))?;
+            file = copy_first(&whole, keep, file).map_err(|error| broken(&path, &error))?;
+            std::fs::remove_file(&whole).map_err(|error| cannot(&whole, &error))?;
+        }
+        file.sync_all().map_err(|error| cannot(&path, &error))
     }
 }
 

@@ -66,9 +66,7 @@ impl Workplace {
     /// Moves everything to its place, `result.json` last. If another file has appeared at a target,
     /// the records are kept together under another name.
     pub(super) fn finish(mut self, version: &str) -> Result<(), RecordsError> {
-        let list = self.list()?;
-        let path = self.path(MARKER);
-        fs::write(&path, list.to_text(version)).map_err(|error| cannot(&path, &error))?;
+        let list = self.mark(version)?;
         let mut names: Vec<PathBuf> = list.0.into_keys().collect();
         names.retain(|name| name != Path::new(RESULT));
         names.extend([PathBuf::from(MARKER), PathBuf::from(RESULT)]);
@@ -78,6 +76,30 @@ impl Workplace {
             self.made.clear(); // the directories are in use now
         }
         result
+    }
+
+    /// Moves everything to its place as [`Workplace::finish`] does. If there is an earlier result, it stays, and
+    /// everything is moved to a free name beside it. Returns the directory of the files.
+    pub(super) fn finish_beside(mut self, version: &str) -> Result<PathBuf, RecordsError> {
+        if self.earlier.0.is_empty() {
+            let directory = self.output.directory.clone();
+            return self.finish(version).map(|()| directory);
+        }
+        self.mark(version)?;
+        self.move_aside().ok_or_else(|| {
+            cannot(
+                &self.output.directory,
+                &io::Error::other("no name of result-1 to result-999 is free"),
+            )
+        })
+    }
+
+    /// Writes the list of the files that have been written.
+    fn mark(&self, version: &str) -> Result<Listed, RecordsError> {
+        let list = self.list()?;
+        let path = self.path(MARKER);
+        fs::write(&path, list.to_text(version)).map_err(|error| cannot(&path, &error))?;
+        Ok(list)
     }
 
     /// Lists the files that have been written.
@@ -103,14 +125,21 @@ impl Workplace {
 
     /// Moves the records to a free name, and returns the error, which states the name.
     fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
+        match self.move_aside() {
+            Some(kept) => RecordsError::Aside { path, reason: error.to_string(), kept },
+            None => cannot(&path, error),
+        }
+    }
+
+    /// Moves the records to a free name.
+    fn move_aside(&mut self) -> Option<PathBuf> {
         let names = (1..1_000).map(|number| self.output.directory.join(format!("result-{number}")));
         let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
         // A rename needs no space on the disk, and replaces nothing but an empty directory.
-        let kept = free.find(|name| fs::rename(&self.partial, name).is_ok());
-        let Some(kept) = kept else { return cannot(&path, error) };
+        let kept = free.find(|name| fs::rename(&self.partial, name).is_ok())?;
         let _ = fs::remove_file(kept.join(LOCK)); // if the file stays, it does no harm
         self.made.clear();
-        RecordsError::Aside { path, reason: error.to_string(), kept }
+        Some(kept)
     }
 }
 

@@ -49,8 +49,9 @@ impl Sender {
 
     /// Handles the timeout of a SYN. The timeouts double (RFC 6298 section 5.5). In Linux some
     /// timeouts of equal length come first.
-    pub(super) fn handle_syn_timeout(&mut self) {
+    pub(super) fn handle_syn_timeout(&mut self, now: Instant) {
         self.timer.clear();
+        self.counters.syn_wait = now.saturating_since(self.handshake.opened_at);
         let linear = self.config.syn_linear_timeouts;
         if self.counters.syn_timeouts >= self.config.syn_retries + linear {
             self.fail();

@@ -21,7 +21,7 @@ pub struct SenderCounters {
     /// Expired timers of the SYN.
     pub syn_timeouts: u32,
     /// The time from the first SYN to the answered SYN. It is the delay that lost SYNs and answers
-    /// have caused.
+    /// have caused. Without an answer: to the last timeout, at which the connection may have given up.
     pub syn_wait: Duration,
     /// The time from the first SYN to its answer.
     pub handshake: Duration,

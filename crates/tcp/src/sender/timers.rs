@@ -76,7 +76,7 @@ impl Sender {
         self.output.blocked = false;
         self.algorithm.tcp_mstamp = microseconds(now);
         match kind {
-            TimerKind::Syn => self.handle_syn_timeout(),
+            TimerKind::Syn => self.handle_syn_timeout(now),
             TimerKind::Retransmission => self.handle_retransmission_timeout(now),
             TimerKind::TailLoss => self.handle_tail_loss_timeout(now),
             TimerKind::Reordering => self.handle_reordering_timeout(now),

@@ -48,6 +48,9 @@ fn a_syn_is_repeated_each_second_and_then_with_backoff() {
     assert!(!tcp.sender.has_failed());
     tcp.at(131_000).sends_nothing();
     assert!(tcp.sender.has_failed());
+    let counters = tcp.sender.counters();
+    assert_eq!((counters.syns_sent, counters.syn_timeouts), (11, 10));
+    assert_eq!(counters.syn_wait, Duration::from_secs(131), "it waited until it gave up");
 }
 
 #[test]

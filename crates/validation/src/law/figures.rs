@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use wakeai_scenario::result::Run;
-use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_plan};
+use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_lengths, solo_plan};
 use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
 use wakeai_world::{Asked, KnownSolos};
@@ -244,7 +244,8 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
     let stations = after.expand_stations();
     let mut alone = BTreeMap::new();
     for solo in solo_plan(&condition) {
-        let conditions = solo.scenario.conditions();
+        let length = solo_lengths(&solo.scenario).next().unwrap_or(solo.scenario.duration);
+        let conditions = vec![solo.scenario.conditions().swap_remove(0).lasting(length)?];
         let known = KnownSolos::new();
         let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1, known };
         let runs = detailed::run(1, &asked, Duration::ZERO)?;
