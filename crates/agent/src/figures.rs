@@ -336,6 +336,14 @@ fn counters(page: &mut Page, report: &Report) {
     for (fault, count) in with("faults_") {
         faults.with("fault", fault, count);
     }
+    let drifts = page.counter(
+        "wakeai_agent_drifts",
+        Unit::None,
+        "Times that another program had changed what the agent holds on the host, by what was done.",
+    );
+    for (outcome, count) in with("drifts_") {
+        drifts.with("outcome", outcome, count);
+    }
     let refused = page.counter(
         "wakeai_agent_api_requests_refused",
         Unit::None,

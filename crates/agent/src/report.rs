@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakeai_api::{
-    Body, BoundsReport, Connection, Peer, Reservation, State, Status, Targets, part_of_one,
+    Body, BoundsReport, Connection, Drift, Peer, Reservation, State, Status, Targets, part_of_one,
 };
 use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState};
 use wakeai_kernel::TcpSnapshot;
@@ -46,6 +46,15 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
         admitted,
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
+    }
+}
+
+pub(crate) fn drift((age, drift): (std::time::Duration, &wakeai_host::Drift)) -> Drift {
+    Drift {
+        change: drift.change.what(),
+        found: drift.found.clone(),
+        outcome: drift.outcome.to_string(),
+        age_s: age.as_secs_f64(),
     }
 }
 

@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use wakeai_api::Transfer;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_host::{
-    Apart, Capability, Change, Guard, Lease, MakeError, NetnsId, Role, block_signals,
-    check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_as,
-    serving_user, set_sysctl, split, supervise,
+    Apart, Capability, Change, Drift, Drifts, Guard, Keeper, Lease, MakeError, NetnsId, Role,
+    Watch, block_signals, channel, check_socket_path, drop_privileges, holders, read_sysctl,
+    require_privileges, serve_as, serving_user, set_sysctl, split, supervise,
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move,
@@ -135,10 +135,14 @@ async fn start(
     let outcome = match started {
         Ok((mut station, server, guard)) => {
             let outcome = match user {
-                Some(user) => serve_apart(&user, &mut station, server, endpoint, shutdown).await,
+                Some(user) => {
+                    serve_apart(&user, &lease, &mut station, server, endpoint, shutdown).await
+                }
                 None => match drop_privileges(&KEPT_CAPABILITIES) {
                     Ok(()) => {
-                        serve(&mut station, server, endpoint, shutdown).await;
+                        let mut watch = Watch::new(&lease);
+                        let look = &mut || watch.look(&lease, &kernel_parts);
+                        serve(&mut station, server, endpoint, shutdown, look).await;
                         Ok(())
                     }
                     Err(error) => Err(error.into()),
@@ -156,12 +160,19 @@ async fn start(
     outcome
 }
 
-/// Serves until `shutdown` is ready. Then clears the bounds.
+/// The agent's own check at each tick covers the registration and the pins.
+fn kernel_parts() -> Result<(), String> {
+    Ok(())
+}
+
+/// Serves until `shutdown` is ready. Then clears the bounds. `look` tells what other programs have
+/// changed of what the agent holds on the host.
 async fn serve(
     station: &mut Station,
     server: Server,
     endpoint: Option<Endpoint>,
     shutdown: impl Future<Output = ()>,
+    look: &mut dyn FnMut() -> Vec<Drift>,
 ) {
     let mut serving = tokio::task::JoinSet::new();
     serving.spawn_local(Rc::new(server).serve());
@@ -172,7 +183,7 @@ async fn serve(
     tracing::info!(interface = station.config.interface, "started");
     station.begin();
     notify::ready(&format!("interface {}", station.config.interface));
-    station.run(shutdown).await;
+    station.run(shutdown, look).await;
     notify::stopping();
     serving.abort_all();
     clear_bounds(station);
@@ -180,36 +191,41 @@ async fn serve(
 
 /// Serves as this user in a second process, the serving process. The calling process keeps the
 /// lease (the record of changes) and waits until the serving process ends. The calling process
-/// reads nothing that others write. Only root can add to the changes that it will undo.
+/// reads nothing that others write. Only root can add to the changes that it will undo. What other
+/// programs undo meanwhile it puts back, and tells the serving process.
 ///
 /// The two processes share all open files of the event loop, including its epoll instance. While
 /// the serving process runs, the calling process must therefore not run its event loop. It also
 /// must not drop anything that is registered with the epoll instance.
 async fn serve_apart(
     user: &User,
+    lease: &Lease,
     station: &mut Station,
     server: Server,
     endpoint: Option<Endpoint>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let mask = block_signals()?;
+    let (teller, told) = channel().map_err(AgentError::system("open a channel"))?;
     let parent = match split()? {
         Apart::Supervising(child) => {
             // The serving process registers the endpoint with the epoll instance later. If this process kept the
             // endpoint open, the shared epoll instance would keep that registration after the end of the serving
             // process.
-            drop(endpoint);
-            let ended = supervise(child, &KEPT_CAPABILITIES);
+            drop((endpoint, told));
+            let mut keeper = Keeper::new(lease, &kernel_parts, teller);
+            let ended = supervise(child, &KEPT_CAPABILITIES, &mut keeper);
             let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
             return Ok(ended?);
         }
         Apart::Serving(parent) => parent,
     };
+    drop(teller);
     let became = serve_as(user, &KEPT_CAPABILITIES, parent).map_err(AgentError::from);
     let unblocked = mask.thread_set_mask().map_err(std::io::Error::from);
     let became = became.and(unblocked.map_err(AgentError::system("take signals again")));
     match &became {
-        Ok(()) => serve(station, server, endpoint, shutdown).await,
+        Ok(()) => serve(station, server, endpoint, shutdown, &mut || told.take()).await,
         Err(error) => tracing::error!(%error, "the serving process ends"),
     }
     std::process::exit(i32::from(became.is_err())) // the parent undoes the changes
@@ -263,6 +279,7 @@ fn set_up(
         presence: Some(presence),
         interface: Some(interface),
         faults: Faults::default(),
+        drifts: Drifts::default(),
         started: now,
         last_good: now,
         moved: 0,

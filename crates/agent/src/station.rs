@@ -13,6 +13,7 @@ use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status, Transfer};
 use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Connection, Controller};
+use wakeai_host::{Drift, Drifts};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -75,6 +76,8 @@ pub(crate) struct Station {
     pub(crate) presence: Option<Presence>,
     pub(crate) interface: Option<Interface>,
     pub(crate) faults: Faults,
+    /// What other programs have changed of what the agent holds on the host.
+    pub(crate) drifts: Drifts,
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
     pub(crate) moved: u64,
@@ -101,7 +104,11 @@ impl Station {
     }
 
     /// Runs until `shutdown` is ready.
-    pub(crate) async fn run(&mut self, shutdown: impl Future<Output = ()>) {
+    pub(crate) async fn run(
+        &mut self,
+        shutdown: impl Future<Output = ()>,
+        look: &mut dyn FnMut() -> Vec<Drift>,
+    ) {
         let mut shutdown = pin!(shutdown);
         let began = clock::now();
         let (mut next_tick, mut next_heartbeat) = (began + TICK, began + HEARTBEAT);
@@ -114,6 +121,7 @@ impl Station {
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
                 self.faults.check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
+                look().into_iter().for_each(|drift| self.drifts.add(drift));
                 self.tick(now);
                 next_tick = now + TICK;
             }
@@ -468,6 +476,7 @@ impl Station {
                 .collect(),
             connections_left_out: self.left_out,
             other_versions: self.other_versions.shown(now),
+            drifts: self.drifts.last().map(report::drift).collect(),
         };
         let peers = self.brain.controller().map_or_else(Vec::new, |controller| {
             let peers = controller.peers();
@@ -497,6 +506,7 @@ impl Station {
             ("api_slow".to_owned(), self.refusals.slow.get()),
         ]);
         self.faults.write(&mut metrics);
+        metrics.extend(self.drifts.counts().map(|(name, count)| (format!("drifts_{name}"), count)));
         self.brain.write_metrics(&mut metrics);
         metrics
     }

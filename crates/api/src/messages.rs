@@ -347,6 +347,32 @@ pub struct Status {
     /// 16 members are listed.
     #[serde(default)]
     pub other_versions: Vec<OtherVersion>,
+    /// What other programs have changed of what the agent holds on the host, the last first.
+    #[serde(default)]
+    pub drifts: Vec<Drift>,
+}
+
+/// Something that a process holds on the host, and that another program has changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// What it is, such as `sysctl net.ipv4.tcp_congestion_control`.
+    pub change: String,
+    /// What was found in its place.
+    pub found: String,
+    /// What was done about it, in words.
+    pub outcome: String,
+    /// The seconds since it was found.
+    pub age_s: f64,
+}
+
+impl Drift {
+    /// The finding in one sentence.
+    pub fn words(&self) -> String {
+        let Self { change, found, outcome, age_s } = self;
+        format!(
+            "{change} was changed by another program {age_s:.0} s ago: found {found}: {outcome}"
+        )
+    }
 }
 
 /// A station's own reservation.

@@ -10,8 +10,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
-use wakeai_api::json_line;
-use wakeai_host::{Holder, Lease, MakeError, Role};
+use wakeai_api::{Drift, json_line};
+use wakeai_host::{Holder, LOOK_EVERY, Lease, MakeError, Role, Watch};
 use wakeai_units::Rate;
 
 use crate::AssignError;
@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for a process to end after SIGTERM. Restoring the algorithms of thousands of
 /// connections takes a second. Unloading algorithms takes a few seconds.
 const END_PATIENCE: Duration = Duration::from_secs(30);
+/// The shortest time between two looks at what other programs have changed.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The interval at which an assignment to a cgroup checks whether its cgroup was removed and made
 /// again under the same name.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
@@ -63,6 +65,9 @@ pub struct InForce {
     pub running_s: f64,
     /// The time until the assignment ends by itself; `None` where it has no end.
     pub left_s: Option<f64>,
+    /// What other programs have changed of what the assignment holds on the host, the last first.
+    #[serde(default)]
+    pub drifts: Vec<Drift>,
 }
 
 impl InForce {
@@ -112,40 +117,46 @@ impl Listener {
     }
 
     /// Waits. Returns `true` when `shutdown` is readable or the deadline has come. Returns `false`
-    /// when a client waits. Where the assignment `follows` a cgroup, it also returns `false` after
-    /// an interval.
+    /// when a client waits, when the kernel has reported a change to `watch`, and at the latest when a
+    /// look is due, or, where the assignment `follows` a cgroup, after an interval.
     pub(crate) fn wait(
         &self,
         shutdown: BorrowedFd<'_>,
         deadline: Option<Instant>,
         follows: bool,
+        watch: &Watch,
     ) -> io::Result<bool> {
-        loop {
-            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(true);
-            }
-            let timeout = match left.into_iter().chain(follows.then_some(FOLLOW_INTERVAL)).min() {
-                None => PollTimeout::NONE,
-                // The time is rounded up, so that the wait does not end before the deadline. A time
-                // that is too long for one call of poll(2) takes several calls.
-                Some(left) => {
-                    PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
-                }
-            };
-            let mut ready = [
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(true);
+        }
+        // After a report the kernel may make many more, so a pause is between two looks.
+        let asked = || {
+            [
                 PollFd::new(shutdown, PollFlags::POLLIN),
                 PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
-            ];
-            match poll(&mut ready, timeout) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let [ends, asked] = ready.map(|fd| fd.any().unwrap_or(false));
-            if ends || asked || follows {
-                return Ok(ends);
-            }
+            ]
+        };
+        let mut ready = asked();
+        let pause = if follows { FOLLOW_INTERVAL } else { PAUSE };
+        if !poll_for(&mut ready, left.unwrap_or(pause).min(pause))? && !follows {
+            let mut all = asked().to_vec();
+            all.extend(watch.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)));
+            poll_for(&mut all, left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY))?;
+            ready = [all[0].clone(), all[1].clone()];
         }
+        Ok(ready[0].any().unwrap_or(false))
+    }
+}
+
+/// Waits; returns whether anything is ready.
+fn poll_for(ready: &mut [PollFd<'_>], longest: Duration) -> io::Result<bool> {
+    // The time is rounded up, so that the wait does not end before a deadline.
+    let longest = PollTimeout::try_from(longest.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+    match poll(ready, longest) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use wakeai_host::{
-    CgroupError, LeaseError, MakeError, NamespaceError, RouteError, SweepError, SysctlError,
+    CgroupError, Drift, LeaseError, MakeError, NamespaceError, RouteError, SweepError, SysctlError,
 };
 
 /// An assignment could not be made, changed or ended.
@@ -51,6 +51,15 @@ pub enum AssignError {
         allowed: String,
         /// The error of the kernel.
         source: SysctlError,
+    },
+    /// Another program has undone the assignment, and it is not put back.
+    #[error(
+        "another program has changed what the assignment holds, so it ends: {drift}; find out which program that \
+         is before you repeat the command"
+    )]
+    Lost {
+        /// What was found.
+        drift: Box<Drift>,
     },
     /// A feature of the kernel is missing, or the kernel refused.
     #[error(transparent)]

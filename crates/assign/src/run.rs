@@ -3,7 +3,10 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
 
-use wakeai_host::{Cgroup, Change, Guard, Lease, Role, SysctlError, set_sysctl};
+use wakeai_api::Drift;
+use wakeai_host::{
+    Cgroup, Change, Drifts, Guard, Lease, Outcome, Role, SysctlError, Watch, set_sysctl,
+};
 use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
 use wakeai_units::Rate;
 
@@ -80,6 +83,7 @@ fn hold(
         started,
         deadline: options.duration.map(|duration| started + duration.into()),
         rate: options.rate,
+        drifts: Drifts::default(),
         tell,
     };
     let outcome = running.run(shutdown);
@@ -102,6 +106,8 @@ struct Running<'a> {
     started: Instant,
     deadline: Option<Instant>,
     rate: Option<Rate>,
+    /// What other programs have changed of what the assignment holds on the host.
+    drifts: Drifts,
     tell: &'a mut dyn FnMut(Event),
 }
 
@@ -118,12 +124,31 @@ impl Running<'_> {
             }
         }
         let listener = Listener::bind(self.lease)?;
+        let mut watch = Watch::new(self.lease);
         let in_force = self.show()?;
         (self.tell)(Event::InForce(in_force));
         let follows = matches!(self.found.scope, Scope::Cgroup(_));
-        while !listener.wait(shutdown, self.deadline, follows)? {
+        while !listener.wait(shutdown, self.deadline, follows, &watch)? {
             listener.serve(|request| self.answer(request));
             self.follow();
+            self.look(&mut watch)?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether other programs have undone the assignment. It ends where it cannot be put back.
+    fn look(&mut self, watch: &mut Watch) -> Result<(), AssignError> {
+        let is_ours = Bounded::named(self.algorithm).is_some();
+        let registered = || match Control::check_registered() {
+            Err(error) if is_ours => Err(error.to_string()),
+            _ => Ok(()),
+        };
+        for drift in watch.look(self.lease, &registered) {
+            let is_needed = !matches!(drift.change, Change::Socket { .. });
+            if is_needed && matches!(drift.outcome, Outcome::Lost(_)) {
+                return Err(AssignError::Lost { drift: Box::new(drift) });
+            }
+            self.drifts.add(drift);
         }
         Ok(())
     }
@@ -153,6 +178,16 @@ impl Running<'_> {
             connections: self.assigner.count()?,
             running_s: self.started.elapsed().as_secs_f64(),
             left_s: left.map(|left| left.as_secs_f64()),
+            drifts: self
+                .drifts
+                .last()
+                .map(|(age, drift)| Drift {
+                    change: drift.change.what(),
+                    found: drift.found.clone(),
+                    outcome: drift.outcome.to_string(),
+                    age_s: age.as_secs_f64(),
+                })
+                .collect(),
         })
     }
 

@@ -1,21 +1,30 @@
 //! Splits a program that runs as root into two processes. The serving process reads from the
 //! network, and becomes another user, so that an attacker who takes it over is not root. The
 //! supervising process stays root, because only root can undo the changes that root has made. It
-//! reads nothing but signals, and keeps the lease (the record of these changes). When the serving
-//! process has ended, it undoes them.
+//! reads nothing but signals and the kernel's reports, and keeps the lease (the record of these
+//! changes): it puts back what other programs undo meanwhile ([`crate::Watch`]). When the serving
+//! process has ended, it undoes the changes.
 //!
 //! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`split`]. Then the serving
 //! process calls [`serve_as`] and unblocks the signals, and the supervising process calls [`supervise`].
 
 use std::io;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, User, fork, geteuid, getppid};
 
 use crate::privileges::{Capability, PrivilegeError, become_user, drop_privileges};
+use crate::watch::{Keeper, LOOK_EVERY};
+
+/// The shortest time between two looks at the changes.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A program cannot serve as another user.
 #[derive(Debug, thiserror::Error)]
@@ -120,25 +129,36 @@ pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), Apa
 }
 
 /// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process
-/// `child` until that process has ended. The caller has blocked the signals with [`block_signals`].
+/// `child` until that process has ended. Meanwhile `keeper` looks after the changes. The caller has
+/// blocked the signals with [`block_signals`].
 ///
 /// # Errors
 ///
 /// [`ApartError::Ended`] where the serving process was killed or ended with an error.
-pub fn supervise(child: Pid, kept: &[Capability]) -> Result<(), ApartError> {
+pub fn supervise(
+    child: Pid,
+    kept: &[Capability],
+    keeper: &mut Keeper<'_>,
+) -> Result<(), ApartError> {
     let mut kept = kept.to_vec();
     kept.push(Capability::CAP_KILL); // the child belongs to another user
     drop_privileges(&kept)?;
-    let passed_on = passed_on();
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let signals = SignalFd::with_flags(&passed_on(), flags).map_err(refused("wait for signals"))?;
     loop {
-        match passed_on.wait().map_err(refused("wait for signals"))? {
-            Signal::SIGCHLD => {}
+        keeper.look();
+        wait(&signals, keeper).map_err(refused("wait for signals"))?;
+        while let Some(signal) = signals.read_signal().map_err(refused("wait for signals"))? {
+            let signal = i32::try_from(signal.ssi_signo).ok().map(Signal::try_from);
+            let Some(Ok(signal)) = signal.filter(|signal| *signal != Ok(Signal::SIGCHLD)) else {
+                continue;
+            };
             // The kernel gives this PID to no other process before waitpid(2) has returned the
             // child's end.
-            signal => match kill(child, signal) {
+            match kill(child, signal) {
                 Ok(()) | Err(Errno::ESRCH) => {}
                 Err(errno) => return Err(refused("reach the serving process")(errno)),
-            },
+            }
         }
         match waitpid(child, Some(WaitPidFlag::WNOHANG))
             .map_err(refused("wait for the serving process"))?
@@ -147,5 +167,27 @@ pub fn supervise(child: Pid, kept: &[Capability]) -> Result<(), ApartError> {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Err(ApartError::Ended),
             _ => {}
         }
+    }
+}
+
+/// Waits for a signal, for a report of the kernel, or until the next look is due. After a report the
+/// kernel may make many more, so there is a pause between two looks, which a signal ends.
+fn wait(signals: &SignalFd, keeper: &Keeper<'_>) -> Result<(), Errno> {
+    let signal = || PollFd::new(signals.as_fd(), PollFlags::POLLIN);
+    if poll_for(&mut [signal()], PAUSE)? {
+        return Ok(());
+    }
+    let mut ready: Vec<_> =
+        keeper.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
+    ready.push(signal());
+    poll_for(&mut ready, LOOK_EVERY).map(drop)
+}
+
+/// Waits; returns whether anything is ready.
+fn poll_for(ready: &mut [PollFd<'_>], longest: Duration) -> Result<bool, Errno> {
+    match poll(ready, PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX)) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }

@@ -59,6 +59,10 @@ pub enum Change {
         path: PathBuf,
         /// The identity of the socket, once it is made.
         made: Option<FileId>,
+        /// A second name of the same socket, in the directory of the leases. Where the first name
+        /// is removed, the socket gets it back from here, with all its connections.
+        #[serde(default)]
+        spare: Option<PathBuf>,
     },
     /// A directory with its contents: [`crate::Lease::create_directory`].
     Directory {
@@ -108,27 +112,53 @@ impl Change {
             _ => None,
         }
     }
+
+    /// The kind of change in one word, for labels.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Namespace { .. } => "namespace",
+            Self::Process(_) => "process",
+            Self::Sysctl { .. } => "sysctl",
+            Self::Route { .. } => "route",
+            Self::Connections(_) => "connections",
+            Self::Socket { .. } => "socket",
+            Self::Directory { .. } => "directory",
+            Self::File { .. } => "file",
+            Self::PacketRules { .. } => "packet_rules",
+            Self::LocalRoute { .. } => "local_route",
+            Self::KernelParts => "kernel_parts",
+        }
+    }
+
+    /// What was changed, without the value to which it goes back.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Namespace { name, .. } => format!("network namespace {name}"),
+            Self::Process(process) => format!("process {process}"),
+            Self::Sysctl { name, .. } => format!("sysctl {name}"),
+            Self::Route { route, .. } => format!("congestion control of the route to {route}"),
+            Self::Connections(Assigned { algorithm, .. }) => {
+                format!("connections that were moved to {algorithm}")
+            }
+            Self::Socket { path, .. } => format!("socket {}", path.display()),
+            Self::Directory { path, .. } => format!("directory {}", path.display()),
+            Self::File { path, .. } => format!("file {}", path.display()),
+            Self::PacketRules { table, .. } => format!("table inet {table} of nftables"),
+            Self::LocalRoute { mark, .. } => format!("route for packets with mark {mark:#x}"),
+            Self::KernelParts => "BPF registrations and pins".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what())?;
         match self {
-            Self::Namespace { name, .. } => write!(f, "network namespace {name}"),
-            Self::Process(process) => write!(f, "process {process}"),
-            Self::Sysctl { name, before, .. } => write!(f, "sysctl {name} (back to {before})"),
-            Self::Route { route, before, .. } => {
-                let before = before.as_deref().unwrap_or("none of its own");
-                write!(f, "congestion control of the route to {route} (back to {before})")
+            Self::Sysctl { before, .. } => write!(f, " (back to {before})"),
+            Self::Route { before, .. } => {
+                write!(f, " (back to {})", before.as_deref().unwrap_or("none of its own"))
             }
-            Self::Connections(Assigned { algorithm, .. }) => {
-                write!(f, "connections that were moved to {algorithm}")
-            }
-            Self::Socket { path, .. } => write!(f, "socket {}", path.display()),
-            Self::Directory { path, .. } => write!(f, "directory {}", path.display()),
-            Self::File { path, .. } => write!(f, "file {}", path.display()),
-            Self::PacketRules { table, .. } => write!(f, "table inet {table} of nftables"),
-            Self::LocalRoute { mark, .. } => write!(f, "route for packets with mark {mark:#x}"),
-            Self::KernelParts => write!(f, "BPF registrations and pins"),
+            _ => Ok(()),
         }
     }
 }

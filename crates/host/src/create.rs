@@ -92,7 +92,27 @@ impl Lease {
     /// [`MakeError`], where anything else is at the path, or where the socket or the lease cannot
     /// be written; then nothing was changed.
     pub fn bind_socket(&self, path: &Path, mode: u32) -> Result<UnixListener, MakeError> {
-        self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))
+        let made =
+            self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))?;
+        self.keep_spare(path)?;
+        Ok(made)
+    }
+
+    /// Gives the new socket at `path` its second name. Another file system, for example, allows none;
+    /// then the socket has one name.
+    fn keep_spare(&self, path: &Path) -> Result<(), LeaseError> {
+        let changes = self.changes();
+        let is_it =
+            |change: &&Change| matches!(change, Change::Socket { path: at, .. } if at == path);
+        let Some(Change::Socket { made, .. }) = changes.iter().find(is_it) else { return Ok(()) };
+        let with = |spare| Change::Socket { path: path.to_owned(), made: *made, spare };
+        let spare = self.spare_path(changes.len());
+        self.replace(&with(None), with(Some(spare.clone())))?;
+        if let Err(error) = fs::hard_link(path, &spare) {
+            tracing::debug!(path = %path.display(), %error, "the socket has no second name");
+            self.replace(&with(Some(spare)), with(None))?;
+        }
+        Ok(())
     }
 
     /// Makes an empty directory that its owner alone may enter. Undoing removes it with its contents.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -127,6 +128,27 @@ impl Lease {
             changes.retain(|other| other != before);
             changes.push(after);
         })
+    }
+
+    /// The changes that are recorded now, the oldest first.
+    pub fn changes(&self) -> Vec<Change> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner).changes.clone()
+    }
+
+    /// Where the second name of the socket with this number among the changes is.
+    pub(crate) fn spare_path(&self, number: usize) -> PathBuf {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        self.registry.path(&holder).with_extension(format!("{number}.socket"))
+    }
+
+    /// The file of the lease.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.registry.path(&self.holder.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes the lease again, as it is in memory.
+    pub(crate) fn write_again(&self) -> Result<(), LeaseError> {
+        self.edit(|_| {})
     }
 
     /// The directory of the leases and the content of this one, to undo the changes.

@@ -7,7 +7,8 @@
 //!
 //! Order of calls: [`sweep`], [`Lease::take`], then for each change [`Lease::record`] and the
 //! change itself, and [`Lease::release`] at the end. A change that is undone before the end is
-//! removed with [`Lease::forget`]. Sockets, directories and namespaces are made by the lease itself
+//! removed with [`Lease::forget`]. Meanwhile a [`Watch`] tells whether other programs have undone a
+//! change, and puts it back. Sockets, directories and namespaces are made by the lease itself
 //! ([`Lease::bind_socket`], [`Lease::create_directory`], [`Lease::create_namespace`]). It records
 //! their identities, so that only what Wakeai made is removed.
 
@@ -19,6 +20,8 @@ mod lease;
 mod namespace;
 mod netlink;
 mod network;
+mod packet_rules;
+mod policy;
 mod private;
 mod privileges;
 mod process;
@@ -29,6 +32,7 @@ mod routing;
 mod sweep;
 mod sysctl;
 mod undo;
+mod watch;
 
 pub use apart::{Apart, ApartError, block_signals, serve_as, serving_user, split, supervise};
 pub use cgroup::{Cgroup, CgroupError};
@@ -46,6 +50,9 @@ pub use privileges::{
 pub use process::ProcessId;
 pub use registry::{Holder, Role};
 pub use route::{Route, RouteError};
-pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6};
+pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6, rules_before};
 pub use sweep::{KernelUndo, KernelUnload, Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
+pub use watch::{
+    Drift, Drifts, Keeper, KernelHolds, LOOK_EVERY, Outcome, Teller, Told, Watch, channel,
+};

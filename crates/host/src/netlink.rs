@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
@@ -18,7 +18,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG};
+use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_SOCK_DIAG};
 use netlink_sys::{Socket, SocketAddr};
 
 /// A netlink socket of one network namespace.
@@ -58,6 +58,16 @@ impl Netlink {
     /// See [`Self::open`].
     pub fn open_sock_diag() -> io::Result<Self> {
         Self::connect(NETLINK_SOCK_DIAG)
+    }
+
+    /// Opens a socket for the packet filter (nfnetlink) in the calling thread's namespace. It supports
+    /// only [`Self::dump`].
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub(crate) fn open_netfilter() -> io::Result<Self> {
+        Self::connect(NETLINK_NETFILTER)
     }
 
     fn connect(protocol: isize) -> io::Result<Self> {
@@ -206,6 +216,14 @@ impl Netlink {
         self.request(question, NLM_F_DUMP)
     }
 
+    /// The messages of the kernel's answer to a question about one object.
+    pub(crate) fn ask<M>(&self, question: M) -> io::Result<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
+        self.request(question, NLM_F_ACK)
+    }
+
     fn request<M>(&self, message: M, flags: u16) -> io::Result<Vec<M>>
     where
         M: NetlinkSerializable + NetlinkDeserializable,
@@ -225,6 +243,65 @@ impl Netlink {
             }
         }
     }
+}
+
+/// Sockets on which the kernel reports changes of links, routes, rules and the packet filter in one
+/// network namespace.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    sockets: Vec<Socket>,
+}
+
+/// The groups of rtnetlink(7): links, and routes and rules of both families.
+const ROUTE_GROUPS: [u32; 5] = [1, 7, 8, 11, 19];
+/// The group of nftables, `NFNLGRP_NFTABLES`.
+const NFTABLES_GROUPS: [u32; 1] = [7];
+/// The largest number of reports that are read at once.
+const MOST_REPORTS: usize = 4096;
+
+impl Reports {
+    /// Listens in the calling thread's namespace. What the kernel does not report, or does not let
+    /// this process hear, is left out: everything is looked at from time to time anyway.
+    pub(crate) fn open() -> Self {
+        let listen = |protocol, groups: &[u32]| {
+            let mut socket = Socket::new(protocol)?;
+            socket.bind_auto()?;
+            socket.set_non_blocking(true)?;
+            groups.iter().try_for_each(|group| socket.add_membership(*group))?;
+            Ok::<_, io::Error>(socket)
+        };
+        let all = [
+            listen(NETLINK_ROUTE, &ROUTE_GROUPS[..]),
+            listen(NETLINK_NETFILTER, &NFTABLES_GROUPS[..]),
+        ];
+        let heard = all.into_iter().filter_map(|opened| {
+            opened.inspect_err(|error| tracing::debug!(%error, "no reports of the kernel")).ok()
+        });
+        Self { sockets: heard.collect() }
+    }
+
+    /// Whether the kernel has reported anything since the last call.
+    pub(crate) fn have_come(&self) -> bool {
+        self.sockets.iter().fold(false, |any, socket| any | has_heard(socket))
+    }
+
+    /// The sockets, to wait for.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(AsFd::as_fd)
+    }
+}
+
+/// Reads and drops all reports. What they say is looked up anew, because some may be lost.
+fn has_heard(socket: &Socket) -> bool {
+    let mut any = false;
+    for _ in 0..MOST_REPORTS {
+        match socket.recv(&mut Vec::with_capacity(1 << 15), 0) {
+            Ok(_) => any = true,
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => any = true,
+            Err(_) => break,
+        }
+    }
+    any
 }
 
 fn named(name: &str) -> LinkMessage {

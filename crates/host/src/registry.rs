@@ -160,7 +160,7 @@ impl Registry {
         Ok(files)
     }
 
-    fn path(&self, holder: &Holder) -> PathBuf {
+    pub(crate) fn path(&self, holder: &Holder) -> PathBuf {
         let ProcessId { pid, start_time } = holder.process;
         self.dir.join(format!("{pid}-{start_time}-{}.{LEASE}", holder.sequence))
     }

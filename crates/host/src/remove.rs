@@ -43,7 +43,7 @@ impl Kind {
     pub(crate) fn change(self, path: &Path, made: Option<FileId>) -> Change {
         let path = path.to_owned();
         match self {
-            Self::Socket => Change::Socket { path, made },
+            Self::Socket => Change::Socket { path, made, spare: None },
             Self::Directory => Change::Directory { path, made },
             Self::File => Change::File { path, made },
         }

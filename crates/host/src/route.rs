@@ -87,10 +87,17 @@ struct Message {
     attributes: Vec<Attribute>,
 }
 
+/// An attribute of a netlink message, whose value stays bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Attribute {
-    kind: u16,
-    value: Vec<u8>,
+pub(crate) struct Attribute {
+    pub(crate) kind: u16,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Attribute {
+    pub(crate) fn new(kind: u16, value: Vec<u8>) -> Self {
+        Self { kind, value }
+    }
 }
 
 impl Nla for Attribute {
@@ -134,7 +141,7 @@ impl NetlinkDeserializable for Message {
 }
 
 /// The attributes in `bytes`, up to the first that is cut short.
-fn attributes(bytes: &[u8]) -> Vec<Attribute> {
+pub(crate) fn attributes(bytes: &[u8]) -> Vec<Attribute> {
     let whole = NlasIterator::new(bytes).map_while(Result::ok);
     whole.map(|found| Attribute { kind: found.kind(), value: found.value().to_vec() }).collect()
 }
@@ -255,6 +262,19 @@ pub(crate) fn restore(key: &RouteKey, before: Option<&str>, ours: &str) -> io::R
     let found =
         routes.find(|route| route.key == *key && route.algorithm().as_deref() == Some(ours));
     found.map_or(Ok(false), |route| route.write(before).map(|()| true))
+}
+
+/// The algorithm of the route; `None` where the main table has no such route.
+pub(crate) fn algorithm(key: &RouteKey) -> io::Result<Option<Option<String>>> {
+    let mut routes = all(key.destination)?.into_iter();
+    Ok(routes.find(|route| route.key == *key).map(|route| route.algorithm()))
+}
+
+/// Gives the route the algorithm `ours` again.
+pub(crate) fn put_back(key: &RouteKey, ours: &str) -> io::Result<()> {
+    let mut routes = all(key.destination)?.into_iter();
+    let found = routes.find(|route| route.key == *key);
+    found.ok_or(io::ErrorKind::NotFound)?.write(Some(ours))
 }
 
 /// The routes of the main table, in the address family of `like`.

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use crate::change::Change;
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
+use crate::policy;
 use crate::sysctl::read_sysctl;
 
 /// A rule or a route could not be made or removed.
@@ -90,6 +91,36 @@ pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), Routi
         run("ip", &[family, "rule", "add", "fwmark", &mark, "lookup", &table], "")?;
     }
     Ok(())
+}
+
+/// Makes what is missing of [`add_local_route`]. A rule without a priority is put before all others
+/// but those of priority 0, so a rule that another program has put before it comes after it then.
+pub(crate) fn make_local_route_again(mark: u32, table: u32) -> Result<(), RoutingError> {
+    let (mark, table) = (mark.to_string(), table.to_string());
+    for family in families().filter(|family| *family == "-4" || has_ipv6()) {
+        let route = [family, "route", "replace", "local", "default", "dev", "lo", "table", &table];
+        run("ip", &route, "")?;
+        let rule = |action| [family, "rule", action, "fwmark", &mark, "lookup", &table];
+        was_there(run("ip", &rule("del"), ""))?;
+        run("ip", &rule("add"), "")?;
+    }
+    Ok(())
+}
+
+/// What takes packets with `mark` before [`add_local_route`]'s rule does, in the calling thread's
+/// namespace: rules of higher priority, as `ip rule` shows them, and whether such packets are
+/// delivered on this machine nevertheless, as the kernel answers.
+///
+/// # Errors
+///
+/// Where the kernel refuses.
+pub fn rules_before(mark: u32, table: u32) -> io::Result<Vec<(String, bool)>> {
+    let mut before = Vec::new();
+    for family in policy::families() {
+        let found = policy::policy(family, mark, table)?;
+        before.extend(found.ahead.into_iter().map(|rule| (rule, found.delivers)));
+    }
+    Ok(before)
 }
 
 /// Removes the table from the calling thread's namespace; returns `false` where the table did not

@@ -60,6 +60,11 @@ pub(crate) fn restore(name: &str, before: &str, ours: &str) -> io::Result<bool> 
     Ok(true)
 }
 
+/// Writes the sysctl.
+pub(crate) fn write(name: &str, value: &str) -> io::Result<()> {
+    std::fs::write(path(name), value)
+}
+
 fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(name.replace('.', "/"))
 }

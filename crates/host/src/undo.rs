@@ -41,7 +41,12 @@ pub(crate) fn stage(change: &Change) -> Stage {
 /// do, once no process uses them.
 pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
     let was_there = match change {
-        Change::Socket { path, made } => return remove(path, Kind::Socket, made.as_ref()),
+        Change::Socket { path, made, spare } => {
+            if let Some(spare) = spare {
+                remove(spare, Kind::Socket, made.as_ref())?;
+            }
+            return remove(path, Kind::Socket, made.as_ref());
+        }
         Change::Directory { path, made } => return remove(path, Kind::Directory, made.as_ref()),
         Change::File { path, made } => return remove(path, Kind::File, made.as_ref()),
         Change::Namespace { name, made: Some(made) } if Namespace::is_another(name, *made) => {
@@ -71,9 +76,17 @@ pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
 /// undo. In the calling thread's own namespace it runs `undo` directly, because setns(2) needs a
 /// privilege that the process may have dropped.
 fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
+    within(netns, undo).unwrap_or(Ok(false))
+}
+
+/// Does what [`inside`] does; `None` where the namespace does not exist any more.
+pub(crate) fn within<T: Send>(
+    netns: NetnsId,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> Option<io::Result<T>> {
     if NetnsId::current().is_ok_and(|here| here == netns) {
-        return undo();
+        return Some(work());
     }
-    let Some(namespace) = netns.open() else { return Ok(false) };
-    namespace.run(undo).map_err(io::Error::other)?
+    let namespace = netns.open()?;
+    Some(namespace.run(work).map_err(io::Error::other).and_then(|done| done))
 }

@@ -74,6 +74,21 @@ impl Control {
         ))
     }
 
+    /// Checks that the algorithms are registered, by this process or another one. It needs no privilege.
+    ///
+    /// # Errors
+    ///
+    /// Where they are not.
+    pub fn check_registered() -> Result<(), Error> {
+        if registration::are_available() {
+            return Ok(());
+        }
+        Err(Error::refused(
+            "use the congestion controls wakeai_*",
+            "they are not registered any more, because another version of Wakeai or another program has removed them",
+        ))
+    }
+
     /// Sets the bounds of every socket that is routed over the interface and has none of its own.
     ///
     /// # Errors

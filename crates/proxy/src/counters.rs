@@ -62,6 +62,8 @@ counters! {
     denied_sources,
     /// Closed without an answer: the client holds its share of the connections.
     over_share,
+    /// Times that another program had changed the rules, the route or the algorithms of the proxy.
+    drifts,
     /// Times that no connection could be accepted, because file descriptors or memory were short.
     /// Clients then wait.
     accept_failures,

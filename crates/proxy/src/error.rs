@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use wakeai_host::{ApartError, LeaseError, PrivilegeError, RoutingError};
+use wakeai_host::{ApartError, Drift, LeaseError, PrivilegeError, RoutingError};
 use wakeai_metrics::BindError;
 
 /// Why a proxy could not start. Once it runs, a failure ends only one connection and is counted.
@@ -80,6 +80,24 @@ pub enum ProxyError {
         "--in-interface is for the connections of --transparent forwarded: add that, or leave it out"
     )]
     NothingForwarded,
+    /// Another program has changed what the proxy holds on the host, and it is not put back.
+    #[error(
+        "another program has changed what the proxy holds, and connections would hang or go past it, so it ends \
+         and undoes the rest: {drift}; start the proxy again when that program is done"
+    )]
+    Lost {
+        /// What was found.
+        drift: Box<Drift>,
+    },
+    /// A rule of higher priority takes the packets that the proxy intercepts.
+    #[error(
+        "every intercepted connection would hang, because this rule of `ip rule` takes its packets before the proxy's \
+         rule does: {rule}; remove it, or give it a priority above 0"
+    )]
+    Obstructed {
+        /// The rule, as `ip rule` shows it.
+        rule: String,
+    },
     /// The proxy cannot serve as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),

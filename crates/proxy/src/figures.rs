@@ -1,5 +1,6 @@
 //! The proxy's figures for Prometheus, from its counters. `docs/guides/metrics.md` lists them.
 
+use wakeai_host::Drifts;
 use wakeai_metrics::{Page, Unit};
 
 use crate::counters::Report;
@@ -31,6 +32,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
         most_active,
         denied_sources,
         over_share,
+        drifts: _, // the page has them by kind and outcome
         accept_failures,
         denied_destinations,
         bad_requests,
@@ -92,6 +94,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     .with("end", "reset", reset)
     .with("end", "idle", idle)
     .with("end", "dead", dead);
+    add_drifts(&mut page, &shared.drifts.borrow());
     page.counter(
         "wakeai_proxy_accept_failures",
         Unit::None,
@@ -112,6 +115,18 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     )
     .is(bytes_copied);
     page
+}
+
+/// What other programs have changed of what the proxy holds on the host.
+fn add_drifts(page: &mut Page, drifts: &Drifts) {
+    let family = page.counter(
+        "wakeai_proxy_drifts",
+        Unit::None,
+        "Times that another program had changed what the proxy holds on the host, by what was done.",
+    );
+    for (outcome, count) in drifts.counts() {
+        family.with("outcome", outcome, count);
+    }
 }
 
 /// The slots of each kind of clients, and how many of them are free.

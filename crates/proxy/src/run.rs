@@ -9,11 +9,14 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
+use nix::unistd::User;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
+use tokio::time::MissedTickBehavior;
 use wakeai_host::{
-    Apart, Lease, LeaseError, RoutingError, block_signals, drop_privileges, split, supervise,
+    Apart, Drift, Keeper, Lease, LeaseError, RoutingError, Watch, block_signals, channel,
+    drop_privileges, split, supervise,
 };
 use wakeai_kernel::Control;
 use wakeai_metrics::Endpoint;
@@ -23,8 +26,8 @@ use crate::config::Config;
 use crate::counters::Report;
 use crate::error::ProxyError;
 use crate::figures::{Slots, page};
-use crate::forwarding;
 use crate::listen::{Entry, Listener, listen};
+use crate::obstacles;
 use crate::own::OwnAddresses;
 use crate::privileges;
 use crate::session::serve;
@@ -38,6 +41,9 @@ use crate::transparent;
 const OWN_FILES: u64 = 128 + ATTEMPTS as u64;
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// The time between two looks at what the proxy holds on the host.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A report of a running proxy to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,28 +72,21 @@ pub fn run(
     // orderly end.
     let mask = block_signals()?;
     let mut lease = None;
-    let outcome = start(config, &mut lease).and_then(|started| {
-        let config = started.shared.config.clone();
-        match (user, &lease) {
-            (Some(user), Some(_)) => match split()? {
-                Apart::Serving(parent) => {
-                    let served = privileges::serve_as(&user, &config, Some(parent))
-                        .and_then(|()| serve_all(started, mask, shutdown, &mut tell));
-                    privileges::end_serving(&served)
-                }
-                Apart::Supervising(child) => {
-                    drop(started);
-                    Ok(supervise(child, &privileges::kept(&config))?)
-                }
-            },
-            (user, _) => {
-                if let Some(user) = user {
-                    privileges::serve_as(&user, &config, None)?;
-                } else if config.confined {
-                    drop_privileges(&privileges::kept(&config))?;
-                }
-                serve_all(started, mask, shutdown, &mut tell)
+    let outcome = start(config, &mut lease).and_then(|started| match (user, &lease) {
+        (Some(user), Some(lease)) => serve_apart(&user, lease, started, mask, shutdown, &mut tell),
+        (user, lease) => {
+            let config = &started.shared.config;
+            if let Some(user) = user {
+                privileges::serve_as(&user, config, None)?;
+            } else if config.confined {
+                drop_privileges(&privileges::kept(config))?;
             }
+            let mut watch = lease.as_ref().map(|lease| (Watch::new(lease), lease));
+            let mut look = || match &mut watch {
+                Some((watch, lease)) => watch.look(lease, &registered),
+                None => Vec::new(),
+            };
+            serve_all(started, mask, shutdown, &mut tell, &mut look)
         }
     });
     for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
@@ -95,6 +94,37 @@ pub fn run(
     }
     let _ = mask.thread_set_mask();
     outcome
+}
+
+/// Serves as this user in a second process. The calling process keeps the lease meanwhile.
+fn serve_apart(
+    user: &User,
+    lease: &Lease,
+    started: Started,
+    mask: SigSet,
+    shutdown: impl Future<Output = ()>,
+    tell: &mut impl FnMut(Event),
+) -> Result<(), ProxyError> {
+    let config = started.shared.config.clone();
+    let (teller, told) = channel().map_err(ProxyError::system("open a channel"))?;
+    match split()? {
+        Apart::Serving(parent) => {
+            drop(teller);
+            let served = privileges::serve_as(user, &config, Some(parent))
+                .and_then(|()| serve_all(started, mask, shutdown, tell, &mut || told.take()));
+            privileges::end_serving(&served)
+        }
+        Apart::Supervising(child) => {
+            drop((started, told));
+            let mut keeper = Keeper::new(lease, &registered, teller);
+            Ok(supervise(child, &privileges::kept(&config), &mut keeper)?)
+        }
+    }
+}
+
+/// Whether the algorithms are still registered.
+fn registered() -> Result<(), String> {
+    Control::check_registered().map_err(|error| error.to_string())
 }
 
 /// Refuses contradictory options before anything is changed.
@@ -107,12 +137,15 @@ fn check(config: &Config) -> Result<(), ProxyError> {
     }
 }
 
-/// Serves until `shutdown` is ready, and then closes every connection.
+/// Serves until `shutdown` is ready, and then closes every connection. `look` tells what other
+/// programs have changed of what the proxy holds. The proxy ends where it is not put back: its
+/// clients' connections would hang or go past it.
 fn serve_all(
     started: Started,
     mask: SigSet,
     shutdown: impl Future<Output = ()>,
     tell: &mut impl FnMut(Event),
+    look: &mut dyn FnMut() -> Vec<Drift>,
 ) -> Result<(), ProxyError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -164,14 +197,22 @@ fn serve_all(
             let listener = Listener { socket, address, entry };
             accepting.spawn_local(accept(Rc::clone(&shared), listener, slots));
         }
-        loop {
+        let mut looks = tokio::time::interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let lost = loop {
             tokio::select! {
-                () = &mut shutdown => break,
+                () = &mut shutdown => break None,
                 _ = asked.recv() => tell(Event::Report(shared.counters.report())),
+                _ = looks.tick() => {
+                    let lost = shared.take_in(look());
+                    if lost.is_some() {
+                        break lost;
+                    }
+                }
             }
-        }
+        };
         tell(Event::Report(shared.counters.report()));
-        Ok(())
+        lost.map_or(Ok(()), |drift| Err(ProxyError::Lost { drift: Box::new(drift) }))
     });
     // Connections end first, because they use the rules and algorithms that are removed afterwards.
     drop(tasks);
@@ -216,9 +257,6 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         if !transparent::is_privileged() {
             return Err(ProxyError::NotPrivileged);
         }
-        if config.transparent.forwarded {
-            forwarding::warn_of_filters();
-        }
         let taken = transparent::take_hold(
             algorithm::lease(lease)?,
             config.transparent,
@@ -226,6 +264,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
             &config.access,
         );
         listeners.extend(taken.map_err(named)?);
+        obstacles::check(config.transparent, &config.in_interfaces)?;
     }
     for listener in &listeners {
         if let Some(name) = shared.client_algorithm() {

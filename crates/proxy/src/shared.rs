@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use wakeai_host::{Drift, Drifts, Outcome};
 use wakeai_kernel::Control;
 
 use crate::config::{Config, Leg};
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) connect_timeout: wakeai_units::Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) counters: Counters,
+    /// What other programs have changed of what the proxy holds.
+    pub(crate) drifts: RefCell<Drifts>,
     pub(crate) lookups: Shares,
     pub(crate) attempts: Shares,
     own: OwnAddresses,
@@ -49,12 +52,26 @@ impl Shared {
             connect_timeout: config.connect_timeout,
             idle_timeout: config.idle_timeout.into(),
             counters: Counters::default(),
+            drifts: RefCell::default(),
             targets,
             pipes: Pipes::new(config.memory),
             can_splice: Cell::new(true),
             buffer: RefCell::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
             config,
         }
+    }
+
+    /// Counts what was found, and returns the first finding that was not put back.
+    pub(crate) fn take_in(&self, found: Vec<Drift>) -> Option<Drift> {
+        let mut lost = None;
+        for drift in found {
+            self.counters.drifts.one();
+            if matches!(drift.outcome, Outcome::Lost(_)) {
+                lost.get_or_insert_with(|| drift.clone());
+            }
+            self.drifts.borrow_mut().add(drift);
+        }
+        lost
     }
 
     /// Whether a client at `source` may connect to `destination`. The proxy's own listening

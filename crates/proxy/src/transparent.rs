@@ -23,11 +23,11 @@ use crate::listen::{Entry, Listener, listen};
 /// The name of the nftables table, which is of the family inet.
 pub const TABLE: &str = "wakeai_proxy";
 /// The mark of packets that are delivered on this machine.
-const ROUTE_MARK: u32 = 0x7761_6b65;
+pub(crate) const ROUTE_MARK: u32 = 0x7761_6b65;
 /// The mark of packets that the proxy itself sends to destinations, so that they are not intercepted again.
 pub(crate) const OWN_MARK: u32 = 0x7761_6b66;
 /// The routing table for packets with [`ROUTE_MARK`].
-const ROUTE_TABLE: u32 = 0x776b;
+pub(crate) const ROUTE_TABLE: u32 = 0x776b;
 
 /// Opens the listeners and makes the rules.
 ///

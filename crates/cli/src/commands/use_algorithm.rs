@@ -92,6 +92,11 @@ fn list(json: bool) -> Result<(), Failure> {
     silent.into_iter().filter_map(Result::err).for_each(note);
     let all: Vec<_> = all.into_iter().flatten().collect();
     if !json {
+        for in_force in &all {
+            for drift in &in_force.drifts {
+                note(format_args!("{}: {}", in_force.id, drift.words()));
+            }
+        }
         return output::write(&table(&all)).map(|_| ());
     }
     for in_force in &all {
@@ -145,6 +150,7 @@ mod tests {
             connections: 3,
             running_s: 1.25,
             left_s: None,
+            drifts: Vec::new(),
         };
         let text = table(&[in_force]);
         let line = text.lines().nth(1).unwrap();

@@ -154,7 +154,7 @@ fn a_record_without_identity_removes_no_file_of_the_user() {
     let intents = || {
         let path = path.clone();
         [
-            Change::Socket { path: path.clone(), made: None },
+            Change::Socket { path: path.clone(), made: None, spare: None },
             Change::Directory { path: path.clone(), made: None },
             Change::File { path, made: None },
         ]
@@ -184,7 +184,8 @@ fn a_record_without_identity_removes_no_file_of_the_user() {
         unmake();
     }
     let _live = UnixListener::bind(&path).unwrap();
-    let (removed, errors) = rig.sweep_of(Change::Socket { path: path.clone(), made: None });
+    let (removed, errors) =
+        rig.sweep_of(Change::Socket { path: path.clone(), made: None, spare: None });
     assert!(removed.is_empty() && path.exists());
     assert!(errors[0].to_string().contains("listens"), "{}", errors[0]);
 }
@@ -194,7 +195,7 @@ fn without_identity_a_dead_socket_and_an_empty_directory_are_removed() {
     let rig = Rig::new();
     let path = rig.path("x");
     drop(UnixListener::bind(&path).unwrap());
-    let (removed, _) = rig.sweep_of(Change::Socket { path: path.clone(), made: None });
+    let (removed, _) = rig.sweep_of(Change::Socket { path: path.clone(), made: None, spare: None });
     assert!(removed.len() == 1 && !path.exists());
     fs::create_dir(&path).unwrap();
     let (removed, _) = rig.sweep_of(Change::Directory { path: path.clone(), made: None });

@@ -72,6 +72,9 @@ pub(super) fn render(said: &Answers) -> String {
     if !faults.is_empty() {
         let _ = writeln!(text, "  faults since the start: {}", faults.join(", "));
     }
+    for drift in &status.drifts {
+        let _ = writeln!(text, "  {}", drift.words());
+    }
     for other in &status.other_versions {
         let _ = writeln!(text, "  {}", other.words());
     }

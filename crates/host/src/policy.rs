@@ -1,0 +1,239 @@
+//! Policy rules (ip-rule(8)): what becomes of packets with a mark, by the kernel's own answers.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use crate::netlink::Netlink;
+use crate::routing::has_ipv6;
+
+/// A destination in each family that no network has (RFC 5737, RFC 3849). A question about it meets
+/// the rules and routes for arbitrary destinations.
+const NOWHERE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+];
+
+/// The families in which a mark has a rule and a route: those that the calling thread's namespace has.
+pub(crate) fn families() -> Vec<AddressFamily> {
+    let v6 = has_ipv6().then_some(AddressFamily::Inet6);
+    std::iter::once(AddressFamily::Inet).chain(v6).collect()
+}
+
+/// What packets with a mark meet, in one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Whether the rule for the mark exists.
+    pub(crate) has_rule: bool,
+    /// The rules of higher priority that may take packets with the mark, as `ip rule` shows them.
+    pub(crate) ahead: Vec<String>,
+    /// Whether a packet with the mark is delivered on this machine by the mark's table, as the
+    /// kernel answers.
+    pub(crate) delivers: bool,
+}
+
+/// What packets with `mark` meet, whose rule selects `table`.
+pub(crate) fn policy(family: AddressFamily, mark: u32, table: u32) -> io::Result<Policy> {
+    let rules = rules(family)?;
+    let own = rules.iter().position(|rule| is_for(rule, mark, table));
+    let ahead = rules[..own.unwrap_or(rules.len())].iter();
+    let ahead = ahead.filter(|rule| may_take(rule, mark)).map(words).collect();
+    Ok(Policy { has_rule: own.is_some(), ahead, delivers: delivers(family, mark, table)? })
+}
+
+/// The rules in the order in which the kernel tries them.
+fn rules(family: AddressFamily) -> io::Result<Vec<RuleMessage>> {
+    let mut question = RuleMessage::default();
+    question.header.family = family;
+    let answers = Netlink::open()?.dump(RouteNetlinkMessage::GetRule(question))?;
+    let rules = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewRule(rule) => Some(rule),
+        _ => None,
+    });
+    Ok(rules.filter(|rule| rule.header.family == family).collect())
+}
+
+fn pick<T>(rule: &RuleMessage, pick: impl Fn(&RuleAttribute) -> Option<T>) -> Option<T> {
+    rule.attributes.iter().find_map(pick)
+}
+
+/// The table that a rule selects.
+fn table(rule: &RuleMessage) -> u32 {
+    let named = pick(rule, |attribute| match attribute {
+        RuleAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    named.unwrap_or(u32::from(rule.header.table))
+}
+
+/// The mark of a rule, and the bits of a packet's mark that are compared with it.
+fn mark(rule: &RuleMessage) -> Option<(u32, u32)> {
+    let value = pick(rule, |attribute| match attribute {
+        RuleAttribute::FwMark(value) => Some(*value),
+        _ => None,
+    })?;
+    let mask = pick(rule, |attribute| match attribute {
+        RuleAttribute::FwMask(mask) => Some(*mask),
+        _ => None,
+    });
+    Some((value, mask.unwrap_or(u32::MAX)))
+}
+
+/// Whether it is the rule for all packets with the mark.
+fn is_for(rule: &RuleMessage, wanted: u32, into: u32) -> bool {
+    let selects = rule.header.action == RuleAction::ToTable && table(rule) == into;
+    selects && mark(rule) == Some((wanted, u32::MAX)) && !is_inverted(rule) && !is_narrow(rule)
+}
+
+fn is_inverted(rule: &RuleMessage) -> bool {
+    rule.header.flags.contains(RuleFlags::Invert)
+}
+
+/// Whether the rule selects packets by anything but their mark.
+fn is_narrow(rule: &RuleMessage) -> bool {
+    let selector = pick(rule, |attribute| match attribute {
+        RuleAttribute::Table(_)
+        | RuleAttribute::Priority(_)
+        | RuleAttribute::FwMark(_)
+        | RuleAttribute::FwMask(_)
+        | RuleAttribute::Protocol(_)
+        | RuleAttribute::SuppressPrefixLen(_)
+        | RuleAttribute::SuppressIfGroup(_)
+        | RuleAttribute::L3MDev(false)
+        | RuleAttribute::Other(_) => None,
+        _ => Some(()),
+    });
+    selector.is_some() || rule.header.dst_len > 0 || rule.header.src_len > 0
+}
+
+/// Whether the rule may take a packet with the mark, which is meant for no address of this machine.
+fn may_take(rule: &RuleMessage, wanted: u32) -> bool {
+    let is_local = table(rule) == u32::from(nix::libc::RT_TABLE_LOCAL);
+    if rule.header.action == RuleAction::Nop || is_local && !is_inverted(rule) {
+        return false;
+    }
+    // In a namespace without VRFs the rule for them takes no packet.
+    if pick(rule, |it| matches!(it, RuleAttribute::L3MDev(true)).then_some(())).is_some() {
+        return false;
+    }
+    let is_marked = mark(rule).map(|(value, mask)| wanted & mask == value);
+    if is_inverted(rule) {
+        is_marked == Some(false) || is_narrow(rule)
+    } else {
+        is_marked != Some(false)
+    }
+}
+
+/// The rule as `ip rule` shows it, as far as that matters to find it.
+fn words(rule: &RuleMessage) -> String {
+    let priority = pick(rule, |attribute| match attribute {
+        RuleAttribute::Priority(priority) => Some(*priority),
+        _ => None,
+    });
+    let mut words = format!("{}:", priority.unwrap_or(0));
+    if is_inverted(rule) {
+        words.push_str(" not");
+    }
+    words.push_str(" from ");
+    let source = pick(rule, |attribute| match attribute {
+        RuleAttribute::Source(address) => Some(format!("{address}/{}", rule.header.src_len)),
+        _ => None,
+    });
+    words.push_str(source.as_deref().unwrap_or("all"));
+    for attribute in &rule.attributes {
+        match attribute {
+            RuleAttribute::Destination(to) => {
+                words.push_str(&format!(" to {to}/{}", rule.header.dst_len));
+            }
+            RuleAttribute::Iifname(name) => words.push_str(&format!(" iif {name}")),
+            RuleAttribute::Oifname(name) => words.push_str(&format!(" oif {name}")),
+            _ => {}
+        }
+    }
+    match mark(rule) {
+        Some((value, u32::MAX)) => words.push_str(&format!(" fwmark {value:#x}")),
+        Some((value, mask)) => words.push_str(&format!(" fwmark {value:#x}/{mask:#x}")),
+        None => {}
+    }
+    match rule.header.action {
+        RuleAction::ToTable => words.push_str(&format!(" lookup {}", table(rule))),
+        RuleAction::Blackhole => words.push_str(" blackhole"),
+        RuleAction::Unreachable => words.push_str(" unreachable"),
+        RuleAction::Prohibit => words.push_str(" prohibit"),
+        _ => {}
+    }
+    words
+}
+
+/// Whether the kernel delivers a packet with the mark on this machine, by the table.
+fn delivers(family: AddressFamily, mark: u32, table: u32) -> io::Result<bool> {
+    let [v4, v6] = NOWHERE;
+    let (to, length) = if family == AddressFamily::Inet { (v4, 32) } else { (v6, 128) };
+    let mut question = RouteMessage::default();
+    question.header.address_family = family;
+    question.header.destination_prefix_length = length;
+    question.header.flags = RouteFlags::LookupTable;
+    question.attributes.push(RouteAttribute::Destination(match to {
+        IpAddr::V4(to) => RouteAddress::Inet(to),
+        IpAddr::V6(to) => RouteAddress::Inet6(to),
+    }));
+    question.attributes.push(RouteAttribute::Mark(mark));
+    let answers = match Netlink::open()?.ask(RouteNetlinkMessage::GetRoute(question)) {
+        Ok(answers) => answers,
+        // No route, or one that refuses: the answer is an error then.
+        Err(_) => return Ok(false),
+    };
+    Ok(answers.into_iter().any(|answer| match answer {
+        RouteNetlinkMessage::NewRoute(route) => {
+            let named = route.attributes.iter().find_map(|attribute| match attribute {
+                RouteAttribute::Table(table) => Some(*table),
+                _ => None,
+            });
+            route.header.kind == RouteType::Local
+                && named.unwrap_or(u32::from(route.header.table)) == table
+        }
+        _ => false,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(attributes: Vec<RuleAttribute>) -> RuleMessage {
+        let mut rule = RuleMessage::default();
+        rule.header.action = RuleAction::ToTable;
+        rule.attributes = attributes;
+        rule
+    }
+
+    #[test]
+    fn a_rule_takes_a_packet_by_its_mark_or_whatever_its_mark() {
+        use RuleAttribute::{FwMark, FwMask, Iifname, Table};
+        assert!(may_take(&rule(vec![Table(254)]), 7));
+        assert!(may_take(&rule(vec![Table(100), Iifname("eth0".to_owned())]), 7));
+        assert!(may_take(&rule(vec![Table(100), FwMark(3), FwMask(3)]), 7));
+        assert!(!may_take(&rule(vec![Table(100), FwMark(8), FwMask(u32::MAX)]), 7));
+        assert!(!may_take(&rule(vec![Table(255)]), 7), "packets to this machine alone");
+        // wg-quick(8): not from all fwmark 0xca6c lookup 51820
+        let mut inverted = rule(vec![Table(51820), FwMark(0xca6c), FwMask(u32::MAX)]);
+        inverted.header.flags = RuleFlags::Invert;
+        assert!(may_take(&inverted, 7) && !may_take(&inverted, 0xca6c));
+        assert_eq!(words(&inverted), "0: not from all fwmark 0xca6c lookup 51820");
+    }
+
+    #[test]
+    fn a_rule_that_is_narrower_than_the_mark_is_not_the_rule_for_it() {
+        use RuleAttribute::{FwMark, FwMask, Iifname, Table};
+        let own = vec![Table(9), FwMark(7), FwMask(u32::MAX)];
+        assert!(is_for(&rule(own.clone()), 7, 9));
+        assert!(!is_for(&rule(own.clone()), 7, 10));
+        let narrow = [own, vec![Iifname("eth0".to_owned())]].concat();
+        assert!(!is_for(&rule(narrow), 7, 9));
+    }
+}

@@ -1,0 +1,519 @@
+//! Watches the changes of a lease (the record of a process's changes on the host), because other
+//! programs can undo them while the process runs.
+//!
+//! One rule holds for all of them. The kernel reports changes of rules, routes and nftables;
+//! everything is looked at after a report, and every ten seconds. What does not hold any more is
+//! put back, at most three times in ten minutes. Firewall tables are never put back, because a
+//! person may have removed them. What is not put back is lost, and the process decides whether it
+//! goes on without it. Each finding is a [`Drift`]: it goes into the log here, and into the
+//! process's own answers and figures.
+//!
+//! Order of calls: [`Watch::new`] when the changes are made, then [`Watch::look`] when
+//! [`Watch::sockets`] become readable and at least every [`LOOK_EVERY`]. Where a second process
+//! serves as another user, the process that stays root looks, through a [`Keeper`], and the
+//! serving process reads the findings from [`Told`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use netlink_packet_route::AddressFamily;
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Change, FileId};
+use crate::lease::Lease;
+use crate::namespace::Namespace;
+use crate::netlink::Reports;
+use crate::packet_rules::{self, PacketRules};
+use crate::policy;
+use crate::undo::within;
+use crate::{route, routing, sysctl};
+
+/// The longest time between two looks at everything.
+pub const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often a change is put back within [`WINDOW`].
+const MOST_PUT_BACK: usize = 3;
+const WINDOW: Duration = Duration::from_secs(600);
+
+/// Tells whether the kernel's parts (registrations and pins of BPF, which only the `kernel` crate
+/// knows) are still in force, or what was found instead.
+pub type KernelHolds<'a> = &'a dyn Fn() -> Result<(), String>;
+
+/// A change that did not hold any more when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// The change.
+    pub change: Change,
+    /// What was found in its place.
+    pub found: String,
+    /// What was done.
+    pub outcome: Outcome,
+}
+
+/// What was done about a [`Drift`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "why")]
+pub enum Outcome {
+    /// The change was made again, and holds.
+    PutBack,
+    /// The change could not be made again, for this reason; it is tried again.
+    Waits(String),
+    /// The change is not made again, for this reason.
+    Lost(String),
+}
+
+impl Outcome {
+    /// Its name, for labels.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::PutBack => "put_back",
+            Self::Waits(_) => "waits",
+            Self::Lost(_) => "lost",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PutBack => f.write_str("put back"),
+            Self::Waits(why) => write!(f, "not put back yet ({why})"),
+            Self::Lost(why) => write!(f, "not put back: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found {}: {}", self.change.what(), self.found, self.outcome)
+    }
+}
+
+/// The findings since the start of a process, for its answers and figures.
+#[derive(Debug, Default)]
+pub struct Drifts {
+    counts: [u64; OUTCOMES.len()],
+    last: VecDeque<(Instant, Drift)>,
+}
+
+/// The name of every outcome.
+const OUTCOMES: [&str; 3] = ["put_back", "waits", "lost"];
+/// How many findings are kept.
+const KEPT: usize = 8;
+
+impl Drifts {
+    /// Adds a finding.
+    pub fn add(&mut self, drift: Drift) {
+        let count = OUTCOMES.iter().position(|name| *name == drift.outcome.name());
+        let count = &mut self.counts[count.expect("every outcome has its name in the list")];
+        *count = count.saturating_add(1);
+        self.last.truncate(KEPT - 1);
+        self.last.push_front((Instant::now(), drift));
+    }
+
+    /// The number of findings with each outcome.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        OUTCOMES.into_iter().zip(self.counts)
+    }
+
+    /// The last findings and their ages, the newest first.
+    pub fn last(&self) -> impl Iterator<Item = (Duration, &Drift)> {
+        self.last.iter().map(|(at, drift)| (at.elapsed(), drift))
+    }
+}
+
+/// Looks whether the changes of a lease still hold.
+#[derive(Debug)]
+pub struct Watch {
+    reports: Reports,
+    looked: Option<Instant>,
+    items: Vec<Item>,
+}
+
+#[derive(Debug)]
+struct Item {
+    change: Change,
+    before: Baseline,
+    put_back: VecDeque<Instant>,
+    /// What was found at the last look, and the name of the outcome; `None` where the change held.
+    told: Option<(String, &'static str)>,
+}
+
+/// What a change consisted of at the first look, as far as its record does not say so.
+#[derive(Debug)]
+enum Baseline {
+    Recorded,
+    PacketRules(Option<PacketRules>),
+    LocalRoute(Vec<(AddressFamily, Vec<String>)>),
+}
+
+impl Watch {
+    /// Watches what the lease has recorded, in the calling thread's network namespace.
+    pub fn new(lease: &Lease) -> Self {
+        let mut watch = Self { reports: Reports::open(), looked: None, items: Vec::new() };
+        watch.follow(lease);
+        watch
+    }
+
+    /// The sockets that become readable when a look is due before [`LOOK_EVERY`] is over.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.reports.sockets()
+    }
+
+    /// Looks, where a look is due, and puts back what may be put back. The findings are logged.
+    pub fn look(&mut self, lease: &Lease, kernel: KernelHolds<'_>) -> Vec<Drift> {
+        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        if !self.reports.have_come() && !is_due {
+            return Vec::new();
+        }
+        self.looked = Some(Instant::now());
+        self.follow(lease);
+        let mut drifts: Vec<_> = look_at_record(lease).into_iter().collect();
+        drifts.extend(self.items.iter_mut().filter_map(|item| item.look(kernel)));
+        drifts
+    }
+
+    /// Takes in what was recorded since, and drops what was undone.
+    fn follow(&mut self, lease: &Lease) {
+        let changes = lease.changes();
+        self.items.retain(|item| changes.contains(&item.change));
+        for change in changes {
+            if !self.items.iter().any(|item| item.change == change) {
+                let before = baseline(&change);
+                self.items.push(Item { change, before, put_back: VecDeque::new(), told: None });
+            }
+        }
+    }
+}
+
+/// The lease itself is a file, which another program can remove. Without it no other command would
+/// undo the changes of this process.
+fn look_at_record(lease: &Lease) -> Option<Drift> {
+    let path = lease.path();
+    if path.exists() {
+        return None;
+    }
+    let outcome = match lease.write_again() {
+        Ok(()) => Outcome::PutBack,
+        Err(error) => Outcome::Waits(error.to_string()),
+    };
+    let change = Change::File { path, made: None };
+    let drift = Drift { change, found: "no such file".to_owned(), outcome };
+    log(&drift);
+    Some(drift)
+}
+
+fn baseline(change: &Change) -> Baseline {
+    match change {
+        Change::PacketRules { netns, table } => {
+            let read = within(*netns, || packet_rules::read(table));
+            Baseline::PacketRules(read.and_then(Result::ok).flatten())
+        }
+        Change::LocalRoute { netns, mark, table } => {
+            let read = || {
+                let of = |family| Ok((family, policy::policy(family, *mark, *table)?.ahead));
+                policy::families().into_iter().map(of).collect::<io::Result<Vec<_>>>()
+            };
+            Baseline::LocalRoute(within(*netns, read).and_then(Result::ok).unwrap_or_default())
+        }
+        _ => Baseline::Recorded,
+    }
+}
+
+impl Item {
+    fn look(&mut self, kernel: KernelHolds<'_>) -> Option<Drift> {
+        let standing = match standing(&self.change, &self.before, kernel) {
+            Ok(standing) => standing,
+            Err(error) => {
+                tracing::debug!(change = %self.change, %error, "cannot be looked at");
+                return None;
+            }
+        };
+        let Some(found) = standing else {
+            if self.told.take().is_some() {
+                tracing::info!(change = self.change.what(), "holds again");
+            }
+            return None;
+        };
+        let outcome = self.mend(&found, kernel);
+        let now = (outcome != Outcome::PutBack).then(|| (found.clone(), outcome.name()));
+        let is_known = now.is_some() && now == self.told;
+        self.told = now;
+        if is_known {
+            return None; // it was told when it was found
+        }
+        let drift = Drift { change: self.change.clone(), found, outcome };
+        log(&drift);
+        Some(drift)
+    }
+
+    /// Puts the change back, where that is allowed.
+    fn mend(&mut self, found: &str, kernel: KernelHolds<'_>) -> Outcome {
+        if let Some(why) = why_never(&self.change) {
+            return Outcome::Lost(why.to_owned());
+        }
+        let is_old = |at: &Instant| at.elapsed() > WINDOW;
+        while self.put_back.front().is_some_and(is_old) {
+            self.put_back.pop_front();
+        }
+        if self.put_back.len() >= MOST_PUT_BACK {
+            return Outcome::Lost("it was put back three times within ten minutes".to_owned());
+        }
+        match put_back(&self.change) {
+            // What the change is about, such as a route that comes and goes with a link, is not there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Outcome::Waits(error.to_string());
+            }
+            Err(error) => {
+                self.put_back.push_back(Instant::now());
+                return Outcome::Waits(error.to_string());
+            }
+            Ok(()) => self.put_back.push_back(Instant::now()),
+        }
+        match standing(&self.change, &self.before, kernel) {
+            Ok(None) => Outcome::PutBack,
+            Ok(Some(still)) if still == found => Outcome::Waits("it did not help".to_owned()),
+            Ok(Some(still)) => Outcome::Waits(format!("now found {still}")),
+            Err(error) => Outcome::Waits(error.to_string()),
+        }
+    }
+}
+
+fn log(drift: &Drift) {
+    let what = "another program has changed what this process holds";
+    match drift.outcome {
+        Outcome::Lost(_) => tracing::error!("{what}: {drift}"),
+        _ => tracing::warn!("{what}: {drift}"),
+    }
+}
+
+/// Why a change is never put back; `None` where it may be.
+fn why_never(change: &Change) -> Option<&'static str> {
+    match change {
+        Change::PacketRules { .. } => {
+            Some("a table of the firewall is not put back against a person")
+        }
+        Change::Namespace { .. } | Change::Directory { .. } | Change::File { .. } => {
+            Some("its contents are gone with it")
+        }
+        Change::Socket { spare: None, .. } => Some("it has no second name"),
+        Change::KernelParts => Some("they are shared with other processes"),
+        _ => None,
+    }
+}
+
+/// What was found in place of the change; `None` where the change holds.
+fn standing(
+    change: &Change,
+    before: &Baseline,
+    kernel: KernelHolds<'_>,
+) -> io::Result<Option<String>> {
+    let gone = || Some(Ok(Some("its network namespace is gone".to_owned())));
+    let inside = match change {
+        Change::Socket { path, made: Some(made), .. }
+        | Change::Directory { path, made: Some(made) }
+        | Change::File { path, made: Some(made) } => return file(path, made),
+        Change::Namespace { name, made: Some(made) } => {
+            let found = Namespace::open(name).ok();
+            return Ok(match found {
+                Some(found) if found.id() == *made => None,
+                Some(_) => Some("another namespace of that name".to_owned()),
+                None => Some("no namespace of that name".to_owned()),
+            });
+        }
+        Change::KernelParts => return Ok(kernel().err()),
+        Change::Sysctl { netns, name, ours, .. } => within(*netns, || {
+            let now = sysctl::read_sysctl(name)?;
+            let by_us = |now: &String| {
+                is_of_another(|of| {
+                    matches!(of, Change::Sysctl {
+                netns: there, name: that, ours, ..
+            } if there == netns && that == name && ours == now)
+                })
+            };
+            Ok((now != *ours && !by_us(&now)).then(|| format!("{now}, expected {ours}")))
+        }),
+        Change::Route { netns, route, ours, .. } => within(*netns, || {
+            Ok(match route::algorithm(route)? {
+                None => Some("no such route".to_owned()),
+                Some(Some(now)) if now == *ours => None,
+                Some(Some(now))
+                    if is_of_another(|of| {
+                        matches!(of, Change::Route {
+                    netns: there, route: that, ours, ..
+                } if there == netns && that == route && *ours == now)
+                    }) =>
+                {
+                    None
+                }
+                Some(now) => {
+                    let now = now.unwrap_or_else(|| "none".to_owned());
+                    Some(format!("{now}, expected {ours}"))
+                }
+            })
+        }),
+        Change::PacketRules { netns, table } => within(*netns, || packet_table(table, before)),
+        Change::LocalRoute { netns, mark, table } => {
+            within(*netns, || local_route(*mark, *table, before))
+        }
+        Change::Process(_) | Change::Connections(_) => return Ok(None), // their owners look
+        Change::Socket { .. }
+        | Change::Directory { .. }
+        | Change::File { .. }
+        | Change::Namespace { .. } => return Ok(None), // not made yet
+    };
+    inside.or_else(gone).unwrap_or(Ok(None))
+}
+
+/// Whether another living process of Wakeai has recorded such a change: a later `wakeai use`, say,
+/// in the namespace of an agent. Its change is no drift.
+fn is_of_another(is_it: impl Fn(&Change) -> bool) -> bool {
+    let own = std::process::id();
+    let others = crate::holders().unwrap_or_default().into_iter();
+    others
+        .filter(|holder| holder.process.pid.cast_unsigned() != own)
+        .any(|holder| holder.changes.iter().any(&is_it))
+}
+
+fn file(path: &Path, made: &FileId) -> io::Result<Option<String>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(Some("nothing there".to_owned()))
+        }
+        Err(error) => Err(error),
+        Ok(found) if FileId::of(&found) == *made => Ok(None),
+        Ok(found) => Ok(Some(format!("another {} there", crate::remove::kind(&found)))),
+    }
+}
+
+fn packet_table(table: &str, before: &Baseline) -> io::Result<Option<String>> {
+    let Baseline::PacketRules(before) = before else { return Ok(None) };
+    Ok(match (packet_rules::read(table)?, before) {
+        (None, _) => Some("no such table".to_owned()),
+        (Some(now), Some(before)) if now == *before => None,
+        // A table that another program changes while it is listed is listed again.
+        (Some(_), Some(before)) => match packet_rules::read(table)? {
+            Some(again) if again == *before => None,
+            Some(_) => Some("other chains or rules in it than were made".to_owned()),
+            None => Some("no such table".to_owned()),
+        },
+        (Some(_), None) => None,
+    })
+}
+
+fn local_route(mark: u32, table: u32, before: &Baseline) -> io::Result<Option<String>> {
+    let Baseline::LocalRoute(before) = before else { return Ok(None) };
+    for (family, known) in before {
+        let now = policy::policy(*family, mark, table)?;
+        let version = if *family == AddressFamily::Inet { "IPv4" } else { "IPv6" };
+        let new = now.ahead.into_iter().find(|rule| !known.contains(rule));
+        let found = match (now.has_rule, new) {
+            (false, _) => "no rule for the mark".to_owned(),
+            (true, Some(rule)) => format!("a rule of higher priority, \"{rule}\""),
+            (true, None) if !now.delivers => format!("no local route in table {table}"),
+            (true, None) => continue,
+        };
+        return Ok(Some(format!("{found} ({version})")));
+    }
+    Ok(None)
+}
+
+/// Makes the change again.
+fn put_back(change: &Change) -> io::Result<()> {
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "its network namespace is gone");
+    let done = match change {
+        Change::Sysctl { netns, name, ours, .. } => {
+            within(*netns, || sysctl::write(name, ours)).ok_or_else(gone)
+        }
+        Change::Route { netns, route, ours, .. } => {
+            within(*netns, || route::put_back(route, ours)).ok_or_else(gone)
+        }
+        Change::LocalRoute { netns, mark, table } => {
+            let again = || routing::make_local_route_again(*mark, *table).map_err(io::Error::other);
+            within(*netns, again).ok_or_else(gone)
+        }
+        Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),
+        _ => return Ok(()),
+    };
+    done?
+}
+
+/// The end of the channel through which the process that stays root tells what it has found.
+#[derive(Debug)]
+pub struct Teller(UnixDatagram);
+
+/// The end of the channel at which the serving process reads what was found.
+#[derive(Debug)]
+pub struct Told(UnixDatagram);
+
+/// A channel from the process that stays root to the serving process. Nothing comes back through it.
+///
+/// # Errors
+///
+/// Where the kernel refuses.
+pub fn channel() -> io::Result<(Teller, Told)> {
+    let (to, from) = UnixDatagram::pair()?;
+    to.set_nonblocking(true)?;
+    from.set_nonblocking(true)?;
+    to.shutdown(std::net::Shutdown::Read)?;
+    Ok((Teller(to), Told(from)))
+}
+
+impl Told {
+    /// What was found since the last call.
+    pub fn take(&self) -> Vec<Drift> {
+        let mut drifts = Vec::new();
+        let mut datagram = vec![0; 1 << 16];
+        while let Ok(length) = self.0.recv(&mut datagram) {
+            match serde_json::from_slice(&datagram[..length]) {
+                Ok(drift) => drifts.push(drift),
+                Err(error) => tracing::debug!(%error, "a finding could not be read"),
+            }
+            if length == 0 {
+                break; // the other process has ended
+            }
+        }
+        drifts
+    }
+}
+
+/// A watch in the process that stays root, for [`crate::supervise`].
+pub struct Keeper<'a> {
+    watch: Watch,
+    lease: &'a Lease,
+    kernel: KernelHolds<'a>,
+    to: Teller,
+}
+
+impl fmt::Debug for Keeper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("watch", &self.watch).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Keeper<'a> {
+    /// Keeps what the lease has recorded.
+    pub fn new(lease: &'a Lease, kernel: KernelHolds<'a>, to: Teller) -> Self {
+        Self { watch: Watch::new(lease), lease, kernel, to }
+    }
+
+    /// See [`Watch::sockets`].
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.watch.sockets()
+    }
+
+    /// Looks, and tells the serving process what was found. Where that does not read, the log has it.
+    pub(crate) fn look(&mut self) {
+        for drift in self.watch.look(self.lease, self.kernel) {
+            let told = serde_json::to_vec(&drift).map_err(io::Error::from);
+            if let Err(error) = told.and_then(|told| self.to.0.send(&told)) {
+                tracing::debug!(%error, "the serving process was not told");
+            }
+        }
+    }
+}
