@@ -2,7 +2,7 @@
 //! programs can undo them while the process runs.
 //!
 //! One rule holds for all of them. The kernel reports changes of rules, routes and nftables;
-//! everything is looked at after a report, and every ten seconds. What does not hold any more is
+//! everything is looked at after a report, and every five seconds. What does not hold any more is
 //! put back, at most three times in ten minutes. Firewall tables are never put back, because a
 //! person may have removed them. What is not put back is lost, and the process decides whether it
 //! goes on without it. Each finding is a [`Drift`]: it goes into the log here, and into the
@@ -35,7 +35,7 @@ use crate::undo::within;
 use crate::{route, routing, sysctl};
 
 /// The longest time between two looks at everything.
-pub const LOOK_EVERY: Duration = Duration::from_secs(10);
+pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often a change is put back within [`WINDOW`].
 const MOST_PUT_BACK: usize = 3;
 const WINDOW: Duration = Duration::from_secs(600);

@@ -12,6 +12,7 @@ mod check;
 mod churn;
 mod clock;
 mod death;
+mod drift;
 mod files;
 mod fleet;
 mod life;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
 mod attacks;
+mod drift;
 mod road;
 #[path = "../support/mod.rs"]
 mod support;

@@ -159,6 +159,11 @@ impl Proxy {
         (self.child.wait().unwrap(), counters)
     }
 
+    /// Waits until it ends by itself.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

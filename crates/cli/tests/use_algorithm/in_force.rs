@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::rig::{SERVER, Talk, Use, hosts, is_as_before, state};
-use crate::support::{Machine, stderr, stdout, wakeai};
+use crate::support::{Machine, stderr, stdout, wait_for, wakeai};
 
 fn listed() -> Vec<Value> {
     let list = wakeai(&["use", "--list", "--json"]);
@@ -64,4 +64,42 @@ fn one_or_all_assignments_are_ended_and_undone_on_return() {
     is_as_before(&bss, &before);
     let nothing = wakeai(&["use", "--undo", "all"]);
     assert!(nothing.status.success() && stderr(&nothing).contains("nothing is in force"));
+}
+
+#[test]
+fn what_another_program_undoes_is_put_back_and_listed_and_the_fourth_time_ends_it() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    let before = state(&bss);
+    let mut over = Use::start(&bss, "bbr --route 192.0.2.0/24");
+    let has = || bss.inside("a", "ip route").contains("congctl bbr").then_some(());
+    let replace = || bss.ip("a", "route replace 192.0.2.0/24 via 10.77.0.2 mtu 1400 initcwnd 12");
+    for round in 1..=3 {
+        replace();
+        wait_for("the route has the algorithm again", has);
+        let shown = || (listed()[0]["drifts"].as_array().unwrap().len() == round).then_some(());
+        wait_for("the list says so", shown);
+    }
+    let said = stderr(&wakeai(&["use", "--list"]));
+    assert!(said.contains("was changed by another program"), "{said}");
+    replace();
+    assert_eq!(over.wait().code(), Some(1));
+    is_as_before(&bss, &before);
+}
+
+#[test]
+fn a_default_that_a_later_process_of_wakeai_sets_is_no_drift() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    let mut earlier = Use::start(&bss, "wakeai_cubic");
+    // This process holds the default now, as a later agent in the namespace does.
+    let lease = wakeai_host::Lease::take(wakeai_host::Role::Command).unwrap();
+    let set = || wakeai_host::set_sysctl(&lease, "net.ipv4.tcp_congestion_control", "bbr");
+    let guard = bss.namespace("a").run(set).unwrap().unwrap();
+    std::thread::sleep(2 * wakeai_host::LOOK_EVERY);
+    assert_eq!(bss.default("a"), "bbr");
+    assert_eq!(listed()[0]["drifts"], Value::Array(Vec::new()));
+    bss.namespace("a").run(|| guard.restore(&lease)).unwrap().unwrap();
+    assert!(lease.release(&|| Ok(false)).is_empty());
+    earlier.ends_well();
 }
