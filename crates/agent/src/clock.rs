@@ -6,18 +6,14 @@ use wakeai_units::{Duration, Instant};
 /// The time since boot (`CLOCK_BOOTTIME`). It includes the time in suspend, so information from
 /// before a suspend counts as old afterwards.
 pub(crate) fn now() -> Instant {
-    Instant::from_nanos(read(ClockId::CLOCK_BOOTTIME))
+    wakeai_host::since_boot()
 }
 
 /// The Unix time at the epoch of [`now`].
 pub(crate) fn unix_at_epoch() -> Duration {
-    let unix = read(ClockId::CLOCK_REALTIME);
-    Duration::from_nanos(unix.saturating_sub(read(ClockId::CLOCK_BOOTTIME)))
-}
-
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock).expect("Linux has both clocks since 2.6.39");
+    let time = clock_gettime(ClockId::CLOCK_REALTIME).expect("every Linux has it");
     let parts = u64::try_from(time.tv_sec()).ok().zip(u64::try_from(time.tv_nsec()).ok());
-    let (seconds, nanos) = parts.expect("both clocks are past 1970 and past boot");
-    seconds * 1_000_000_000 + nanos
+    let (seconds, nanos) = parts.expect("the clock is past 1970");
+    Duration::from_nanos(seconds * 1_000_000_000 + nanos)
+        .saturating_sub(now().saturating_since(Instant::ZERO))
 }

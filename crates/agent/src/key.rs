@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+use wakeai_units::text::without_mark;
 
 /// The largest size of a key file, in bytes. Each key takes 64 hexadecimal digits or 44 characters
 /// of base64. A file may also have comments.
@@ -168,6 +169,7 @@ fn parse(bytes: &[u8]) -> Result<GroupKeys, (usize, String)> {
         return Err((1, format!("more than {LONGEST_FILE} bytes")));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| (1, "bytes that are not text".to_owned()))?;
+    let text = without_mark(text);
     let lines = text
         .lines()
         .enumerate()
@@ -210,6 +212,17 @@ mod tests {
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         (directory, path)
+    }
+
+    #[test]
+    fn a_byte_order_mark_at_the_start_is_no_part_of_the_key() {
+        let key = "07".repeat(32);
+        for content in [format!("\u{feff}{key}\r\n"), format!("\u{feff}# of the fleet\n{key}\n")] {
+            let (_directory, path) = file_with(&content, 0o600);
+            assert_eq!(GroupKeys::load(&path).unwrap().signing, [7; 32]);
+        }
+        let (_directory, path) = file_with(&format!("{key}\n\u{feff}{key}\n"), 0o600);
+        assert!(GroupKeys::load(&path).unwrap_err().to_string().contains("line 2"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
+use wakeai_units::text::visible;
 
 /// The size of the buffer for a datagram, in bytes. A presence message is far shorter. A longer
 /// datagram is truncated, and then refused because of its length.
@@ -155,8 +156,9 @@ fn process_with(inode: u64) -> Option<String> {
         files.find(|file| {
             fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link.as_str())
         })?;
-        let name = fs::read_to_string(process.path().join("comm")).ok()?;
-        Some(format!("process {} ({})", process.file_name().display(), name.trim_end()))
+        let name = fs::read(process.path().join("comm")).ok()?;
+        let name = visible(&String::from_utf8_lossy(&name)); // a process chooses its name itself
+        Some(format!("process {} ({name})", process.file_name().display()))
     })
 }
 

@@ -150,8 +150,9 @@ impl Server {
                 Ok(Ok(_)) => {}
             }
             let whole = request.ends_with(b"\n");
+            let mut change = None;
             let answer = if whole {
-                self.answer(&request, access, &transfer).await
+                self.answer(&request, access, &transfer, &mut change).await
             } else {
                 let found = request.len();
                 Err(format!(
@@ -166,7 +167,8 @@ impl Server {
                 Err(_) => return count(&self.refusals.slow),
                 Ok(Err(_)) => return,
                 Ok(Ok(())) if !whole => return,
-                Ok(Ok(())) => {}
+                // A client that was not answered in time has gone, and has said that nothing changes.
+                Ok(Ok(())) => change.into_iter().for_each(|change| self.apply(change)),
             }
         }
     }
@@ -176,6 +178,7 @@ impl Server {
         request: &[u8],
         access: Access,
         transfer: &ClientTransfer,
+        change: &mut Option<Change>,
     ) -> Result<Body, String> {
         match Request::parse(request)? {
             Request::Status => self.report.borrow().status(),
@@ -183,22 +186,32 @@ impl Server {
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
-            Request::Reserve(rate) => Ok(self.reserve(rate, access)),
+            Request::Reserve(rate) => Ok(self.reserve(rate, access, change)),
             Request::Transfer(left) => transfer.update(left).await.map(Body::Transfer),
             Request::Fleet(query) => self.fleet.ask(query.is_none()).await.map(Body::Fleet),
         }
     }
 
-    fn reserve(&self, rate: Option<Rate>, access: Access) -> Body {
+    fn apply(&self, Change { user, rate }: Change) {
+        let text = rate.map_or("none".to_owned(), |rate| rate.to_string());
+        tracing::info!(user, rate = text, "reservation requested");
+        let _ = self.reserve.send_replace(rate); // returns the previous rate
+    }
+
+    fn reserve(&self, rate: Option<Rate>, access: Access, change: &mut Option<Change>) -> Body {
         let Access::Change(user) = access else {
             count(&self.refusals.forbidden);
             return Body::Error("only root and the agent's user may reserve".to_owned());
         };
-        let text = rate.map_or("none".to_owned(), |rate| rate.to_string());
-        tracing::info!(user, rate = text, "reservation requested");
-        let _ = self.reserve.send_replace(rate); // returns the previous rate
+        *change = Some(Change { user, rate });
         Body::Reserve(Reserve { rate_mbps: rate.map(Rate::as_mbps_f64) })
     }
+}
+
+/// A change that a client has asked for.
+struct Change {
+    user: u32,
+    rate: Option<Rate>,
 }
 
 /// Tries once to send the reason, without waiting.

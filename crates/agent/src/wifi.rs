@@ -117,12 +117,32 @@ impl Wifi {
     }
 }
 
+/// The type of an interface, as `iw` names it.
+pub(crate) fn kind_words(kind: Nl80211InterfaceType) -> String {
+    let name = match kind {
+        Nl80211InterfaceType::Adhoc => "IBSS",
+        Nl80211InterfaceType::Station => "managed",
+        Nl80211InterfaceType::Ap => "AP",
+        Nl80211InterfaceType::ApVlan => "AP/VLAN",
+        Nl80211InterfaceType::Wds => "WDS",
+        Nl80211InterfaceType::Monitor => "monitor",
+        Nl80211InterfaceType::MeshPoint => "mesh point",
+        Nl80211InterfaceType::P2pClient => "P2P-client",
+        Nl80211InterfaceType::P2pGo => "P2P-GO",
+        Nl80211InterfaceType::P2pDevice => "P2P-device",
+        Nl80211InterfaceType::Ocb => "outside context of a BSS",
+        Nl80211InterfaceType::Nan => "NAN",
+        other => return format!("number {}", u32::from(other)),
+    };
+    name.to_owned()
+}
+
 /// Whether the interface has joined a network, that is, whether it has an SSID. Returns an error if the interface
 /// is not a station.
 fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
     match kind(interface) {
         Some(kind) if is_station(kind) => {}
-        Some(other) => return Err(WifiError::NotStation(format!("{other:?}"))),
+        Some(other) => return Err(WifiError::NotStation(kind_words(other))),
         None => {
             let reason = "the kernel does not give the interface's type";
             return Err(WifiError::NotWifi(reason.to_owned()));

@@ -1,14 +1,13 @@
 //! The client of an agent's API.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_line;
+use crate::json_line::{self, ExchangeError};
 use crate::messages::{
     Answer, Body, BoundsReport, Peer, Request, Status, Targets, Transfer, VERSION,
 };
@@ -16,24 +15,27 @@ use crate::messages::{
 /// A request to an agent failed, or the agent refused it.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No agent listens at the path, or this process may not connect to it.
-    #[error("cannot ask the agent at {path}: {source}")]
+    /// No agent listens at the path, this process may not connect to it, or it does not answer.
+    #[error("cannot ask the agent at {}: {source}", path.display())]
     Socket {
         /// The agent's socket.
         path: PathBuf,
-        /// The error of the kernel.
-        source: io::Error,
+        /// The reason.
+        source: ExchangeError,
     },
     /// The answer has another version of the API, or it belongs to another request.
-    #[error("the agent at {path} did not answer as version {VERSION} of the API: {source}")]
+    #[error(
+        "the agent at {} did not answer as version {VERSION} of the API: {problem}; use the program of the agent's \
+         version", path.display()
+    )]
     Answer {
         /// The agent's socket.
         path: PathBuf,
         /// The problem.
-        source: io::Error,
+        problem: String,
     },
     /// The agent refused.
-    #[error("the agent at {path} refused: {reason}")]
+    #[error("the agent at {} refused: {reason}", path.display())]
     Refused {
         /// The agent's socket.
         path: PathBuf,
@@ -45,8 +47,16 @@ pub enum AskError {
 impl AskError {
     /// The error for an answer of the agent at `path` that belongs to another request.
     pub fn other_answer(path: &Path) -> Self {
-        let source = io::Error::other("the answer belongs to another request");
-        Self::Answer { path: path.to_owned(), source }
+        let problem = "the answer belongs to another request".to_owned();
+        Self::Answer { path: path.to_owned(), problem }
+    }
+
+    fn of(path: &Path, error: ExchangeError) -> Self {
+        let path = path.to_owned();
+        match error {
+            ExchangeError::Strange(problem) => Self::Answer { path, problem },
+            source => Self::Socket { path, source },
+        }
     }
 }
 
@@ -92,6 +102,7 @@ impl Answers {
 pub struct TransferClient {
     path: PathBuf,
     stream: UnixStream,
+    patience: Duration,
 }
 
 impl TransferClient {
@@ -100,14 +111,9 @@ impl TransferClient {
     /// # Errors
     /// [`AskError::Socket`].
     pub fn connect(path: &Path, patience: Duration) -> Result<Self, AskError> {
-        let connect = || {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(patience))?;
-            stream.set_write_timeout(Some(patience))?;
-            Ok(stream)
-        };
-        let failed = |source| AskError::Socket { path: path.to_owned(), source };
-        Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
+        let stream =
+            json_line::connect(path, patience).map_err(|error| AskError::of(path, error))?;
+        Ok(Self { path: path.to_owned(), stream, patience })
     }
 
     /// Says how many bytes the transfer has left, and returns whether it may send now. With `None` the transfer
@@ -117,17 +123,14 @@ impl TransferClient {
     /// # Errors
     /// [`AskError`].
     pub fn ask(&self, left: Option<u64>) -> Result<Transfer, AskError> {
-        let path = || self.path.clone();
         let question = Request::Transfer(left).question();
-        let answer = json_line::write(&self.stream, &question)
-            .and_then(|()| json_line::read::<Answer>(&self.stream));
-        match answer {
+        match json_line::ask::<Answer>(&self.stream, &question, self.patience) {
             Ok(Answer { body: Body::Transfer(transfer), .. }) => Ok(transfer),
             Ok(Answer { body: Body::Error(reason), .. }) => {
-                Err(AskError::Refused { path: path(), reason })
+                Err(AskError::Refused { path: self.path.clone(), reason })
             }
             Ok(_) => Err(AskError::other_answer(&self.path)),
-            Err(source) => Err(AskError::Socket { path: path(), source }),
+            Err(error) => Err(AskError::of(&self.path, error)),
         }
     }
 }
@@ -137,13 +140,11 @@ impl TransferClient {
 /// # Errors
 /// [`AskError`].
 pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Body, AskError> {
-    let path = path.to_owned();
-    match json_line::exchange(&path, &request.question(), patience) {
-        Ok(Answer { body: Body::Error(reason), .. }) => Err(AskError::Refused { path, reason }),
-        Ok(Answer { body, .. }) => Ok(body),
-        Err(source) if source.kind() == io::ErrorKind::InvalidData => {
-            Err(AskError::Answer { path, source })
+    match json_line::exchange(path, &request.question(), patience) {
+        Ok(Answer { body: Body::Error(reason), .. }) => {
+            Err(AskError::Refused { path: path.to_owned(), reason })
         }
-        Err(source) => Err(AskError::Socket { path, source }),
+        Ok(Answer { body, .. }) => Ok(body),
+        Err(error) => Err(AskError::of(path, error)),
     }
 }

@@ -10,8 +10,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
+use wakeai_api::json_line::ExchangeError;
 use wakeai_api::{Drift, json_line};
-use wakeai_host::{Holder, LOOK_EVERY, Lease, MakeError, Role, Watch};
+use wakeai_host::{Holder, LOOK_EVERY, Lease, MakeError, Role, Watch, since_boot};
 use wakeai_units::Rate;
 
 use crate::AssignError;
@@ -107,6 +108,9 @@ impl Listener {
             client.set_read_timeout(Some(PATIENCE))?;
             client.set_write_timeout(Some(PATIENCE))?;
             let request = json_line::read(&client)?;
+            if has_gone(&client) {
+                return Ok(()); // it was not answered in time, and has said that nothing changes
+            }
             json_line::write(&client, &answer(request))
         };
         while let Ok((client, _)) = self.0.accept() {
@@ -122,11 +126,11 @@ impl Listener {
     pub(crate) fn wait(
         &self,
         shutdown: BorrowedFd<'_>,
-        deadline: Option<Instant>,
+        deadline: Option<wakeai_units::Instant>,
         follows: bool,
         watch: &Watch,
     ) -> io::Result<bool> {
-        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = deadline.map(|end| Duration::from(end.saturating_since(since_boot())));
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(true);
         }
@@ -147,6 +151,13 @@ impl Listener {
         }
         Ok(ready[0].any().unwrap_or(false))
     }
+}
+
+/// Whether the client has shut the connection down, and reads no answer.
+fn has_gone(client: &UnixStream) -> bool {
+    let mut ends = [PollFd::new(client.as_fd(), PollFlags::empty())];
+    poll(&mut ends, PollTimeout::ZERO).is_ok()
+        && ends[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 /// Waits; returns whether anything is ready.
@@ -206,12 +217,18 @@ fn end_one(holder: &Holder) -> Result<(), AssignError> {
     // It is no error where the process has ended meanwhile.
     process
         .signal(Signal::SIGTERM)
+        .and_then(|is_there| {
+            // A process that is stopped takes a signal only when it goes on.
+            if is_there { process.signal(Signal::SIGCONT) } else { Ok(false) }
+        })
         .map_err(|error| AssignError::Unresponsive(format!("cannot end {process}: {error}")))?;
     let give_up = Instant::now() + END_PATIENCE;
     while process.is_alive() {
         if Instant::now() > give_up {
             return Err(AssignError::Unresponsive(format!(
-                "{process} has not ended after SIGTERM; use `kill -9 {process}` and `wakeai sweep`"
+                "{process} has not ended within {} s after SIGTERM, and still may; `kill -9 {process}` and `wakeai \
+                 sweep` end it at once",
+                END_PATIENCE.as_secs()
             )));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -238,6 +255,6 @@ fn id(holder: &Holder) -> u32 {
     holder.process.pid.cast_unsigned()
 }
 
-fn exchange(id: u32, request: Request) -> io::Result<Answer> {
+fn exchange(id: u32, request: Request) -> Result<Answer, ExchangeError> {
     json_line::exchange(&socket_path(id), &request, PATIENCE)
 }

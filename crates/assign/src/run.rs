@@ -1,14 +1,13 @@
 //! One assignment, from its start until its changes are undone.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::time::Instant;
 
 use wakeai_api::Drift;
 use wakeai_host::{
-    Cgroup, Change, Drifts, Guard, Lease, Outcome, Role, SysctlError, Watch, set_sysctl,
+    Cgroup, Change, Drifts, Guard, Lease, Outcome, Role, SysctlError, Watch, set_sysctl, since_boot,
 };
 use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
-use wakeai_units::Rate;
+use wakeai_units::{Instant, Rate};
 
 use crate::control::{Answer, InForce, Listener, Request};
 use crate::scope::{Found, Scope};
@@ -56,7 +55,7 @@ fn hold(
     shutdown: BorrowedFd<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), AssignError> {
-    let started = Instant::now();
+    let started = since_boot();
     // The record is needed for the kernel's own algorithms, too, because the previous algorithm may
     // be one of Wakeai's.
     lease.record(Change::KernelParts)?;
@@ -81,7 +80,7 @@ fn hold(
         successor: None,
         refused: None,
         started,
-        deadline: options.duration.map(|duration| started + duration.into()),
+        deadline: options.duration.map(|duration| started.saturating_add(duration)),
         rate: options.rate,
         drifts: Drifts::default(),
         tell,
@@ -166,7 +165,7 @@ impl Running<'_> {
     }
 
     fn show(&mut self) -> Result<InForce, AssignError> {
-        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = self.deadline.map(|end| end.saturating_since(since_boot()));
         Ok(InForce {
             id: std::process::id(),
             algorithm: self.algorithm.to_owned(),
@@ -176,7 +175,7 @@ impl Running<'_> {
             to: self.found.destination_text(),
             rate_mbps: self.rate.map(Rate::as_mbps_f64),
             connections: self.assigner.count()?,
-            running_s: self.started.elapsed().as_secs_f64(),
+            running_s: since_boot().saturating_since(self.started).as_secs_f64(),
             left_s: left.map(|left| left.as_secs_f64()),
             drifts: self
                 .drifts

@@ -15,6 +15,7 @@
 mod apart;
 mod cgroup;
 mod change;
+mod clock;
 mod create;
 mod lease;
 mod namespace;
@@ -37,6 +38,7 @@ mod watch;
 pub use apart::{Apart, ApartError, block_signals, serve_as, serving_user, split, supervise};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Assigned, AssignedWay, Change, FileId, Guard, RouteKey};
+pub use clock::since_boot;
 pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};

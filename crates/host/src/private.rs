@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::stat::{major, minor};
 use nix::unistd::geteuid;
+use wakeai_units::text::visible;
 
 use crate::remove::{kind, open_directory};
 
@@ -244,9 +245,10 @@ fn strange(path: &Path, metadata: &Metadata, expected: String) -> PrivateError {
 fn holder(locked: &Metadata) -> Option<String> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let pid = holder_pid(&locks, locked.dev(), locked.ino())?;
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let name = visible(&String::from_utf8_lossy(&name)); // a process chooses its name itself
     let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    Some(format!("process {pid} ({}) of user {user}", name.trim_end()))
+    Some(format!("process {pid} ({name}) of user {user}"))
 }
 
 /// The pid in `/proc/locks` of the process that holds the lock. A line of that file is `1: FLOCK

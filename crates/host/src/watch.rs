@@ -20,12 +20,14 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use netlink_packet_route::AddressFamily;
 use serde::{Deserialize, Serialize};
+use wakeai_units::Instant;
 
 use crate::change::{Change, FileId};
+use crate::clock::since_boot;
 use crate::lease::Lease;
 use crate::namespace::Namespace;
 use crate::netlink::Reports;
@@ -113,7 +115,7 @@ impl Drifts {
         let count = &mut self.counts[count.expect("every outcome has its name in the list")];
         *count = count.saturating_add(1);
         self.last.truncate(KEPT - 1);
-        self.last.push_front((Instant::now(), drift));
+        self.last.push_front((since_boot(), drift));
     }
 
     /// The number of findings with each outcome.
@@ -123,8 +125,12 @@ impl Drifts {
 
     /// The last findings and their ages, the newest first.
     pub fn last(&self) -> impl Iterator<Item = (Duration, &Drift)> {
-        self.last.iter().map(|(at, drift)| (at.elapsed(), drift))
+        self.last.iter().map(|(at, drift)| (elapsed(*at), drift))
     }
+}
+
+fn elapsed(since: Instant) -> Duration {
+    since_boot().saturating_since(since).into()
 }
 
 /// Looks whether the changes of a lease still hold.
@@ -167,11 +173,11 @@ impl Watch {
 
     /// Looks, where a look is due, and puts back what may be put back. The findings are logged.
     pub fn look(&mut self, lease: &Lease, kernel: KernelHolds<'_>) -> Vec<Drift> {
-        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let is_due = self.looked.is_none_or(|looked| elapsed(looked) >= LOOK_EVERY);
         if !self.reports.have_come() && !is_due {
             return Vec::new();
         }
-        self.looked = Some(Instant::now());
+        self.looked = Some(since_boot());
         self.follow(lease);
         let mut drifts: Vec<_> = look_at_record(lease).into_iter().collect();
         drifts.extend(self.items.iter_mut().filter_map(|item| item.look(kernel)));
@@ -257,7 +263,7 @@ impl Item {
         if let Some(why) = why_never(&self.change) {
             return Outcome::Lost(why.to_owned());
         }
-        let is_old = |at: &Instant| at.elapsed() > WINDOW;
+        let is_old = |at: &Instant| elapsed(*at) > WINDOW;
         while self.put_back.front().is_some_and(is_old) {
             self.put_back.pop_front();
         }
@@ -270,10 +276,10 @@ impl Item {
                 return Outcome::Waits(error.to_string());
             }
             Err(error) => {
-                self.put_back.push_back(Instant::now());
+                self.put_back.push_back(since_boot());
                 return Outcome::Waits(error.to_string());
             }
-            Ok(()) => self.put_back.push_back(Instant::now()),
+            Ok(()) => self.put_back.push_back(since_boot()),
         }
         match standing(&self.change, &self.before, kernel) {
             Ok(None) => Outcome::PutBack,

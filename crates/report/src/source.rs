@@ -68,7 +68,7 @@ impl Source {
         let file = directory.map_or(path.to_owned(), |directory| directory.join(RESULT));
         let text = std::fs::read_to_string(&file)
             .map_err(|source| SourceError::Read { path: file.clone(), source })?;
-        let report = Report::from_json(&text)
+        let report = Report::from_json(text.strip_prefix('\u{feff}').unwrap_or(&text))
             .map_err(|source| SourceError::Result { path: file.clone(), source })?;
         let beside = |name: &str| std::fs::read_to_string(directory?.join(name)).ok();
         let manifest: Option<Manifest> =

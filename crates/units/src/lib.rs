@@ -10,6 +10,7 @@ mod operators;
 mod parse;
 mod rate;
 mod segments;
+pub mod text;
 mod time;
 
 pub use bytes::Bytes;

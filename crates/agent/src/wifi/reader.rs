@@ -165,7 +165,7 @@ fn stations(interfaces: &[Nl80211Message], name: Option<&str>) -> Result<Vec<u32
     let found: Vec<u32> = found.map(|(index, ..)| *index).collect();
     if found.is_empty() {
         let is = |(_, name, kind): &&(u32, &str, Option<Nl80211InterfaceType>)| {
-            let kind = kind.map_or_else(|| "unknown".to_owned(), |kind| format!("{kind:?}"));
+            let kind = kind.map_or_else(|| "unknown".to_owned(), kind_words);
             format!("{name} is of type {kind}")
         };
         let all: Vec<String> = named.iter().map(is).collect();

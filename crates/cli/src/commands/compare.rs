@@ -5,6 +5,7 @@ use std::path::Path;
 
 use wakeai_scenario::compare::Comparison;
 use wakeai_scenario::result::Report;
+use wakeai_units::text::without_mark;
 
 use crate::args::CompareArguments;
 use crate::failure::Failure;
@@ -55,7 +56,7 @@ fn read(path: &Path) -> Result<Report, Failure> {
         Failure::usage(error.context(format!("cannot use {}", file.display())))
     };
     let text = text.map_err(|error| named(error.into()))?;
-    Report::from_json(&text).map_err(|error| named(error.into()))
+    Report::from_json(without_mark(&text)).map_err(|error| named(error.into()))
 }
 
 fn names(report: &Report) -> String {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wakeai_connection::{Figures, SocketBounds};
 use wakeai_tables::{Column, Group, HasFigures, TableError, Value, figure_columns, figures_of};
+use wakeai_units::text::{is_visible, visible};
 use wakeai_units::{Instant, Rate};
 
 use crate::reading::{Connection, ConnectionId, Events, Limit, Reading};
@@ -184,12 +185,10 @@ pub(super) fn reading(group: &Group, row: usize) -> Result<Reading, TableError> 
 pub(super) struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
-    /// The text without control characters. A recording may come from anywhere, and a terminal obeys the control
-    /// characters in it.
+    /// The text without what steers a terminal. A recording may come from anywhere.
     pub(super) fn share(&mut self, text: &str) -> Arc<str> {
-        if text.contains(char::is_control) {
-            let printable: String = text.chars().filter(|letter| !letter.is_control()).collect();
-            return self.share(&printable);
+        if !text.chars().all(is_visible) {
+            return self.share(&visible(text));
         }
         if let Some(known) = self.0.get(text) {
             return Arc::clone(known);

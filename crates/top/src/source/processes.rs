@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use wakeai_units::text::visible;
+
 /// A process that holds a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
@@ -63,10 +65,9 @@ fn holders(inodes: &HashSet<u32>) -> HashMap<u32, Process> {
 }
 
 fn describe(pid: u32, directory: &Path) -> Process {
-    let command = fs::read_to_string(directory.join("comm")).unwrap_or_default();
-    // A process chooses its name itself, so the name may have control characters.
-    let command: String = command.trim_end().chars().filter(|c| !c.is_control()).collect();
-    Process { pid, command: command.into() }
+    let command = fs::read(directory.join("comm")).unwrap_or_default();
+    // A process chooses its name itself, from any bytes.
+    Process { pid, command: visible(&String::from_utf8_lossy(&command)).into() }
 }
 
 /// The inode in the target of a link such as `socket:[12345]`.
@@ -80,6 +81,20 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_would_turn_the_screen_around_is_shown_without_that() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, shown) in [
+            ("\u{202e}dhss\n".as_bytes(), "dhss"),
+            (b"a\x1b[2J\n", "a[2J"),
+            ("\u{2066}x\u{200b}y".as_bytes(), "xy"),
+            (b"\xff\xfe!\n", "\u{fffd}\u{fffd}!"),
+        ] {
+            fs::write(directory.path().join("comm"), name).unwrap();
+            assert_eq!(&*describe(1, directory.path()).command, shown);
+        }
+    }
 
     #[test]
     fn a_socket_of_this_process_is_found_and_forgotten_with_it() {

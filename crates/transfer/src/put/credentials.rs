@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderValue;
 use nix::fcntl::OFlag;
+use wakeai_units::text::without_mark;
 
 use super::error::PutError;
 
@@ -99,7 +100,7 @@ fn read(path: &Path) -> Result<String, PutError> {
     }
     let mut text = String::new();
     file.take(LIMIT).read_to_string(&mut text).map_err(failed)?;
-    Ok(text)
+    Ok(without_mark(&text).to_owned())
 }
 
 #[cfg(test)]
@@ -107,6 +108,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_at_the_start_is_no_part_of_a_secret() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("user");
+        std::fs::write(&path, "\u{feff}me:s3cret\r\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let user = Credentials::read_user(&path).unwrap();
+        assert_eq!(user.value(), Credentials::basic("me:s3cret").unwrap().value());
+    }
 
     #[test]
     fn no_output_shows_a_secret() {

@@ -22,6 +22,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Url;
+use wakeai_units::text::bytes_without_mark;
 
 use super::target::is_same_origin;
 use super::{Config, PutError};
@@ -242,7 +243,7 @@ fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
         let from = path.display().to_string();
         let pem =
             std::fs::read(path).map_err(|source| PutError::Read { path: path.clone(), source })?;
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
+        for certificate in CertificateDer::pem_slice_iter(bytes_without_mark(&pem)) {
             let certificate = certificate.map_err(|error| wrong(&from, error.to_string()))?;
             roots.add(certificate).map_err(|error| wrong(&from, error.to_string()))?;
         }

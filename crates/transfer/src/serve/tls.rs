@@ -7,6 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+use wakeai_units::text::bytes_without_mark;
 
 use super::config::Tls;
 use super::error::ServeError;
@@ -18,7 +19,8 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
         |path: &Path, reason: String| ServeError::Identity { path: path.to_owned(), reason };
     let chain = std::fs::read(&tls.certificate)
         .map_err(|source| ServeError::Read { path: tls.certificate.clone(), source })?;
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain).collect();
+    let chain = bytes_without_mark(&chain);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
     let chain =
         chain.map_err(|error| wrong(&tls.certificate, why_no_pem(&error, "certificate")))?;
     if chain.is_empty() {

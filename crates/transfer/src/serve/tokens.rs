@@ -11,6 +11,7 @@ use http::header::AUTHORIZATION;
 use nix::fcntl::OFlag;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use wakeai_units::text::without_mark;
 
 use super::error::ServeError;
 
@@ -83,6 +84,21 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, ServeError> {
     }
     let mut text = String::new();
     file.take(FILE_LIMIT).read_to_string(&mut text).map_err(failed)?;
-    // Some editors put a byte order mark before the text.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    Ok(without_mark(&text).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_at_the_start_is_no_part_of_a_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        std::fs::write(&path, "\u{feff}tablet 0123456789abcdef0123456789abcdef\r\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(&*Tokens::read(&path).unwrap().0[0].1, "tablet");
+    }
 }
