@@ -7,7 +7,7 @@ use wakeai_host::{
     Cgroup, Change, Drifts, Guard, Lease, Outcome, Role, SysctlError, Watch, set_sysctl, since_boot,
 };
 use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
-use wakeai_units::{Instant, Rate};
+use wakeai_units::{Duration, Instant, Rate};
 
 use crate::control::{Answer, InForce, Listener, Request};
 use crate::scope::{Found, Scope};
@@ -80,7 +80,7 @@ fn hold(
         successor: None,
         refused: None,
         started,
-        deadline: options.duration.map(|duration| started.saturating_add(duration)),
+        deadline: options.duration.map(|duration| later(started, duration)),
         rate: options.rate,
         drifts: Drifts::default(),
         tell,
@@ -267,4 +267,9 @@ fn default_refused(source: SysctlError) -> AssignError {
         }
         _ => AssignError::Default(source),
     }
+}
+
+/// The time of `duration` after `now`; of a duration that never ends, the end of the clock.
+fn later(now: Instant, duration: Duration) -> Instant {
+    Instant::from_nanos(now.as_nanos().saturating_add(duration.as_nanos()))
 }
