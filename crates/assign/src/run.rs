@@ -128,9 +128,12 @@ impl Running<'_> {
         (self.tell)(Event::InForce(in_force));
         let follows = matches!(self.found.scope, Scope::Cgroup(_));
         while !listener.wait(shutdown, self.deadline, follows, &watch)? {
-            listener.serve(|request| self.answer(request));
             self.follow();
+            if !follows {
+                watch.make_due(); // an answer says what is in force now
+            }
             self.look(&mut watch)?;
+            listener.serve(|request| self.answer(request));
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ mod registry;
 mod remove;
 mod route;
 mod routing;
+mod settings;
 mod sweep;
 mod sysctl;
 mod undo;

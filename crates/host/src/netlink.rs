@@ -254,6 +254,8 @@ pub(crate) struct Reports {
 
 /// The groups of rtnetlink(7): links, and routes and rules of both families.
 const ROUTE_GROUPS: [u32; 5] = [1, 7, 8, 11, 19];
+/// Links, queueing disciplines, and IPv4's addresses, routes and rules.
+const SETTINGS_GROUPS: [u32; 5] = [1, 4, 5, 7, 8];
 /// The group of nftables, `NFNLGRP_NFTABLES`.
 const NFTABLES_GROUPS: [u32; 1] = [7];
 /// The largest number of reports that are read at once.
@@ -263,17 +265,16 @@ impl Reports {
     /// Listens in the calling thread's namespace. What the kernel does not report, or does not let
     /// this process hear, is left out: everything is looked at from time to time anyway.
     pub(crate) fn open() -> Self {
-        let listen = |protocol, groups: &[u32]| {
-            let mut socket = Socket::new(protocol)?;
-            socket.bind_auto()?;
-            socket.set_non_blocking(true)?;
-            groups.iter().try_for_each(|group| socket.add_membership(*group))?;
-            Ok::<_, io::Error>(socket)
-        };
-        let all = [
-            listen(NETLINK_ROUTE, &ROUTE_GROUPS[..]),
-            listen(NETLINK_NETFILTER, &NFTABLES_GROUPS[..]),
-        ];
+        let filter = listen(NETLINK_NETFILTER, &NFTABLES_GROUPS);
+        Self::of([listen(NETLINK_ROUTE, &ROUTE_GROUPS), filter])
+    }
+
+    /// Listens for changes of everything that [`crate::settings`] lists.
+    pub(crate) fn of_settings() -> Self {
+        Self::of([listen(NETLINK_ROUTE, &SETTINGS_GROUPS)])
+    }
+
+    fn of<const N: usize>(all: [io::Result<Socket>; N]) -> Self {
         let heard = all.into_iter().filter_map(|opened| {
             opened.inspect_err(|error| tracing::debug!(%error, "no reports of the kernel")).ok()
         });
@@ -289,6 +290,14 @@ impl Reports {
     pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().map(AsFd::as_fd)
     }
+}
+
+fn listen(protocol: isize, groups: &[u32]) -> io::Result<Socket> {
+    let mut socket = Socket::new(protocol)?;
+    socket.bind_auto()?;
+    socket.set_non_blocking(true)?;
+    groups.iter().try_for_each(|group| socket.add_membership(*group))?;
+    Ok(socket)
 }
 
 /// Reads and drops all reports. What they say is looked up anew, because some may be lost.

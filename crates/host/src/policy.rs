@@ -58,6 +58,11 @@ fn rules(family: AddressFamily) -> io::Result<Vec<RuleMessage>> {
     Ok(rules.filter(|rule| rule.header.family == family).collect())
 }
 
+/// Every rule of the family, as `ip rule` shows it.
+pub(crate) fn all_in_words(family: AddressFamily) -> io::Result<Vec<String>> {
+    Ok(rules(family)?.iter().map(words).collect())
+}
+
 fn pick<T>(rule: &RuleMessage, pick: impl Fn(&RuleAttribute) -> Option<T>) -> Option<T> {
     rule.attributes.iter().find_map(pick)
 }

@@ -13,6 +13,7 @@
 //! serves as another user, the process that stays root looks, through a [`Keeper`], and the
 //! serving process reads the findings from [`Told`].
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
@@ -33,6 +34,7 @@ use crate::namespace::Namespace;
 use crate::netlink::Reports;
 use crate::packet_rules::{self, PacketRules};
 use crate::policy;
+use crate::settings::Settings;
 use crate::undo::within;
 use crate::{route, routing, sysctl};
 
@@ -156,6 +158,8 @@ enum Baseline {
     Recorded,
     PacketRules(Option<PacketRules>),
     LocalRoute(Vec<(AddressFamily, Vec<String>)>),
+    /// The settings of a namespace, the reports of changes in it, and whether one has come.
+    Settings(Settings, Reports, Cell<bool>),
 }
 
 impl Watch {
@@ -171,10 +175,24 @@ impl Watch {
         self.reports.sockets()
     }
 
+    /// Makes a look due, whatever the kernel has reported.
+    pub fn make_due(&mut self) {
+        self.looked = None;
+    }
+
     /// Looks, where a look is due, and puts back what may be put back. The findings are logged.
     pub fn look(&mut self, lease: &Lease, kernel: KernelHolds<'_>) -> Vec<Drift> {
         let is_due = self.looked.is_none_or(|looked| elapsed(looked) >= LOOK_EVERY);
-        if !self.reports.have_come() && !is_due {
+        let inside = |item: &Item| match &item.before {
+            Baseline::Settings(_, reports, changed) => {
+                let has_come = reports.have_come();
+                changed.set(changed.get() || has_come);
+                has_come
+            }
+            _ => false,
+        };
+        let any = self.items.iter().fold(self.reports.have_come(), |any, item| any | inside(item));
+        if !any && !is_due {
             return Vec::new();
         }
         self.looked = Some(since_boot());
@@ -226,6 +244,13 @@ fn baseline(change: &Change) -> Baseline {
                 policy::families().into_iter().map(of).collect::<io::Result<Vec<_>>>()
             };
             Baseline::LocalRoute(within(*netns, read).and_then(Result::ok).unwrap_or_default())
+        }
+        Change::Namespace { made: Some(made), .. } => {
+            let read = || Ok((Reports::of_settings(), Settings::read()?));
+            let read = within(*made, read).and_then(Result::ok);
+            read.map_or(Baseline::Recorded, |(reports, now)| {
+                Baseline::Settings(now, reports, Cell::new(false))
+            })
         }
         _ => Baseline::Recorded,
     }
@@ -304,9 +329,8 @@ fn why_never(change: &Change) -> Option<&'static str> {
         Change::PacketRules { .. } => {
             Some("a table of the firewall is not put back against a person")
         }
-        Change::Namespace { .. } | Change::Directory { .. } | Change::File { .. } => {
-            Some("its contents are gone with it")
-        }
+        Change::Namespace { .. } => Some("what was measured in it would not be one network"),
+        Change::Directory { .. } | Change::File { .. } => Some("its contents are gone with it"),
         Change::Socket { spare: None, .. } => Some("it has no second name"),
         Change::KernelParts => Some("they are shared with other processes"),
         _ => None,
@@ -326,11 +350,11 @@ fn standing(
         | Change::File { path, made: Some(made) } => return file(path, made),
         Change::Namespace { name, made: Some(made) } => {
             let found = Namespace::open(name).ok();
-            return Ok(match found {
-                Some(found) if found.id() == *made => None,
-                Some(_) => Some("another namespace of that name".to_owned()),
-                None => Some("no namespace of that name".to_owned()),
-            });
+            return match found {
+                Some(found) if found.id() == *made => settings(&found, before),
+                Some(_) => Ok(Some("another namespace of that name".to_owned())),
+                None => Ok(Some("no namespace of that name".to_owned())),
+            };
         }
         Change::KernelParts => return Ok(kernel().err()),
         Change::Sysctl { netns, name, ours, .. } => within(*netns, || {
@@ -395,6 +419,17 @@ fn file(path: &Path, made: &FileId) -> io::Result<Option<String>> {
         Ok(found) if FileId::of(&found) == *made => Ok(None),
         Ok(found) => Ok(Some(format!("another {} there", crate::remove::kind(&found)))),
     }
+}
+
+fn settings(namespace: &Namespace, before: &Baseline) -> io::Result<Option<String>> {
+    let Baseline::Settings(before, _, changed) = before else { return Ok(None) };
+    if !changed.get() {
+        return Ok(None);
+    }
+    let now = namespace.run(Settings::read).map_err(io::Error::other)??;
+    let difference = before.difference(&now);
+    changed.set(difference.is_some());
+    Ok(difference)
 }
 
 fn packet_table(table: &str, before: &Baseline) -> io::Result<Option<String>> {

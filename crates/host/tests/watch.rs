@@ -248,6 +248,40 @@ fn the_algorithm_of_a_route_is_put_back_and_a_route_that_is_gone_is_waited_for()
 }
 
 #[test]
+fn a_network_that_another_program_changes_is_told_by_what_is_new_or_gone() {
+    let Some(rig) = Rig::new("network") else { return };
+    let lease = rig.lease.as_ref().unwrap();
+    let name = format!("wkt-watched-{}", std::process::id());
+    let made = lease.create_namespace(&name).unwrap();
+    made.run(|| {
+        must("ip", "link set lo up");
+        must("ip", "link add wkt0 type dummy");
+        must("ip", "link set wkt0 up");
+        must("ip", "addr add 192.0.2.1/24 dev wkt0");
+    })
+    .unwrap();
+    for (program, undo, found) in [
+        ("tc", "qdisc add dev wkt0 root netem delay 20ms", "queueing discipline netem of wkt0"),
+        ("ip", "route add 198.51.100.0/24 dev wkt0", "new route 198.51.100.0/24 dev wkt0"),
+        ("ip", "rule add fwmark 7 lookup 9", "fwmark 0x7 lookup 9"),
+        ("ip", "link set wkt0 mtu 1200", "link wkt0 up mtu 1200"),
+        ("ip", "addr del 192.0.2.1/24 dev wkt0", "no address 192.0.2.1/24 of wkt0"),
+    ] {
+        let mut watch = Watch::new(lease);
+        assert_eq!(look(&mut watch, lease), []);
+        made.run(|| must(program, undo)).unwrap();
+        let drifts = look(&mut watch, lease);
+        assert_eq!(drifts.len(), 1, "{undo}: {drifts:?}");
+        assert!(drifts[0].found.contains(found), "{undo}: {}", drifts[0]);
+        assert!(matches!(drifts[0].outcome, Outcome::Lost(_)), "{undo}");
+    }
+    let mut watch = Watch::new(lease);
+    must("ip", &format!("netns del {name}"));
+    let drifts = look(&mut watch, lease);
+    assert_eq!(drifts[0].found, "no namespace of that name");
+}
+
+#[test]
 fn a_socket_that_is_removed_gets_its_name_back_and_a_foreign_one_in_its_place_is_told() {
     let Some(rig) = Rig::new("socket") else { return };
     let lease = rig.lease.as_ref().unwrap();

@@ -69,6 +69,12 @@ pub enum LabError {
         /// The end of the program's log.
         log: String,
     },
+    /// Another program has changed what the lab had built, so the run measures something else.
+    #[error(
+        "another program has changed the network of the run, so its figures are not valid: {0}; find out which \
+         program that is, and run the scenario again"
+    )]
+    Disturbed(Box<wakeai_host::Drift>),
     /// A kernel feature is missing, or a BPF program could not be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),

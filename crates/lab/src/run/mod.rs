@@ -64,7 +64,9 @@ pub(crate) fn run(
     testbed.driver().schedule(experiment, origin);
     traffic.start(span, &mut agents)?;
     let mut check = || agents.check().and_then(|()| proxies.check());
-    let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span)?;
+    let mut host = wakeai_host::Watch::new(bench.lease);
+    let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span, &mut host)?;
+    undisturbed(bench, &mut host)?;
     testbed.driver().measure(None);
     let Stopped { mut meters, opened } = traffic.stop(end)?;
     // If all flows have completed, the run ended when the last byte arrived.
@@ -118,8 +120,10 @@ fn wait(
     check: &mut dyn FnMut() -> Result<(), LabError>,
     traffic: &mut Traffic<'_>,
     span: Span,
+    host: &mut wakeai_host::Watch,
 ) -> Result<(Instant, Lateness), LabError> {
     let mut waits = Lateness::default();
+    let mut looked = clock::now();
     loop {
         let now = clock::now();
         if task.reached(bench.progress, span.since(now)).is_break() {
@@ -134,11 +138,28 @@ fn wait(
         }
         check()?;
         traffic.check()?;
+        if now.saturating_since(looked) >= LOOK_INTERVAL {
+            looked = now;
+            undisturbed(bench, host)?;
+        }
         let next = (clock::now() + CHECK_INTERVAL).min(span.end);
         clock::sleep_until(next);
         waits.record(clock::now().saturating_since(next));
     }
 }
 
+/// Returns an error if another program has changed the namespaces or the files of the run.
+fn undisturbed(bench: &Bench<'_>, host: &mut wakeai_host::Watch) -> Result<(), LabError> {
+    for drift in host.look(bench.lease, &|| Ok(())) {
+        if matches!(drift.outcome, wakeai_host::Outcome::Lost(_)) {
+            return Err(LabError::Disturbed(Box::new(drift)));
+        }
+        bench.progress.note(&drift.to_string());
+    }
+    Ok(())
+}
+
+/// The time between two looks at the namespaces.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two checks of a run.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
