@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use wakeai_api::Request;
 
@@ -78,5 +79,26 @@ fn members_of_the_group_may_ask_and_not_reserve() {
     });
     let ticks = agent.metric("ticks");
     wait_for("two ticks", || (agent.metric("ticks") >= ticks + 2).then_some(()));
+    assert_eq!(reservation(&agent), Value::Null);
+}
+
+#[test]
+fn a_request_that_a_stopped_agent_did_not_answer_changes_nothing_later() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a"]);
+    let agent = Fleet::new().start(&bss, "a", 1, MAX);
+    wait_for("the first tick", || (agent.metric("ticks") > 0).then_some(()));
+    agent.signal(Signal::SIGSTOP);
+    let socket = agent.socket.to_str().unwrap();
+    for said in [reserve(&agent, &["5Mbit/s"]), wakeai(&["status", "--socket", socket])] {
+        assert_eq!(said.status.code(), Some(1));
+        let text = stderr(&said);
+        let remedy = format!("process {} is stopped, and `kill -CONT {0}`", agent.pid());
+        assert!(text.contains(&remedy) && text.contains("changes nothing"), "{text}");
+        assert!(!text.contains("os error"), "{text}");
+    }
+    agent.signal(Signal::SIGCONT);
+    let ticks = agent.metric("ticks");
+    wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
     assert_eq!(reservation(&agent), Value::Null);
 }

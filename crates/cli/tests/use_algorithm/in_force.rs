@@ -1,5 +1,6 @@
 //! Lists and ends the assignments of the machine.
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::rig::{SERVER, Talk, Use, hosts, is_as_before, state};
@@ -102,4 +103,25 @@ fn a_default_that_a_later_process_of_wakeai_sets_is_no_drift() {
     bss.namespace("a").run(|| guard.restore(&lease)).unwrap().unwrap();
     assert!(lease.release(&|| Ok(false)).is_empty());
     earlier.ends_well();
+}
+
+#[test]
+fn a_stopped_assignment_is_told_takes_no_late_rate_and_can_be_ended() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = hosts();
+    let mut running = Use::start(&bss, "wakeai_av --rate 8Mbit/s");
+    let id = running.id();
+    running.signal(Signal::SIGSTOP);
+    let set = wakeai(&["use", "--set", &id, "--rate", "2Mbit/s"]);
+    assert_eq!(set.status.code(), Some(1));
+    let told = |text: &str| text.contains("is stopped") && !text.contains("os error");
+    assert!(told(&stderr(&set)), "{}", stderr(&set));
+    let list = wakeai(&["use", "--list"]);
+    assert!(told(&stderr(&list)), "{}", stderr(&list));
+    running.signal(Signal::SIGCONT);
+    wait_for("it answers again", || listed().first().map(|one| assert_eq!(one["rate_mbps"], 8.0)));
+
+    running.signal(Signal::SIGSTOP);
+    assert!(wakeai(&["use", "--undo", &id]).status.success());
+    assert!(running.wait().success());
 }

@@ -149,6 +149,10 @@ impl Use {
         self.child.id().to_string()
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
     /// Sends the signal and waits for the end.
     pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
