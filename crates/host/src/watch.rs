@@ -13,7 +13,6 @@
 //! serves as another user, the process that stays root looks, through a [`Keeper`], and the
 //! serving process reads the findings from [`Told`].
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
@@ -21,6 +20,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use netlink_packet_route::AddressFamily;
@@ -159,7 +159,7 @@ enum Baseline {
     PacketRules(Option<PacketRules>),
     LocalRoute(Vec<(AddressFamily, Vec<String>)>),
     /// The settings of a namespace, the reports of changes in it, and whether one has come.
-    Settings(Settings, Reports, Cell<bool>),
+    Settings(Settings, Reports, AtomicBool),
 }
 
 impl Watch {
@@ -186,7 +186,7 @@ impl Watch {
         let inside = |item: &Item| match &item.before {
             Baseline::Settings(_, reports, changed) => {
                 let has_come = reports.have_come();
-                changed.set(changed.get() || has_come);
+                changed.fetch_or(has_come, Ordering::Relaxed);
                 has_come
             }
             _ => false,
@@ -249,7 +249,7 @@ fn baseline(change: &Change) -> Baseline {
             let read = || Ok((Reports::of_settings(), Settings::read()?));
             let read = within(*made, read).and_then(Result::ok);
             read.map_or(Baseline::Recorded, |(reports, now)| {
-                Baseline::Settings(now, reports, Cell::new(false))
+                Baseline::Settings(now, reports, AtomicBool::new(false))
             })
         }
         _ => Baseline::Recorded,
@@ -423,12 +423,12 @@ fn file(path: &Path, made: &FileId) -> io::Result<Option<String>> {
 
 fn settings(namespace: &Namespace, before: &Baseline) -> io::Result<Option<String>> {
     let Baseline::Settings(before, _, changed) = before else { return Ok(None) };
-    if !changed.get() {
+    if !changed.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let now = namespace.run(Settings::read).map_err(io::Error::other)??;
     let difference = before.difference(&now);
-    changed.set(difference.is_some());
+    changed.store(difference.is_some(), Ordering::Relaxed);
     Ok(difference)
 }
 

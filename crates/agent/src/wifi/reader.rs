@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use wl_nl80211::{Nl80211Attr, Nl80211InterfaceType, Nl80211Message};
 
-use super::{Link, Wifi, WifiError, is_joined, is_station, kind};
+use super::{Link, Wifi, WifiError, is_joined, is_station, kind, kind_words};
 use crate::interface::{Interface, InterfaceError};
 
 /// The longest wait for an answer. Some drivers ask their firmware first.
