@@ -255,13 +255,13 @@ fn a_network_that_another_program_changes_is_told_by_what_is_new_or_gone() {
     let made = lease.create_namespace(&name).unwrap();
     made.run(|| {
         must("ip", "link set lo up");
-        must("ip", "link add wkt0 type dummy");
+        must("ip", "link add wkt0 type veth peer name wkt1");
         must("ip", "link set wkt0 up");
         must("ip", "addr add 192.0.2.1/24 dev wkt0");
     })
     .unwrap();
     for (program, undo, found) in [
-        ("tc", "qdisc add dev wkt0 root netem delay 20ms", "queueing discipline netem of wkt0"),
+        ("tc", "qdisc add dev wkt0 root pfifo limit 7", "queueing discipline pfifo of wkt0"),
         ("ip", "route add 198.51.100.0/24 dev wkt0", "new route 198.51.100.0/24 dev wkt0"),
         ("ip", "rule add fwmark 7 lookup 9", "fwmark 0x7 lookup 9"),
         ("ip", "link set wkt0 mtu 1200", "link wkt0 up mtu 1200"),
