@@ -140,39 +140,31 @@ fn words(rule: &RuleMessage) -> String {
         RuleAttribute::Priority(priority) => Some(*priority),
         _ => None,
     });
-    let mut words = format!("{}:", priority.unwrap_or(0));
-    if is_inverted(rule) {
-        words.push_str(" not");
-    }
-    words.push_str(" from ");
     let source = pick(rule, |attribute| match attribute {
         RuleAttribute::Source(address) => Some(format!("{address}/{}", rule.header.src_len)),
         _ => None,
     });
-    words.push_str(source.as_deref().unwrap_or("all"));
-    for attribute in &rule.attributes {
-        match attribute {
-            RuleAttribute::Destination(to) => {
-                words.push_str(&format!(" to {to}/{}", rule.header.dst_len));
-            }
-            RuleAttribute::Iifname(name) => words.push_str(&format!(" iif {name}")),
-            RuleAttribute::Oifname(name) => words.push_str(&format!(" oif {name}")),
-            _ => {}
-        }
-    }
-    match mark(rule) {
-        Some((value, u32::MAX)) => words.push_str(&format!(" fwmark {value:#x}")),
-        Some((value, mask)) => words.push_str(&format!(" fwmark {value:#x}/{mask:#x}")),
-        None => {}
-    }
-    match rule.header.action {
-        RuleAction::ToTable => words.push_str(&format!(" lookup {}", table(rule))),
-        RuleAction::Blackhole => words.push_str(" blackhole"),
-        RuleAction::Unreachable => words.push_str(" unreachable"),
-        RuleAction::Prohibit => words.push_str(" prohibit"),
-        _ => {}
-    }
-    words
+    let mut words = vec![format!("{}:", priority.unwrap_or(0))];
+    words.extend(is_inverted(rule).then(|| "not".to_owned()));
+    words.push(format!("from {}", source.as_deref().unwrap_or("all")));
+    words.extend(rule.attributes.iter().filter_map(|attribute| match attribute {
+        RuleAttribute::Destination(to) => Some(format!("to {to}/{}", rule.header.dst_len)),
+        RuleAttribute::Iifname(name) => Some(format!("iif {name}")),
+        RuleAttribute::Oifname(name) => Some(format!("oif {name}")),
+        _ => None,
+    }));
+    words.extend(mark(rule).map(|mark| match mark {
+        (value, u32::MAX) => format!("fwmark {value:#x}"),
+        (value, mask) => format!("fwmark {value:#x}/{mask:#x}"),
+    }));
+    words.extend(match rule.header.action {
+        RuleAction::ToTable => Some(format!("lookup {}", table(rule))),
+        RuleAction::Blackhole => Some("blackhole".to_owned()),
+        RuleAction::Unreachable => Some("unreachable".to_owned()),
+        RuleAction::Prohibit => Some("prohibit".to_owned()),
+        _ => None,
+    });
+    words.join(" ")
 }
 
 /// Whether the kernel delivers a packet with the mark on this machine, by the table.
@@ -188,10 +180,9 @@ fn delivers(family: AddressFamily, mark: u32, table: u32) -> io::Result<bool> {
         IpAddr::V6(to) => RouteAddress::Inet6(to),
     }));
     question.attributes.push(RouteAttribute::Mark(mark));
-    let answers = match Netlink::open()?.ask(RouteNetlinkMessage::GetRoute(question)) {
-        Ok(answers) => answers,
-        // No route, or one that refuses: the answer is an error then.
-        Err(_) => return Ok(false),
+    // Where there is no route, or one that refuses, the answer is an error.
+    let Ok(answers) = Netlink::open()?.ask(RouteNetlinkMessage::GetRoute(question)) else {
+        return Ok(false);
     };
     Ok(answers.into_iter().any(|answer| match answer {
         RouteNetlinkMessage::NewRoute(route) => {

@@ -264,17 +264,14 @@ pub(crate) fn restore(key: &RouteKey, before: Option<&str>, ours: &str) -> io::R
     found.map_or(Ok(false), |route| route.write(before).map(|()| true))
 }
 
-/// The algorithm of the route; `None` where the main table has no such route.
-pub(crate) fn algorithm(key: &RouteKey) -> io::Result<Option<Option<String>>> {
-    let mut routes = all(key.destination)?.into_iter();
-    Ok(routes.find(|route| route.key == *key).map(|route| route.algorithm()))
+/// The route with this key; `None` where the main table has no such route.
+pub(crate) fn with_key(key: &RouteKey) -> io::Result<Option<Route>> {
+    Ok(all(key.destination)?.into_iter().find(|route| route.key == *key))
 }
 
 /// Gives the route the algorithm `ours` again.
 pub(crate) fn put_back(key: &RouteKey, ours: &str) -> io::Result<()> {
-    let mut routes = all(key.destination)?.into_iter();
-    let found = routes.find(|route| route.key == *key);
-    found.ok_or(io::ErrorKind::NotFound)?.write(Some(ours))
+    with_key(key)?.ok_or(io::ErrorKind::NotFound)?.write(Some(ours))
 }
 
 /// The routes of the main table, in the address family of `like`.

@@ -95,7 +95,7 @@ fn address(address: &AddressMessage, name: &dyn Fn(u32) -> String) -> String {
 /// A route in words. The kernel makes the routes of the table `local` from the addresses.
 fn route(route: &RouteMessage, name: &dyn Fn(u32) -> String) -> Option<String> {
     let mut table = u32::from(route.header.table);
-    let (mut to, mut rest) = ("0.0.0.0".to_owned(), String::new());
+    let (mut to, mut rest) = ("0.0.0.0".to_owned(), Vec::new());
     let words = |address: &RouteAddress| match address {
         RouteAddress::Inet(address) => address.to_string(),
         RouteAddress::Inet6(address) => address.to_string(),
@@ -105,14 +105,14 @@ fn route(route: &RouteMessage, name: &dyn Fn(u32) -> String) -> Option<String> {
         match attribute {
             RouteAttribute::Table(found) => table = *found,
             RouteAttribute::Destination(found) => to = words(found),
-            RouteAttribute::Gateway(found) => rest.push_str(&format!(" via {}", words(found))),
-            RouteAttribute::Oif(found) => rest.push_str(&format!(" dev {}", name(*found))),
+            RouteAttribute::Gateway(found) => rest.push(format!(" via {}", words(found))),
+            RouteAttribute::Oif(found) => rest.push(format!(" dev {}", name(*found))),
             _ => {}
         }
     }
     let length = route.header.destination_prefix_length;
     (table != u32::from(nix::libc::RT_TABLE_LOCAL))
-        .then(|| format!("route {to}/{length}{rest} table {table}"))
+        .then(|| format!("route {to}/{length}{} table {table}", rest.concat()))
 }
 
 fn discipline(discipline: &TcMessage, name: &dyn Fn(u32) -> String) -> String {

@@ -42,7 +42,7 @@ use crate::{route, routing, sysctl};
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often a change is put back within [`WINDOW`].
 const MOST_PUT_BACK: usize = 3;
-const WINDOW: Duration = Duration::from_secs(600);
+const WINDOW: Duration = Duration::from_mins(10);
 
 /// Tells whether the kernel's parts (registrations and pins of BPF, which only the `kernel` crate
 /// knows) are still in force, or what was found instead.
@@ -317,9 +317,10 @@ impl Item {
 
 fn log(drift: &Drift) {
     let what = "another program has changed what this process holds";
-    match drift.outcome {
-        Outcome::Lost(_) => tracing::error!("{what}: {drift}"),
-        _ => tracing::warn!("{what}: {drift}"),
+    if let Outcome::Lost(_) = drift.outcome {
+        tracing::error!("{what}: {drift}");
+    } else {
+        tracing::warn!("{what}: {drift}");
     }
 }
 
@@ -369,33 +370,32 @@ fn standing(
             Ok((now != *ours && !by_us(&now)).then(|| format!("{now}, expected {ours}")))
         }),
         Change::Route { netns, route, ours, .. } => within(*netns, || {
-            Ok(match route::algorithm(route)? {
-                None => Some("no such route".to_owned()),
-                Some(Some(now)) if now == *ours => None,
-                Some(Some(now))
-                    if is_of_another(|of| {
-                        matches!(of, Change::Route {
-                    netns: there, route: that, ours, ..
-                } if there == netns && that == route && *ours == now)
-                    }) =>
-                {
-                    None
-                }
-                Some(now) => {
-                    let now = now.unwrap_or_else(|| "none".to_owned());
-                    Some(format!("{now}, expected {ours}"))
-                }
-            })
+            let Some(found) = route::with_key(route)? else {
+                return Ok(Some("no such route".to_owned()));
+            };
+            let now = found.algorithm();
+            let by_us = || {
+                is_of_another(|of| {
+                    matches!(of, Change::Route { netns: there, route: that, ours, .. }
+                        if there == netns && that == route && now.as_ref() == Some(ours))
+                })
+            };
+            if now.as_ref() == Some(ours) || by_us() {
+                return Ok(None);
+            }
+            Ok(Some(format!("{}, expected {ours}", now.as_deref().unwrap_or("none"))))
         }),
         Change::PacketRules { netns, table } => within(*netns, || packet_table(table, before)),
         Change::LocalRoute { netns, mark, table } => {
             within(*netns, || local_route(*mark, *table, before))
         }
-        Change::Process(_) | Change::Connections(_) => return Ok(None), // their owners look
-        Change::Socket { .. }
+        // The owners of processes and connections look after them; the others are not made yet.
+        Change::Process(_)
+        | Change::Connections(_)
+        | Change::Socket { .. }
         | Change::Directory { .. }
         | Change::File { .. }
-        | Change::Namespace { .. } => return Ok(None), // not made yet
+        | Change::Namespace { .. } => return Ok(None),
     };
     inside.or_else(gone).unwrap_or(Ok(None))
 }
