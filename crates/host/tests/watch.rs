@@ -1,5 +1,7 @@
 //! Another program undoes what a lease holds: real `ip` and `nft`, in a namespace of the test's own.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
+
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
