@@ -166,6 +166,22 @@ fn a_run_whose_agents_starved_is_not_faithful() {
 }
 
 #[test]
+fn a_run_whose_network_another_program_changes_fails_and_says_what_changed() {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let before = host_state();
+    let lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "60s")), &[]);
+    wait_for("the flows run", || (clients() == 2).then_some(()));
+    must("ip", &format!("-n wakeai-{}-server route add 198.51.100.0/24 dev lo", lab.id()));
+    let ended = lab.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = stderr(&ended);
+    assert!(said.contains("new route 198.51.100.0/24 dev lo"), "{said}");
+    nothing_left();
+    assert_eq!(host_state(), before);
+}
+
+#[test]
 fn kill_9_of_the_lab_leaves_nothing_after_one_more_command() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();

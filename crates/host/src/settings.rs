@@ -116,7 +116,7 @@ fn route(route: &RouteMessage, name: &dyn Fn(u32) -> String) -> Option<String> {
 }
 
 fn discipline(discipline: &TcMessage, name: &dyn Fn(u32) -> String) -> String {
-    let (mut kind, mut details) = (String::new(), Vec::new());
+    let (mut kind, mut details) = (String::new(), Vec::<u8>::new());
     for attribute in &discipline.attributes {
         match attribute {
             TcAttribute::Kind(found) => kind.clone_from(found),
@@ -128,5 +128,7 @@ fn discipline(discipline: &TcMessage, name: &dyn Fn(u32) -> String) -> String {
         }
     }
     let of = name(discipline.header.index.cast_unsigned());
-    format!("queueing discipline {kind} of {of}\0{details:?} {:?}", discipline.header.parent)
+    let details: Vec<_> = details.iter().map(u8::to_string).collect();
+    let (parent, details) = (u32::from(discipline.header.parent), details.join(" "));
+    format!("queueing discipline {kind} of {of}\0{parent} {details}")
 }

@@ -103,7 +103,10 @@ fn a_start_whose_port_is_in_use_names_the_process() {
 fn lease(agent: &Agent) -> std::path::PathBuf {
     let prefix = format!("{}-", agent.pid());
     let files = fs::read_dir(LEASES).unwrap().map(|entry| entry.unwrap());
-    let mut its = files.filter(|file| file.file_name().to_str().unwrap().starts_with(&prefix));
+    let mut its = files.filter(|file| {
+        let name = file.file_name().into_string().unwrap();
+        name.starts_with(&prefix) && name.ends_with(".json")
+    });
     its.next().unwrap().path()
 }
 
