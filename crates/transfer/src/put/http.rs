@@ -207,7 +207,7 @@ fn certificate(url: &Url, error: &io::Error) -> PutError {
     match inner {
         Some(rustls::Error::InvalidCertificate(reason)) => PutError::Certificates {
             from: url.host_str().unwrap_or_default().to_owned(),
-            reason: format!("{reason:?} (--ca names the authority that signed it)"),
+            reason: format!("{reason} (--ca names the authority that signed it)"),
         },
         _ => lost(error.to_string()),
     }
