@@ -179,7 +179,7 @@ impl Running<'_> {
             rate_mbps: self.rate.map(Rate::as_mbps_f64),
             connections: self.assigner.count()?,
             running_s: since_boot().saturating_since(self.started).as_secs_f64(),
-            left_s: left.map(|left| left.as_secs_f64()),
+            left_s: left.map(Duration::as_secs_f64),
             drifts: self
                 .drifts
                 .last()

@@ -71,11 +71,11 @@ fn warn_of_source_checks(interfaces: &[Interface]) {
     let names: Vec<_> = if interfaces.is_empty() { all_interfaces() } else { named.collect() };
     for name in names {
         let of = |key| read(&name, key).unwrap_or(0).max(read("all", key).unwrap_or(0));
-        if of("src_valid_mark") > 0 {
+        // Measured with Linux 6.18: with `accept_local` the route's own answer counts, unless the check is strict.
+        if of("src_valid_mark") > 0 && (of("accept_local") == 0 || of("rp_filter") == 1) {
             tracing::warn!(
                 "net.ipv4.conf.{name}.src_valid_mark (or that of all) is 1: the kernel then checks the sources of \
-                 intercepted packets by the proxy's own route, and drops them: set both to 0, or \
-                 net.ipv4.conf.{name}.accept_local to 1"
+                 intercepted packets by the proxy's own route, and drops them: set both to 0"
             );
         }
         if of("rp_filter") == 1 {
