@@ -9,7 +9,7 @@
 //! has repeated a recent challenge. A message with this repetition cannot have been recorded before
 //! the challenge was first sent.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use wakeai_units::{Duration, Instant};
 
@@ -117,6 +117,12 @@ struct Owed {
     place: u64,
 }
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "nothing depends on its order, and each message looks in"
+)]
+type Unordered<K, V> = std::collections::HashMap<K, V>;
+
 /// The challenges of other stations, which this station answers.
 ///
 /// Anyone can replay messages of incarnations that ended long ago. The challenges in these messages
@@ -131,14 +137,14 @@ pub(crate) struct Answers {
     limit: usize,
     /// A map without an order, because each message looks one up. Where the order matters, it is that
     /// of the places, or of the boot ids.
-    owed: HashMap<BootId, Owed>,
+    owed: Unordered<BootId, Owed>,
     places: u64,
 }
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, owed: HashMap::new(), places: 0 }
+        Self { limit, owed: Unordered::default(), places: 0 }
     }
 
     /// Takes `challenge`, which the incarnation `boot` sent in the message with the number

@@ -206,15 +206,12 @@ impl PeerTable {
 
     fn insert(&mut self, now: Instant, message: &Presence, interval: Duration) {
         let peer = Peer::of(now, message, interval, None);
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.peers[place as usize] = peer;
-                place
-            }
-            None => {
-                self.peers.push(peer);
-                (self.peers.len() - 1) as u32 // far fewer than 2^32 peers have room
-            }
+        let place = if let Some(place) = self.free.pop() {
+            self.peers[place as usize] = peer;
+            place
+        } else {
+            self.peers.push(peer);
+            (self.peers.len() - 1) as u32 // far fewer than 2^32 peers have room
         };
         let at = self.find(message.station).unwrap_or_else(|at| at);
         self.order.insert(at, (message.station, place));
