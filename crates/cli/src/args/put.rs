@@ -1,5 +1,6 @@
 //! The arguments of `wakeai put`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +13,7 @@ use wakeai_units::{Bytes, Duration};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Credentials come from a file (--token-file, --user-file) or from the environment: WAKEAI_TOKEN is sent as
-a bearer token.
+a bearer token. The environment also names proxies: http_proxy, https_proxy, all_proxy, no_proxy.
 
 Exit status: 0 the server has the file; 1 it has not; 2 bad usage; 130 or 143 after a signal.")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -23,7 +24,10 @@ pub(crate) struct PutArguments {
     pub(crate) url: String,
     /// The name at the server, instead of the file's own
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<OsString>,
+    /// Overwrite the file at the server, too, where its name may be another one that the server takes for the same
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Split into this number of equal pieces, instead of by what the network carries in some seconds
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with = "chunk_size")]
     pub(crate) chunks: Option<u32>,

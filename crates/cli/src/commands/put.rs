@@ -6,7 +6,9 @@ use std::pin::pin;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wakeai_host::NetnsId;
-use wakeai_transfer::put::{self, Chunks, Config, Credentials, Progress, Protocol, PutError};
+use wakeai_transfer::put::{
+    self, Chunks, Config, Credentials, Progress, Protocol, Proxies, PutError, Report,
+};
 
 use crate::args::{PutArguments, PutProtocol};
 use crate::failure::{Failure, note};
@@ -56,25 +58,36 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     if arguments.json {
         return output::json(&report).map(|_| ());
     }
-    let verified =
-        report.verified.map_or("not verified".to_owned(), |how| format!("verified by {how}"));
     let rate = report.bytes as f64 * 8e-6 / report.seconds.max(1e-3);
     note(format_args!(
-        "{} bytes in {:.1} s ({rate:.1} Mbit/s) over {}, {} pieces, {} resumed, {verified}: {}",
+        "{} bytes in {:.1} s ({rate:.1} Mbit/s) over {}, {} pieces, {} resumed, {}: {}{}",
         report.bytes,
         report.seconds,
         report.protocol.name(),
         report.pieces,
         report.resumes,
-        report.location
+        verified(&report),
+        report.location,
+        report
+            .stored_as
+            .as_ref()
+            .map(|name| format!(", as {}", name.escape_default()))
+            .unwrap_or_default()
     ));
     Ok(())
 }
 
+/// What was compared, in words.
+fn verified(report: &Report) -> String {
+    match (report.verified, &report.unverified) {
+        (Some(how), _) => format!("verified by {how}"),
+        (None, Some(reason)) => format!("not verified ({reason})"),
+        (None, None) => "not verified".to_owned(),
+    }
+}
+
 fn config(arguments: &PutArguments) -> Result<Config, Failure> {
-    let url = arguments.url.parse().map_err(|error| {
-        Failure::usage(anyhow::anyhow!("{:?} is no URL: {error}", arguments.url))
-    })?;
+    let (url, zone) = put::parse_url(&arguments.url).map_err(Failure::usage)?;
     let chunks = match (arguments.chunks, arguments.chunk_size) {
         (Some(count), _) => Chunks::Count(count),
         (None, Some(size)) => Chunks::Size(size),
@@ -83,7 +96,9 @@ fn config(arguments: &PutArguments) -> Result<Config, Failure> {
     Ok(Config {
         file: (arguments.file != Path::new("-")).then(|| arguments.file.clone()),
         url,
+        zone,
         name: arguments.name.clone(),
+        overwrite: arguments.overwrite,
         chunks,
         protocol: match arguments.protocol {
             PutProtocol::Auto => Protocol::Auto,
@@ -95,6 +110,7 @@ fn config(arguments: &PutArguments) -> Result<Config, Failure> {
         states: states().filter(|_| !arguments.no_resume),
         credentials: credentials(arguments)?,
         ca: arguments.ca.clone(),
+        proxies: Proxies::from_env(),
         algorithm: arguments.algorithm.clone(),
         agent: if arguments.no_turns { None } else { arguments.agent.clone().or_else(agent) },
         timeout: arguments.timeout,

@@ -17,8 +17,10 @@ pub(super) struct Backoff {
 /// No attempt made progress for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong {
-    /// The time without progress, plus the wait that would follow.
-    pub(super) without_progress: Duration,
+    /// The time from the first failure after the last progress until now.
+    pub(super) elapsed: Duration,
+    /// The limit.
+    pub(super) limit: Duration,
 }
 
 impl Backoff {
@@ -51,9 +53,9 @@ impl Backoff {
         let half = doubled / 2;
         let jitter = Duration::from_nanos(random % (half.as_nanos() + 1));
         let wait = half.saturating_add(jitter).max(at_least);
-        let without_progress = now.saturating_since(since).saturating_add(wait);
-        if without_progress > self.limit {
-            return Err(TooLong { without_progress });
+        let elapsed = now.saturating_since(since);
+        if elapsed.saturating_add(wait) > self.limit {
+            return Err(TooLong { elapsed, limit: self.limit });
         }
         Ok(wait)
     }
@@ -81,7 +83,8 @@ mod tests {
         let asked = Duration::from_secs(50);
         assert_eq!(backoff.failed(Instant::ZERO, 7, asked), Ok(asked));
         let now = Instant::ZERO + asked;
-        assert!(backoff.failed(now, 7, asked).is_err());
+        let too_long = TooLong { elapsed: asked, limit: Duration::from_secs(60) };
+        assert_eq!(backoff.failed(now, 7, asked), Err(too_long));
     }
 
     proptest! {

@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, Response};
+use http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, DATE, HOST, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER,
+    USER_AGENT,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Body, Incoming};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::pem::PemObject as _;
@@ -19,15 +24,19 @@ use rustls::{ClientConfig, RootCertStore};
 use socket2::TcpKeepalive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use url::Url;
-use wakeai_units::text::bytes_without_mark;
+use url::{Host, Url};
 
-use super::target::is_same_origin;
-use super::{Config, PutError};
+use super::answers::{Asked, Meaning, meaning};
+use super::error::plain;
+use super::proxies::proxy;
+use super::stream::{SendError, Stream};
+use super::target::{follow, is_same_origin, shown};
+use super::{Config, PutError, certificate};
 
-/// The longest time for opening a connection.
+/// The longest time for looking up a name, for opening a connection to one of its addresses, and for TLS, each.
 const CONNECT: Duration = Duration::from_secs(15);
 /// The longest time for the answer to a request without a body, and for reading an answer.
 const ANSWER: Duration = Duration::from_mins(1);
@@ -37,6 +46,8 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 const LONGEST_ASKED: u64 = 86_400;
 /// The time between two probes of a silent server.
 const PROBES: Duration = Duration::from_secs(5);
+/// The value of `User-Agent`.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("wakeai/", env!("CARGO_PKG_VERSION")));
 /// The most bytes of an answer's body that are read as text.
 const ANSWER_LIMIT: usize = 4096;
 
@@ -45,6 +56,49 @@ const ANSWER_LIMIT: usize = 4096;
 pub(super) struct Client {
     config: Config,
     tls: Option<Arc<ClientConfig>>,
+    proxies: Matcher,
+    /// Whether a server has ever been reached. A name that was never found is a wrong one.
+    has_reached: AtomicBool,
+}
+
+/// A request, but for its body.
+#[derive(Clone, Debug)]
+pub(super) struct Query<'a> {
+    pub(super) asked: Asked,
+    pub(super) method: Method,
+    pub(super) url: &'a Url,
+    pub(super) headers: Vec<(HeaderName, String)>,
+}
+
+impl<'a> Query<'a> {
+    /// A request without header fields of its own.
+    pub(super) fn new(asked: Asked, method: Method, url: &'a Url) -> Self {
+        Self { asked, method, url, headers: Vec::new() }
+    }
+
+    /// The request with one more header field.
+    pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+/// An answer whose body is still to be read. When it is dropped, its connection closes, and no more of the request's body
+/// is sent (RFC 9112, section 9.5).
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) answer: Response<Incoming>,
+    _connection: Connection,
+}
+
+/// The task of a connection, which ends when this is dropped.
+#[derive(Debug)]
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// An answer without its body.
@@ -52,83 +106,143 @@ pub(super) struct Client {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    said: String,
+    pub(super) body: Bytes,
+    asked: Asked,
+    /// Where a redirect leads.
+    location: Option<String>,
 }
 
 impl Answer {
     /// The value of a header field, if the value is text.
-    pub(super) fn get(&self, name: &http::HeaderName) -> Option<&str> {
+    pub(super) fn get(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// The number in a header field.
-    pub(super) fn number(&self, name: &http::HeaderName) -> Option<u64> {
+    pub(super) fn number(&self, name: &HeaderName) -> Option<u64> {
         self.get(name)?.trim().parse().ok()
     }
 
+    /// What the answer means for the upload.
+    pub(super) fn meaning(&self) -> Meaning {
+        meaning(self.asked, self.status, self.retry_after().is_some())
+    }
+
+    /// The answer if it does what was asked.
+    ///
+    /// # Errors
+    ///
+    /// [`PutError::Refused`].
+    pub(super) fn done(self) -> Result<Self, PutError> {
+        if self.meaning() == Meaning::Done { Ok(self) } else { Err(self.refused()) }
+    }
+
     /// The error for an answer that refuses the request.
-    pub(super) fn refused(&self, asked: &'static str) -> PutError {
-        // A page of HTML is of no use in a terminal.
-        let line = self.said.lines().next().filter(|line| !line.starts_with('<'));
+    pub(super) fn refused(&self) -> PutError {
+        // A page of HTML or XML is of no use in a terminal.
+        let body = &self.body[..self.body.len().min(ANSWER_LIMIT)];
+        let said = String::from_utf8_lossy(body);
+        let line = said.lines().next().filter(|line| !line.starts_with('<'));
         let line = line.unwrap_or_default().chars().filter(|c| !c.is_control()).take(200);
         let line: String = line.collect();
-        let said = if line.is_empty() { line } else { format!(": {line}") };
-        let retry_after = self.get(&RETRY_AFTER).and_then(wait);
-        PutError::Refused { asked, status: self.status, said, retry_after }
+        let line = if line.trim().is_empty() { String::new() } else { format!(": {line}") };
+        let location = self.location.clone().filter(|_| (300..400).contains(&self.status));
+        PutError::Refused {
+            asked: self.asked,
+            status: self.status,
+            said: line,
+            retry_after: self.retry_after(),
+            location,
+            page: said.into_owned(),
+        }
+    }
+
+    fn retry_after(&self) -> Option<wakeai_units::Duration> {
+        wait(self.get(&RETRY_AFTER)?, self.get(&DATE))
     }
 }
 
 impl Client {
     pub(super) fn new(config: &Config) -> Result<Self, PutError> {
         let tls = if config.url.scheme() == "https" { Some(tls(config)?) } else { None };
-        Ok(Self { config: config.clone(), tls })
+        let proxies = config.proxies.matcher()?;
+        Ok(Self { config: config.clone(), tls, proxies, has_reached: AtomicBool::new(false) })
     }
 
     /// Sends a request without a body.
-    pub(super) async fn ask(
-        &self,
-        method: Method,
-        url: &Url,
-        headers: &[(http::HeaderName, String)],
-    ) -> Result<Answer, PutError> {
-        let answer = timeout(ANSWER, self.send(method, url, headers, Empty::<Bytes>::new())).await;
-        let answer = answer.map_err(|_| lost("the server was silent for 1 minute"))??;
-        Ok(read(answer).await)
+    pub(super) async fn ask(&self, query: Query<'_>) -> Result<Answer, PutError> {
+        let (asked, url) = (query.asked, query.url.clone());
+        let reply = timeout(ANSWER, self.send(query, Empty::<Bytes>::new())).await;
+        let reply = reply.map_err(|_| lost("the server was silent for 1 minute"))??;
+        Ok(read(reply, asked, &url, ANSWER_LIMIT).await)
     }
 
-    /// Sends a request with a body.
+    /// Sends a request with a body, and reads at most `limit` bytes of the answer's.
     pub(super) async fn give<B>(
         &self,
-        method: Method,
-        url: &Url,
-        headers: &[(http::HeaderName, String)],
+        query: Query<'_>,
         body: B,
+        limit: usize,
     ) -> Result<Answer, PutError>
-    where
-        B: Body<Data = Bytes, Error = io::Error> + Send + Unpin + 'static,
-    {
-        let answer = self.send(method, url, headers, body).await?;
-        Ok(read(answer).await)
-    }
-
-    /// Sends a request, and returns the answer with its body. This is used for reading a file back.
-    pub(super) async fn send<B>(
-        &self,
-        method: Method,
-        url: &Url,
-        headers: &[(http::HeaderName, String)],
-        body: B,
-    ) -> Result<Response<Incoming>, PutError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
-        let mut request = Request::builder().method(method).uri(path).header(HOST, host);
-        request = request.header(USER_AGENT, concat!("wakeai/", env!("CARGO_PKG_VERSION")));
-        for (name, value) in headers {
+        let (asked, url) = (query.asked, query.url.clone());
+        let reply = self.send(query, body).await?;
+        Ok(read(reply, asked, &url, limit).await)
+    }
+
+    /// Sends a request, and returns the answer with its body. This is used for reading a file back.
+    pub(super) async fn send<B>(&self, query: Query<'_>, body: B) -> Result<Reply, PutError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let url = query.url;
+        let proxy = proxy(&self.proxies, url);
+        let is_relayed = proxy.is_some() && url.scheme() == "http";
+        let mut request = self.request(&query, is_relayed, body)?;
+        if let Some(secret) = proxy.as_ref().filter(|_| is_relayed).and_then(Intercept::basic_auth)
+        {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, secret.clone());
+        }
+        let failed = SendError::default();
+        let stream = Stream::new(self.connect(url, proxy.as_ref()).await?, failed.clone());
+        let reply = match (&self.tls, &proxy) {
+            (Some(tls), Some(proxy)) if url.scheme() == "https" => {
+                let tunnel = tunnel(stream, url, proxy, &failed).await?;
+                exchange(self.secure(tls, url, tunnel).await?, request, &failed).await
+            }
+            (Some(tls), None) if url.scheme() == "https" => {
+                exchange(self.secure(tls, url, stream).await?, request, &failed).await
+            }
+            _ => exchange(stream, request, &failed).await,
+        }?;
+        self.has_reached.store(true, Ordering::Relaxed);
+        Ok(reply)
+    }
+
+    /// The request. A proxy that relays it gets the whole URL (RFC 9112, section 3.2.2).
+    fn request<B: Body>(
+        &self,
+        query: &Query<'_>,
+        is_relayed: bool,
+        body: B,
+    ) -> Result<Request<B>, PutError> {
+        let url = query.url;
+        let from = if is_relayed { url::Position::BeforeScheme } else { url::Position::BeforePath };
+        let path = &url[from..url::Position::AfterQuery];
+        let mut request = Request::builder().method(query.method.clone()).uri(path);
+        request = request.header(HOST, host(url)).header(USER_AGENT, AGENT);
+        for (name, value) in &query.headers {
             request = request.header(name, value);
+        }
+        // An empty body has a length, too (RFC 9110, section 8.6).
+        if matches!(query.method, Method::POST | Method::PUT | Method::PATCH)
+            && let Some(length) = body.size_hint().exact()
+        {
+            request = request.header(CONTENT_LENGTH, length);
         }
         // Credentials go only to the server of the configured URL.
         if let Some(credentials) = &self.config.credentials
@@ -136,33 +250,94 @@ impl Client {
         {
             request = request.header(AUTHORIZATION, credentials.value());
         }
-        let request = request.body(body).map_err(|_| PutError::Answer("cannot be addressed"))?;
-        let stream = timeout(CONNECT, self.connect(url)).await;
-        let stream = stream.map_err(|_| lost("connecting took longer than 15 s"))??;
-        let Some(tls) = self.tls.as_ref().filter(|_| url.scheme() == "https") else {
-            return exchange(stream, request).await;
-        };
-        let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let name =
-            ServerName::try_from(name).map_err(|_| PutError::Url("its host is no name for TLS"))?;
-        let secured =
-            timeout(CONNECT, TlsConnector::from(Arc::clone(tls)).connect(name, stream)).await;
-        let secured = secured.map_err(|_| lost("TLS took longer than 15 s"))?;
-        exchange(secured.map_err(|error| certificate(url, &error))?, request).await
+        request.body(body).map_err(|_| PutError::Url(format!("{} cannot be asked for", shown(url))))
     }
 
-    async fn connect(&self, url: &Url) -> Result<TcpStream, PutError> {
+    async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        tls: &Arc<ClientConfig>,
+        url: &Url,
+        stream: S,
+    ) -> Result<tokio_rustls::client::TlsStream<S>, PutError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let port = url.port_or_known_default().unwrap_or(80);
-        let found = lookup_host((host, port)).await.map_err(|error| lost(error.to_string()))?;
-        let mut last = lost(format!("{host} has no address"));
-        for address in found {
-            match self.open(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = lost(format!("{address}: {error}")),
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| PutError::Url(format!("{host} is no name for TLS")))?;
+        let secured = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+        let secured = timeout(CONNECT, secured).await;
+        let secured = secured.map_err(|_| lost("the TLS handshake took longer than 15 s"))?;
+        secured.map_err(|error| certificate::failure(host, &error, self.config.ca.is_some()))
+    }
+
+    /// Connects to the proxy, or to the server. Each address of its name gets its own chance (RFC 8305).
+    async fn connect(&self, url: &Url, proxy: Option<&Intercept>) -> Result<TcpStream, PutError> {
+        let addresses = match proxy {
+            Some(proxy) => {
+                let host = proxy.uri().host().unwrap_or_default().trim_matches(['[', ']']);
+                let port = proxy.uri().port_u16().unwrap_or(80);
+                self.look_up(host, port).await?
             }
+            None => self.addresses(url).await?,
+        };
+        let host = proxy.map_or_else(
+            || host(url).to_owned(),
+            |proxy| {
+                proxy.uri().authority().map_or_else(String::new, |known| {
+                    // The name without a user and a password.
+                    known.as_str().rsplit('@').next().unwrap_or_default().to_owned()
+                })
+            },
+        );
+        let limit = wakeai_units::Duration::from_secs(CONNECT.as_secs());
+        let open = wakeai_net::connect(addresses, limit, async |address| {
+            self.open(address).await.map_err(|error| plain(&error))
+        });
+        match open.await {
+            Ok(stream) => self.prepare(stream),
+            Err(unreached) => Err(lost(format!("cannot connect to {host}: {unreached}"))),
         }
-        Err(last)
+    }
+
+    /// The addresses of the URL's host.
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, PutError> {
+        let port = url.port_or_known_default().unwrap_or(80);
+        let zone = self.config.zone.as_ref().filter(|_| url.host() == self.config.url.host());
+        match url.host() {
+            Some(Host::Ipv4(address)) => Ok(vec![SocketAddr::new(IpAddr::V4(address), port)]),
+            Some(Host::Ipv6(address)) => {
+                let found = wakeai_net::with_zone(address, zone, port);
+                // An interface comes and goes, but not before it has been there.
+                let has_been = self.has_reached.load(Ordering::Relaxed);
+                let wrong = |error: wakeai_net::ZoneError| {
+                    if has_been {
+                        lost(error.to_string())
+                    } else {
+                        PutError::Url(error.to_string())
+                    }
+                };
+                Ok(vec![SocketAddr::V6(found.map_err(wrong)?)])
+            }
+            Some(Host::Domain(name)) => self.look_up(name, port).await,
+            None => Err(PutError::Url("it names no host".to_owned())),
+        }
+    }
+
+    async fn look_up(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, PutError> {
+        let found = timeout(CONNECT, lookup_host((name, port))).await;
+        let found =
+            found.map_err(|_| lost(format!("no name server answered for {name} in 15 s")))?;
+        let found: Vec<_> = found.map_err(|error| self.no_address(name, &error))?.collect();
+        if found.is_empty() { Err(lost(format!("{name} has no address"))) } else { Ok(found) }
+    }
+
+    /// The error of a failed look-up. The C library tells a name that does not exist (`EAI_NONAME`) from name servers
+    /// that do not answer (`EAI_AGAIN`) only by its text here.
+    fn no_address(&self, name: &str, error: &io::Error) -> PutError {
+        let text = error.to_string();
+        if text.contains("Name or service not known") && !self.has_reached.load(Ordering::Relaxed) {
+            return PutError::Unusable(format!("there is no host {name}: correct the URL"));
+        }
+        let reason = text.rsplit(": ").next().unwrap_or_default().to_lowercase();
+        lost(format!("the address of {name} cannot be looked up: {reason}"))
     }
 
     async fn open(&self, to: SocketAddr) -> io::Result<TcpStream> {
@@ -171,28 +346,54 @@ impl Client {
             SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
         };
         if let Some(algorithm) = &self.config.algorithm {
-            setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm))?;
+            // Its errors are those of `prepare`, which sets it again.
+            let _ = setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm));
         }
-        let stream = socket.connect(to).await?;
-        let options = socket2::SockRef::from(&stream);
-        options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
-        // Probes detect a server that vanished after it had acknowledged everything.
-        let probes = TcpKeepalive::new().with_time(UNACKNOWLEDGED).with_interval(PROBES);
-        options.set_tcp_keepalive(&probes)?;
-        // The socket buffers little unsent data, so that the progress counts the data that the network has taken.
-        options.set_tcp_notsent_lowat(128 * 1024)?;
+        socket.connect(to).await
+    }
+
+    /// Sets the options of a connection.
+    fn prepare(&self, stream: TcpStream) -> Result<TcpStream, PutError> {
+        if let Some(name) = &self.config.algorithm {
+            let set = setsockopt(&stream, sockopt::TcpCongestion, &OsString::from(name));
+            let failed = |error: nix::Error| PutError::Algorithm {
+                name: name.clone(),
+                source: error.into(),
+            };
+            set.map_err(failed)?;
+        }
+        set_options(&stream).map_err(|error| lost(plain(&error)))?;
         Ok(stream)
     }
 }
 
-/// The time that a `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date.
-fn wait(text: &str) -> Option<wakeai_units::Duration> {
-    if let Ok(seconds) = text.trim().parse() {
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    let options = socket2::SockRef::from(stream);
+    options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    // Probes detect a server that vanished after it had acknowledged everything.
+    let probes = TcpKeepalive::new().with_time(UNACKNOWLEDGED).with_interval(PROBES);
+    options.set_tcp_keepalive(&probes)?;
+    // The socket buffers little unsent data, so that the progress counts the data that the network has taken.
+    options.set_tcp_notsent_lowat(128 * 1024)
+}
+
+/// The host and the port of a URL, for the header field `Host`. They never have a zone (RFC 6874, section 4).
+fn host(url: &Url) -> &str {
+    &url[url::Position::BeforeHost..url::Position::AfterPort]
+}
+
+/// The time that a `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date. A date counts from the answer's
+/// own `Date`, so that this machine's clock does not matter. A server with a clock sends one (RFC 9110, section 6.6.1).
+fn wait(text: &str, now: Option<&str>) -> Option<wakeai_units::Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let seconds = text.parse().unwrap_or(LONGEST_ASKED);
         return Some(wakeai_units::Duration::from_secs(LONGEST_ASKED.min(seconds)));
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    let wait = date.duration_since(std::time::SystemTime::now()).unwrap_or_default();
-    Some(wakeai_units::Duration::from_secs(LONGEST_ASKED.min(wait.as_secs() + 1)))
+    let now = httpdate::parse_http_date(now?.trim()).ok()?;
+    let wait = date.duration_since(now).unwrap_or_default();
+    Some(wakeai_units::Duration::from_secs(LONGEST_ASKED.min(wait.as_secs())))
 }
 
 /// A failure after which another attempt may succeed.
@@ -200,39 +401,91 @@ fn lost(reason: impl Into<String>) -> PutError {
     PutError::Connection(reason.into())
 }
 
-/// The error of a failed TLS handshake. A refused certificate is an error of the setup. After other failures another
-/// attempt may succeed.
-fn certificate(url: &Url, error: &io::Error) -> PutError {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner {
-        Some(rustls::Error::InvalidCertificate(reason)) => PutError::Certificates {
-            from: url.host_str().unwrap_or_default().to_owned(),
-            reason: format!("{reason} (--ca names the authority that signed it)"),
-        },
-        _ => lost(error.to_string()),
-    }
-}
-
-/// Reads the text of an answer.
-async fn read(answer: Response<Incoming>) -> Answer {
+/// Reads the body of an answer.
+pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) -> Answer {
+    let Reply { answer, _connection: connection } = reply;
     let (head, body) = answer.into_parts();
-    let text = timeout(ANSWER, Limited::new(body, ANSWER_LIMIT).collect()).await;
-    let text = text.ok().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
-    let said = String::from_utf8_lossy(&text).into_owned();
-    Answer { status: head.status.as_u16(), headers: head.headers, said }
+    let text = timeout(ANSWER, Limited::new(body, limit).collect()).await;
+    let body = text.ok().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
+    drop(connection);
+    let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let location = location.and_then(|location| follow(url, location).ok()).map(|url| shown(&url));
+    Answer { status: head.status.as_u16(), headers: head.headers, body, asked, location }
 }
 
-async fn exchange<S, B>(stream: S, request: Request<B>) -> Result<Response<Incoming>, PutError>
+/// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
+async fn tunnel<S>(
+    stream: S,
+    url: &Url,
+    proxy: &Intercept,
+    failed: &SendError,
+) -> Result<TokioIo<hyper::upgrade::Upgraded>, PutError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let port = url.port_or_known_default().unwrap_or(443);
+    let there = format!("{}:{port}", url.host_str().unwrap_or_default());
+    let mut request = Request::builder().method(Method::CONNECT).uri(&there);
+    request = request.header(HOST, &there).header(USER_AGENT, AGENT);
+    if let Some(secret) = proxy.basic_auth() {
+        request = request.header(PROXY_AUTHORIZATION, secret.clone());
+    }
+    let request = request.body(Empty::<Bytes>::new());
+    let request = request.map_err(|_| PutError::Url(format!("{there} cannot be asked for")))?;
+    let reply = timeout(ANSWER, exchange(stream, request, failed)).await;
+    let reply = reply.map_err(|_| lost("the proxy was silent for 1 minute"))??;
+    if !reply.answer.status().is_success() {
+        return Err(read(reply, Asked::Tunnel, url, ANSWER_LIMIT).await.refused());
+    }
+    let Reply { answer, _connection: connection } = reply;
+    let tunnel = hyper::upgrade::on(answer).await.map_err(|error| broken(&error, failed))?;
+    drop(connection);
+    Ok(TokioIo::new(tunnel))
+}
+
+async fn exchange<S, B>(
+    stream: S,
+    request: Request<B>,
+    failed: &SendError,
+) -> Result<Reply, PutError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let failed = |error: hyper::Error| lost(error.to_string());
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(failed)?;
-    tokio::spawn(connection);
-    sender.send_request(request).await.map_err(failed)
+    let (mut sender, connection) = handshake.map_err(|error| broken(&error, failed))?;
+    let task = tokio::spawn(async { drop(connection.with_upgrades().await) });
+    let connection = Connection(task);
+    let answer = sender.send_request(request).await.map_err(|error| broken(&error, failed))?;
+    Ok(Reply { answer, _connection: connection })
+}
+
+/// The error of a connection that ended without an answer.
+pub(super) fn broken(error: &hyper::Error, failed: &OnceLock<String>) -> PutError {
+    if error.is_parse() {
+        return PutError::Unusable(
+            "the server's answer is no HTTP: does the URL need https://, or another port?"
+                .to_owned(),
+        );
+    }
+    if let Some(reason) = failed.get() {
+        return lost(format!("the connection broke before the server answered: {reason}"));
+    }
+    if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+        return lost("the server closed the connection before its answer was complete");
+    }
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(error) = inner.downcast_ref::<io::Error>() {
+            return lost(format!(
+                "the connection broke before the server answered: {}",
+                plain(error)
+            ));
+        }
+        cause = inner.source();
+    }
+    lost("the connection broke before the server answered")
 }
 
 fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
@@ -243,7 +496,7 @@ fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
         let from = path.display().to_string();
         let pem =
             std::fs::read(path).map_err(|source| PutError::Read { path: path.clone(), source })?;
-        for certificate in CertificateDer::pem_slice_iter(bytes_without_mark(&pem)) {
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| wrong(&from, error.to_string()))?;
             roots.add(certificate).map_err(|error| wrong(&from, error.to_string()))?;
         }
@@ -262,4 +515,24 @@ fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
     let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(tls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_until_a_date_counts_from_the_answer_s_own_date() {
+        let seconds = |seconds| Some(wakeai_units::Duration::from_secs(seconds));
+        let (now, later) = ("Thu, 01 Jan 1970 00:00:10 GMT", "Thu, 01 Jan 1970 00:02:00 GMT");
+        assert_eq!(wait(later, Some(now)), seconds(110));
+        assert_eq!(wait(now, Some(later)), seconds(0));
+        // A date without a clock to compare it with says nothing.
+        assert_eq!(wait(later, None), None);
+        assert_eq!(wait(" 120 ", None), seconds(120));
+        assert_eq!(wait("99999999999999999999999", None), seconds(LONGEST_ASKED));
+        for bad in ["", "-1", "1.5", "soon"] {
+            assert_eq!(wait(bad, Some(now)), None, "{bad}");
+        }
+    }
 }

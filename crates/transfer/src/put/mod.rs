@@ -1,17 +1,23 @@
 //! The client: sends a file in pieces, each over a connection of its own.
 //!
 //! [`run()`] finds out which protocol the server supports. [`tus`] or [`webdav`] then sends the bytes that the server
-//! lacks. Both use [`transfer`], which decides on the pieces, the waits and the pauses. [`verify`] compares the result
-//! with the source. [`http`] opens the connections, [`source`] reads the file, [`state`] keeps the data that a later
-//! process needs, and [`turn`] asks the station's agent when to send.
+//! lacks. Both use [`transfer`], which decides on the pieces, the waits and the pauses. [`answers`] says what each answer
+//! of a server means. [`verify`] compares the result with the source. [`http`] opens the connections, through the proxies
+//! of [`proxies`], [`source`] reads the file, [`state`] keeps the data that a later process needs, [`names`] finds out
+//! what an upload would overwrite, and [`turn`] asks the station's agent when to send.
 
+mod answers;
 mod backoff;
+mod certificate;
 mod credentials;
 mod error;
 mod http;
+mod names;
+mod proxies;
 mod run;
 mod source;
 mod state;
+mod stream;
 mod target;
 mod transfer;
 mod turn;
@@ -19,15 +25,20 @@ mod tus;
 mod verify;
 mod webdav;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use url::Url;
+use wakeai_net::Zone;
 use wakeai_units::{Bytes, Duration};
 
+pub use self::answers::Asked;
 pub use self::credentials::Credentials;
 pub use self::error::PutError;
+pub use self::proxies::Proxies;
 pub use self::run::run;
+pub use self::target::parse_url;
 pub use self::transfer::{Progress, Report};
 
 /// How an upload is split into pieces.
@@ -82,8 +93,12 @@ pub struct Config {
     /// With tus, the URL that creates uploads. Otherwise the URL of the file, or the URL of its directory with a final
     /// `/`.
     pub url: Url,
-    /// The name at the server, instead of the file's own.
-    pub name: Option<String>,
+    /// The interface on whose link the URL's host is, if the host is a link-local address.
+    pub zone: Option<Zone>,
+    /// The name at the server, instead of the file's own. It may have any octet.
+    pub name: Option<OsString>,
+    /// Whether a file is overwritten whose name the server takes for the same.
+    pub overwrite: bool,
     /// How the upload is split.
     pub chunks: Chunks,
     /// The protocol.
@@ -96,6 +111,8 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// A PEM file with the authorities that may sign the server's certificate. It replaces the system's authorities.
     pub ca: Option<PathBuf>,
+    /// The proxies on the way to the server.
+    pub proxies: Proxies,
     /// The congestion control algorithm of the connections. It replaces the system's default.
     pub algorithm: Option<String>,
     /// The socket of the station's agent, which says when the transfer may send.

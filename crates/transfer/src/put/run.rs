@@ -3,6 +3,8 @@
 use http::Method;
 use http::header::SERVER;
 
+use super::answers::{Asked, Meaning};
+use super::http::{Answer, Query};
 use super::transfer::{Progress, Report, Transfer};
 use super::{Config, Protocol, PutError, target, tus, webdav};
 use crate::tus::TUS_VERSION;
@@ -31,36 +33,44 @@ pub async fn run(
 }
 
 async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
-    if transfer.config.protocol == Protocol::Auto {
-        transfer.report.protocol = find_protocol(transfer).await?;
+    if transfer.config.protocol != Protocol::Tus {
+        let found = find_protocol(transfer).await?;
+        if transfer.config.protocol == Protocol::Auto {
+            transfer.report.protocol = found;
+        }
     }
     let sent = match transfer.report.protocol {
-        Protocol::Put => webdav::whole(transfer).await,
-        Protocol::PutRanges => webdav::in_ranges(transfer).await,
+        Protocol::Put | Protocol::PutRanges => webdav::upload(transfer).await,
         Protocol::Tus | Protocol::Auto => tus::upload(transfer).await,
     };
-    if matches!(sent, Err(PutError::Differs)) {
+    if let Err(error) = &sent
+        && error.ends_the_upload()
+    {
         // The next attempt has to send everything.
         transfer.state.remove();
     }
     sent
 }
 
-/// Finds the protocol by the server's answer to OPTIONS.
+/// Finds the protocol by the server's answer to OPTIONS, and what the server has of WebDAV.
 async fn find_protocol(transfer: &mut Transfer<'_>) -> Result<Protocol, PutError> {
     loop {
-        match transfer.client.ask(Method::OPTIONS, &transfer.config.url, &[]).await {
-            // Other status codes may refuse only the method OPTIONS.
-            Ok(answer) if matches!(answer.status, 401 | 407 | 408 | 429 | 500..600) => {
-                transfer.failed(answer.refused("tell its protocol")).await?;
-            }
+        let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
+        match transfer.client.ask(query).await {
             Ok(answer) if answer.headers.contains_key(TUS_VERSION) => return Ok(Protocol::Tus),
-            Ok(answer) => {
-                let dav = answer.headers.contains_key("dav");
-                let apache = answer.get(&SERVER).is_some_and(|name| name.starts_with("Apache"));
-                return Ok(if dav && apache { Protocol::PutRanges } else { Protocol::Put });
-            }
+            Ok(answer) => match answer.meaning() {
+                Meaning::Done | Meaning::Unsaid => return Ok(of_files(transfer, &answer)),
+                _ => transfer.failed(answer.refused()).await?,
+            },
             Err(error) => transfer.failed(error).await?,
         }
     }
+}
+
+/// The protocol of a server without tus.
+fn of_files(transfer: &mut Transfer<'_>, answer: &Answer) -> Protocol {
+    // RFC 4918, section 10.1.
+    transfer.is_dav = answer.headers.contains_key("dav");
+    let apache = answer.get(&SERVER).is_some_and(|name| name.starts_with("Apache"));
+    if transfer.is_dav && apache { Protocol::PutRanges } else { Protocol::Put }
 }

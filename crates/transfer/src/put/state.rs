@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::PutError;
-use super::source::Source;
+use super::error::plain;
+use super::source::{Prefix, Source, Stamp};
 use crate::tus::{Algorithm, Hasher};
 
 /// The file that keeps the state of one upload. The file is locked, so that only one process works on the upload.
@@ -19,18 +20,19 @@ pub(super) struct State {
     kept: Kept,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     /// The URL of the upload at the server, once the upload was created.
     location: Option<String>,
-    /// The size of the source. The next field is the time of its last change.
-    len: u64,
-    changed: (i64, i64),
+    /// The source as it was when it was last compared with what had been sent.
+    stamp: Stamp,
+    /// What had been sent or was being sent.
+    sent: Prefix,
 }
 
 impl State {
-    /// Opens the state of an upload of `source` to `url`. If the source has changed, the upload begins anew. An input
-    /// that is not a regular file has no state.
+    /// Opens the state of an upload of `source` to `url`. The caller finds out by [`State::is_of`] and [`State::sent`]
+    /// whether the source still is what has been sent. An input that is not a regular file has no state.
     ///
     /// # Errors
     ///
@@ -40,7 +42,7 @@ impl State {
         url: &Url,
         source: &Source,
     ) -> Result<Self, PutError> {
-        let fresh = Kept { location: None, len: source.len, changed: source.changed };
+        let fresh = Kept { location: None, stamp: source.stamp(), sent: source.prefix() };
         let full = source.path.as_ref().and_then(|path| path.canonicalize().ok());
         let Some((directory, full)) = directory.zip(full) else {
             return Ok(Self { file: None, kept: fresh });
@@ -62,7 +64,6 @@ impl State {
         // A full disk or a crash may have cut off the text. Such a text is ignored.
         let kept: Option<Kept> =
             file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
-        let kept = kept.filter(|kept| (kept.len, kept.changed) == (fresh.len, fresh.changed));
         Ok(Self { file: Some((path, file)), kept: kept.unwrap_or(fresh) })
     }
 
@@ -71,9 +72,34 @@ impl State {
         self.kept.location.as_ref().and_then(|location| location.parse().ok())
     }
 
-    /// Writes the URL of the upload to the file. If this fails, a later process begins anew.
+    /// Whether the file system says that nobody has changed the source since.
+    pub(super) fn is_of(&self, source: &Source) -> bool {
+        self.kept.stamp == source.stamp()
+    }
+
+    /// Whether the source has the size that it had.
+    pub(super) fn has_length_of(&self, source: &Source) -> bool {
+        self.kept.stamp.len == source.len
+    }
+
+    /// What an earlier process has sent.
+    pub(super) fn sent(&self) -> &Prefix {
+        &self.kept.sent
+    }
+
+    /// Keeps the URL of the upload. If this fails, a later process begins anew.
     pub(super) fn keep(&mut self, location: Option<&Url>) {
         self.kept.location = location.map(ToString::to_string);
+        self.write();
+    }
+
+    /// Keeps what is about to be sent of the source.
+    pub(super) fn sends(&mut self, source: &Source) {
+        (self.kept.stamp, self.kept.sent) = (source.stamp(), source.prefix());
+        self.write();
+    }
+
+    fn write(&mut self) {
         let Some((path, file)) = &mut self.file else { return };
         let mut write = || {
             let text = serde_json::to_vec(&self.kept)?;
@@ -104,10 +130,10 @@ impl Drop for State {
 }
 
 /// The file's name. It depends on the source, the URL and the name at the server.
-fn name(url: &Url, source: &Path, name: Option<&str>) -> String {
+fn name(url: &Url, source: &Path, name: Option<&[u8]>) -> String {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let parts = [url.as_str().as_bytes(), source.as_os_str().as_encoded_bytes()];
-    for part in parts.into_iter().chain(name.map(str::as_bytes)) {
+    for part in parts.into_iter().chain(name) {
         hasher.update(part);
         hasher.update(&[0]);
     }
@@ -124,7 +150,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn warn(path: &Path, error: &io::Error) {
-    tracing::warn!(path = %path.display(), %error, "the state of the upload cannot be kept");
+    let error = plain(error);
+    tracing::warn!(path = %path.display(), error, "the state of the upload cannot be kept");
 }
 
 #[cfg(test)]
@@ -146,7 +173,10 @@ mod tests {
         let location: Url = "http://h/files/1".parse().unwrap();
         first.keep(Some(&location));
         drop(first);
-        assert_eq!(open().unwrap().location(), Some(location.clone()));
+        let again = open().unwrap();
+        assert_eq!(again.location(), Some(location.clone()));
+        assert!(again.is_of(&source) && *again.sent() == source.prefix());
+        drop(again);
         // A file that was cut off is ignored.
         let kept = fs::read_dir(&states).unwrap().next().unwrap().unwrap().path();
         fs::write(&kept, br#"{"location":"htt"#).unwrap();

@@ -1,8 +1,34 @@
 //! URLs: which URLs are accepted, where a `Location` leads, and which servers receive the credentials.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use url::Url;
+use wakeai_net::{Zone, take_zone};
 
 use super::error::PutError;
+
+/// The octets of a name that are percent-encoded: all but the unreserved characters (RFC 3986, sections 2.1 and 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Reads the URL of an upload. The zone of a link-local address is not a part of the URL that a server sees (RFC 6874,
+/// section 4).
+///
+/// # Errors
+///
+/// [`PutError::Url`] says what is wrong with the text and what to do.
+pub fn parse_url(text: &str) -> Result<(Url, Option<Zone>), PutError> {
+    // The parser drops such characters, or takes them for others, and the file would get another name.
+    if text.chars().any(|c| c.is_control() || c == '\\') || text.trim() != text {
+        return Err(PutError::Url(
+            "it has a backslash, a control character, or a space at an end: percent-encode it, as in %5C or %0A"
+                .to_owned(),
+        ));
+    }
+    let (text, zone) = take_zone(text);
+    let url: Url =
+        text.parse().map_err(|error| PutError::Url(format!("{text} is no URL: {error}")))?;
+    check(&url)?;
+    Ok((url, zone))
+}
 
 /// Refuses URLs that cannot be used.
 ///
@@ -10,17 +36,18 @@ use super::error::PutError;
 ///
 /// The error says what is wrong with the URL and what to do.
 pub(super) fn check(url: &Url) -> Result<(), PutError> {
+    let wrong = |reason: &str| Err(PutError::Url(reason.to_owned()));
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(PutError::Url("it has to begin with http:// or https://, and to name a host"));
+        return wrong("it has to begin with http:// or https://, and to name a host");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(PutError::Url(
+        return wrong(
             "it must not hold a user or a password, because others see a command's arguments; write \
              user:password into a file for --user-file",
-        ));
+        );
     }
     if url.fragment().is_some() {
-        return Err(PutError::Url("it must not have a fragment (#...)"));
+        return wrong("it must not have a fragment (#...)");
     }
     Ok(())
 }
@@ -57,17 +84,43 @@ pub(super) fn follow(base: &Url, location: &str) -> Result<Url, PutError> {
 }
 
 /// The URL of a file. This is `url` itself, or the file `name` in `url` if `url` ends with `/`.
-pub(super) fn of_file(url: &Url, name: &str) -> Url {
-    if url.path().ends_with('/') { beside(url, name) } else { url.clone() }
+///
+/// # Errors
+///
+/// [`PutError::Name`]: no URL of a file can have this name.
+pub(super) fn of_file(url: &Url, name: &[u8]) -> Result<Url, PutError> {
+    if !url.path().ends_with('/') {
+        return Ok(url.clone());
+    }
+    let reason = match name {
+        b"" => "it is empty",
+        // Encoded, too, these lead to a directory (RFC 3986, section 6.2.2.3).
+        b"." | b".." => "it stands for a directory",
+        _ if name.contains(&b'/') => "servers take its / for the end of a directory's name",
+        _ if name.contains(&0) => "no file can have a name with a zero byte",
+        _ => return Ok(beside(url, &encoded(name))),
+    };
+    Err(PutError::Name { name: encoded(name), reason })
 }
 
-/// The URL in the same directory whose last segment is `name`.
-fn beside(url: &Url, name: &str) -> Url {
+/// A name with every octet percent-encoded that is not an unreserved character.
+pub(super) fn encoded(name: &[u8]) -> String {
+    percent_encode(name, ENCODED).to_string()
+}
+
+/// The URL in the same directory whose last segment is `segment`, which is already percent-encoded.
+pub(super) fn beside(url: &Url, segment: &str) -> Url {
     let mut other = url.clone();
-    if let Ok(mut segments) = other.path_segments_mut() {
-        segments.pop().push(name);
-    }
+    let directory = url.path().rfind('/').map_or("/", |at| &url.path()[..=at]);
+    other.set_path(&format!("{directory}{segment}"));
     other
+}
+
+/// The last segment of the URL's path, decoded.
+pub(super) fn last_segment(path: &str) -> Vec<u8> {
+    let path = path.trim_end_matches('/');
+    let last = path.rsplit('/').next().unwrap_or_default();
+    percent_encoding::percent_decode_str(last).collect()
 }
 
 #[cfg(test)]
@@ -103,10 +156,41 @@ mod tests {
 
     #[test]
     fn a_directory_takes_the_file_s_name() {
-        let name = "写 真?.jpg";
+        let name = "写 真?.jpg".as_bytes();
         let escaped = url("http://h/d/%E5%86%99%20%E7%9C%9F%3F.jpg");
-        assert_eq!(of_file(&url("http://h/d/"), name), escaped);
-        assert_eq!(of_file(&url("http://h/d/n"), name), url("http://h/d/n"));
+        assert_eq!(of_file(&url("http://h/d/"), name).unwrap(), escaped);
+        assert_eq!(of_file(&url("http://h/d/n"), name).unwrap(), url("http://h/d/n"));
         assert_eq!(beside(&url("http://h/d/n?q"), ".n"), url("http://h/d/.n?q"));
+        assert_eq!(last_segment("/d/%E5%86%99%20%E7%9C%9F%3F.jpg"), name);
+    }
+
+    #[test]
+    fn every_octet_of_a_name_comes_through() {
+        let directory = url("http://h/d/");
+        for octet in (1..=255).filter(|octet| *octet != b'/') {
+            let name = [b'a', octet, b'b'];
+            let file = of_file(&directory, &name).unwrap();
+            assert_eq!(last_segment(file.path()), name, "{octet}");
+            assert_eq!(url(file.as_str()), file, "{octet}");
+        }
+        for name in [&b"%2e%2e"[..], b"...", b"a?b#c", b" ", b"%"] {
+            assert_eq!(last_segment(of_file(&directory, name).unwrap().path()), name);
+        }
+        for bad in [&b""[..], b".", b"..", b"a/b", b"a\0"] {
+            assert!(matches!(of_file(&directory, bad), Err(PutError::Name { .. })));
+        }
+    }
+
+    #[test]
+    fn a_url_whose_characters_the_parser_would_drop_is_refused() {
+        for bad in
+            ["http://h/a\tb", "http://h/a\nb", "http://h/a\\b", " http://h/", "http://h/a\u{7f}"]
+        {
+            assert!(parse_url(bad).unwrap_err().is_usage(), "{bad}");
+        }
+        let (found, zone) = parse_url("http://[fe80::1%25eth0]:1/a").unwrap();
+        assert_eq!((found.as_str(), zone.unwrap().name()), ("http://[fe80::1]:1/a", "eth0"));
+        let (_, zone) = parse_url("http://[fe80::1%eth0]:1/a").unwrap();
+        assert_eq!(zone.unwrap().name(), "eth0");
     }
 }

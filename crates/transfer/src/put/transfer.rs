@@ -1,7 +1,6 @@
 //! One upload, whatever its protocol: its pieces, its waits and its progress.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -10,7 +9,7 @@ use wakeai_units::{Bytes, Duration};
 
 use super::backoff::Backoff;
 use super::http::Client;
-use super::source::Source;
+use super::source::{Sent, Source};
 use super::state::State;
 use super::turn::Turn;
 use super::{Chunks, Config, Protocol, PutError, target};
@@ -24,6 +23,8 @@ const OUT_OF_TURN: std::time::Duration = std::time::Duration::from_secs(5);
 /// The longest time in which nothing is sent and no answer comes. A server may need time to write a large file to its
 /// disk.
 const SILENCE: std::time::Duration = std::time::Duration::from_mins(5);
+/// A server that refuses a piece of this size or less for its size takes no pieces at all.
+const SMALLEST: u64 = 1024;
 /// A transfer that waits at least this long after a failure gives its turn to others.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
@@ -62,6 +63,10 @@ pub struct Report {
     /// The way in which the result was compared with the source: `checksums`, `digest` or `read back`; null if it was
     /// not compared.
     pub verified: Option<&'static str>,
+    /// The reason why the result was not compared with the source.
+    pub unverified: Option<String>,
+    /// The name under which the server keeps the file, if it says so.
+    pub stored_as: Option<String>,
 }
 
 /// The parts of an upload that all protocols need.
@@ -71,10 +76,18 @@ pub(super) struct Transfer<'a> {
     pub(super) source: Source,
     pub(super) state: State,
     pub(super) report: Report,
+    /// Whether the server speaks WebDAV.
+    pub(super) is_dav: bool,
+    /// The number of bytes that the server can have of this source. What it has behind them is of another one.
+    pub(super) trusted: u64,
     turn: Turn,
     pieces: Pieces,
     backoff: Backoff,
     began: Instant,
+    /// The largest piece that the server takes.
+    largest: u64,
+    /// The highest offset that the server has acknowledged.
+    acknowledged: u64,
     /// The highest offset up to which bytes were handed to the network.
     highest: u64,
     tell: &'a mut dyn FnMut(Progress),
@@ -105,6 +118,8 @@ impl<'a> Transfer<'a> {
             pauses: 0,
             bytes_again: 0,
             verified: None,
+            unverified: None,
+            stored_as: None,
         };
         let backoff = Backoff::new(config.retry_for);
         let began = Instant::now();
@@ -114,10 +129,14 @@ impl<'a> Transfer<'a> {
             source,
             state,
             report,
+            is_dav: false,
+            trusted: u64::MAX,
             turn,
             pieces,
             backoff,
             began,
+            largest: u64::MAX,
+            acknowledged: 0,
             highest: 0,
             tell,
         })
@@ -139,16 +158,22 @@ impl<'a> Transfer<'a> {
         if !error.is_passing() {
             return Err(error);
         }
-        let at_least = match &error {
+        let asked = match &error {
             PutError::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
             _ => Duration::ZERO,
         };
         let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = wakeai_units::Instant::ZERO + Duration::from_nanos(elapsed);
         let random = getrandom::u64().unwrap_or_default();
-        let wait = self.backoff.failed(now, random, at_least);
-        let wait = wait
-            .map_err(|too_long| PutError::GaveUp(too_long.without_progress, error.to_string()))?;
+        let wait = self.backoff.failed(now, random, asked).map_err(|too_long| {
+            let (limit, error) = (too_long.limit, error.to_string());
+            if asked > limit {
+                PutError::AskedToWait { asked, limit, error }
+            } else {
+                let millis = too_long.elapsed.as_nanos() / 1_000_000;
+                PutError::GaveUp { elapsed: Duration::from_millis(millis), limit, error }
+            }
+        })?;
         tracing::warn!(%error, again_in_s = wait.as_nanos() as f64 * 1e-9, "the upload is interrupted");
         if wait >= LONG_WAIT {
             self.turn.tell(None);
@@ -161,19 +186,45 @@ impl<'a> Transfer<'a> {
 
     /// Records that the server has the bytes up to `offset`.
     pub(super) fn advanced(&mut self, offset: u64) {
-        self.backoff.progressed();
+        // What the server had before is no progress.
+        if offset > self.acknowledged {
+            self.acknowledged = offset;
+            self.backoff.progressed();
+        }
         self.turn.tell(Some(self.source.len.saturating_sub(offset)));
         self.show(offset, false);
     }
 
-    /// Waits for the station's turn. Returns the end of the piece that begins at `from`.
-    pub(super) async fn next_piece(&mut self, from: u64) -> Result<u64, PutError> {
-        self.source.check()?;
+    /// Whether the upload of an earlier process can be continued: the source still begins with what was sent of it. The
+    /// file may be another one of the same size and time.
+    pub(super) async fn continues(&mut self) -> Result<bool, PutError> {
+        let sent = self.state.sent().clone();
+        let is_untouched = self.state.is_of(&self.source);
+        // Behind `sent` the server can have bytes of this source only if it is the same one.
+        self.trusted = if is_untouched { u64::MAX } else { sent.to };
+        let continues =
+            self.state.has_length_of(&self.source) && self.source.begins_with(&sent).await?;
+        if !continues {
+            self.trusted = u64::MAX;
+            tracing::warn!(
+                "the file is not the one of which a part was sent before: the upload begins anew"
+            );
+        }
+        Ok(continues)
+    }
+
+    /// Waits for the station's turn.
+    pub(super) async fn turn(&mut self, from: u64) {
         self.turn.tell(Some(self.source.len.saturating_sub(from)));
         while self.turn.permission() == Permission::Wait {
             self.show(from, true);
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Waits for the station's turn. Returns the end of the piece that begins at `from`, which is kept as sent.
+    pub(super) async fn next_piece(&mut self, from: u64) -> Result<u64, PutError> {
+        self.turn(from).await;
         let left = Bytes::new(self.source.len.saturating_sub(from));
         let size = match self.config.chunks {
             Chunks::Auto if self.turn.permission() == Permission::Try => Pieces::small(left),
@@ -184,7 +235,25 @@ impl<'a> Transfer<'a> {
             }
             Chunks::Size(size) => size,
         };
-        Ok(from + size.get().min(left.get()))
+        let to = from + size.get().max(1).min(self.largest).min(left.get());
+        self.source.look().await?;
+        self.source.plan(to).await?;
+        self.state.sends(&self.source);
+        Ok(to)
+    }
+
+    /// Makes the next pieces smaller, because the server refused one of `size` bytes for its size.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, if the piece is already a small one.
+    pub(super) fn smaller(&mut self, size: u64, refused: PutError) -> Result<(), PutError> {
+        if size <= SMALLEST {
+            return Err(refused);
+        }
+        self.largest = size / 2;
+        tracing::info!(bytes = self.largest, "the server takes only smaller pieces");
+        Ok(())
     }
 
     /// Waits for `request`, which sends the bytes from `from` up to `to`. Meanwhile counts the bytes and shows the
@@ -197,7 +266,7 @@ impl<'a> Transfer<'a> {
     pub(super) async fn sending<T>(
         &mut self,
         (from, to): (u64, u64),
-        sent: &AtomicU64,
+        sent: &Sent,
         request: impl Future<Output = Result<T, PutError>>,
     ) -> Result<Option<T>, PutError> {
         let began = Instant::now();
@@ -210,7 +279,7 @@ impl<'a> Transfer<'a> {
                 () = tokio::time::sleep(LOOK) => {}
             }
             let now = Instant::now();
-            let handed = sent.load(Ordering::Relaxed);
+            let handed = sent.bytes();
             if handed > last {
                 (last, advanced_at) = (handed, now);
             }
@@ -227,13 +296,20 @@ impl<'a> Transfer<'a> {
             self.turn.tell(Some(self.source.len.saturating_sub(from + handed)));
             self.show(from + handed, false);
         };
-        let end = from + sent.load(Ordering::Relaxed);
+        if answer.is_err()
+            && let Some(failure) = self.source.failure(sent)
+        {
+            return Err(failure);
+        }
+        let end = from + sent.bytes();
         self.report.bytes_again += end.min(self.highest).saturating_sub(from);
         if end > self.highest {
             // This is progress, too: if a file is sent whole, the server acknowledges nothing before its end.
             self.backoff.progressed();
             self.highest = end;
         }
+        // The file may have changed while it was read.
+        self.source.look().await?;
         if matches!(answer, Ok(Some(_))) {
             let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.pieces.sent(Bytes::new(to - from), Duration::from_nanos(took));

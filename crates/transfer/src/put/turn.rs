@@ -1,13 +1,15 @@
 //! The turn of a transfer. The station's agent decides when the transfer may send.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use wakeai_api::{Transfer, TransferClient};
+use wakeai_api::{AskError, Transfer, TransferClient};
 use wakeai_control::Permission;
+
+use super::error::plain;
 
 /// The time between two requests.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -41,13 +43,13 @@ impl Turn {
         let (client, answer) = match first {
             Ok(found) => found,
             Err(error) => {
-                tracing::debug!(%error, "no agent: the transfer sends without turns");
+                warn(&socket, &error);
                 return Self { shared, thread: None };
             }
         };
         shared.set(Some(answer));
         let in_thread = Arc::clone(&shared);
-        let ask = move || in_thread.follow(&client);
+        let ask = move || in_thread.follow(&socket, &client);
         let thread = std::thread::Builder::new().name("turn".to_owned()).spawn(ask).ok();
         if thread.is_none() {
             shared.set(None);
@@ -80,19 +82,32 @@ impl Shared {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
-    fn follow(&self, client: &TransferClient) {
+    fn follow(&self, socket: &Path, client: &TransferClient) {
         while !self.ended.load(Ordering::Relaxed) {
             std::thread::park_timeout(INTERVAL);
             let left = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
             match client.ask(left) {
                 Ok(answer) => self.set(Some(answer)),
                 Err(error) => {
-                    tracing::warn!(%error, "the agent does not answer: the transfer sends without turns");
+                    warn(socket, &error);
                     return self.set(None);
                 }
             }
         }
     }
+}
+
+/// Says that the transfer goes on without turns, and why.
+fn warn(socket: &Path, error: &AskError) {
+    let found = match error {
+        AskError::Socket { source, .. } | AskError::Answer { source, .. } => plain(source),
+        AskError::Refused { reason, .. } => reason.clone(),
+    };
+    tracing::warn!(
+        "the agent at {} cannot be asked for a turn: {found}; the upload goes on without turns. Does the agent run \
+         (wakeai status), or is it stopped?",
+        socket.display()
+    );
 }
 
 impl Drop for Turn {
