@@ -42,9 +42,15 @@ fn nginx_gets_the_file_whole() {
 }
 
 #[test]
+#[ignore = "make test-peers"]
+fn rclone_gets_the_file_whole() {
+    is_uploaded(Kind::Rclone, &SMALL);
+}
+
+#[test]
 #[ignore = "minutes, and tusd: make test-peers"]
 fn every_server_gets_a_gigabyte() {
-    for kind in [Kind::Serve, Kind::Tusd, Kind::Nginx, Kind::Apache] {
+    for kind in [Kind::Serve, Kind::Tusd, Kind::Nginx, Kind::Apache, Kind::Rclone] {
         is_uploaded(kind, &LARGE);
     }
 }

@@ -28,12 +28,14 @@ pub(crate) enum Kind {
     Nginx,
     /// Apache with `mod_dav`, which takes parts of files.
     Apache,
+    /// `rclone serve webdav`, which takes whole files.
+    Rclone,
 }
 
 impl Kind {
     /// Whether an upload continues after an interruption.
     pub(crate) fn continues(self) -> bool {
-        self != Self::Nginx
+        !matches!(self, Self::Nginx | Self::Rclone)
     }
 }
 
@@ -59,7 +61,7 @@ impl<'a> Receiver<'a> {
                 chown(home, Some(NOBODY), Some(NOBODY)).unwrap();
                 fs::write(home.join("apache.conf"), apache(home)).unwrap();
             }
-            Kind::Tusd => {}
+            Kind::Tusd | Kind::Rclone => {}
         }
         let child = spawn(kind, bss, home);
         Self { kind, bss, home: home.to_owned(), child }
@@ -75,7 +77,7 @@ impl<'a> Receiver<'a> {
                 format!("--token-file={home}/token"),
             ],
             Kind::Tusd => vec![format!("http://{ADDRESS}:8080/files/")],
-            Kind::Nginx | Kind::Apache => vec![format!("http://{ADDRESS}:8080/")],
+            Kind::Nginx | Kind::Apache | Kind::Rclone => vec![format!("http://{ADDRESS}:8080/")],
         }
     }
 
@@ -137,6 +139,14 @@ fn spawn(kind: Kind, bss: &Bss, home: &Path) -> Child {
             let _ = fs::remove_file(at("apache.pid")); // of the one that was killed
             let mut command = Command::new("apache2");
             command.arg("-DFOREGROUND").arg("-f").arg(at("apache.conf"));
+            command
+        }
+        Kind::Rclone => {
+            let mut command = Command::new("rclone");
+            command.args(["serve", "webdav", "--addr", &format!("{ADDRESS}:8080")]);
+            command.args(["--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--cache-dir"]);
+            command.arg(at("cache")).args(["--dir-cache-time", "0s", "--config", ""]);
+            command.arg(at("served")).env("HOME", home);
             command
         }
     };

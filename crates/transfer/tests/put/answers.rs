@@ -267,3 +267,21 @@ fn a_connection_that_breaks_is_followed_by_another_attempt() {
     let report = put(&home.config(&file, &fake.url("/f"))).unwrap();
     assert_eq!((report.resumes, report.verified), (1, Some("read back")));
 }
+
+#[test]
+fn interim_answers_are_skipped() {
+    let home = Home::new();
+    let file = home.write("f", b"x");
+    let files = Files::default();
+    let fake = Fake::raw(move |stream, request| {
+        let length = request.get("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        for interim in ["100 Continue", "102 Processing", "103 Early Hints"] {
+            let _ = write!(stream.get_mut(), "HTTP/1.1 {interim}\r\nLink: </x>\r\n\r\n");
+        }
+        stream.read_exact(&mut body).unwrap();
+        request.body = body;
+        files.answer(request).send(stream.get_mut(), request.method == "HEAD");
+    });
+    assert_eq!(put(&home.config(&file, &fake.url("/f"))).unwrap().verified, Some("read back"));
+}

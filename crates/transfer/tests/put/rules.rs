@@ -176,3 +176,22 @@ fn what_is_read_back_is_neither_from_a_cache_nor_in_another_coding() {
     assert_eq!(read[0].get("cache-control"), Some("no-cache"));
     assert_eq!(read[0].get("accept-encoding"), Some("identity"));
 }
+
+#[test]
+fn the_reference_page_names_tests_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("../../docs/reference/upload-rules.md")).unwrap();
+    let named = page.split('`').filter(|word| word.contains("::") && !word.contains(' '));
+    let mut count = 0;
+    for name in named {
+        let (file, test) = name.rsplit_once("::").unwrap();
+        let file = match file.strip_prefix("src/") {
+            Some(file) => root.join("src/put").join(file).with_extension("rs"),
+            None => root.join("tests/put").join(file).with_extension("rs"),
+        };
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(&format!("fn {test}()")), "{name}");
+        count += 1;
+    }
+    assert!(count > 40, "{count}");
+}

@@ -1,5 +1,6 @@
 //! What "verified" says, and when it is not said.
 
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use wakeai_transfer::put::PutError;
@@ -144,4 +145,31 @@ fn a_digest_among_others_is_compared() {
     let fake = Fake::start(move |request| tus.answer(request).with("Repr-Digest", digest));
     assert_eq!(put(&home.config(&file, &fake.url("/files"))).unwrap().verified, Some("digest"));
     assert_eq!(*bytes.lock().unwrap(), b"hello world");
+}
+
+#[test]
+fn a_file_that_is_cut_off_while_it_is_read_back_is_read_again() {
+    let home = Home::new();
+    let file = home.write("f", &content(1_000));
+    for with_length in [true, false] {
+        let files = Files::default();
+        let mut first = true;
+        let fake = Fake::raw(move |stream, request| {
+            let length = request.get("content-length").map_or(0, |length| length.parse().unwrap());
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            request.body = body;
+            if request.method == "GET" && std::mem::take(&mut first) {
+                let length = if with_length { "Content-Length: 1000\r\n" } else { "" };
+                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{length}\r\n");
+                stream.get_mut().write_all(head.as_bytes()).unwrap();
+                stream.get_mut().write_all(&content(1_000)[..500]).unwrap();
+                return;
+            }
+            files.answer(request).send(stream.get_mut(), request.method == "HEAD");
+        });
+        let report = put(&home.config(&file, &fake.url("/f"))).unwrap();
+        assert_eq!((report.verified, report.resumes), (Some("read back"), 1), "{with_length}");
+        assert_eq!(fake.count("PUT"), 1);
+    }
 }
