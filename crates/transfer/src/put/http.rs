@@ -23,11 +23,12 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use socket2::TcpKeepalive;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
+use wakeai_net::LookupError;
 
 use super::answers::{Asked, Meaning, meaning};
 use super::error::plain;
@@ -322,22 +323,19 @@ impl Client {
     }
 
     async fn look_up(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, PutError> {
-        let found = timeout(CONNECT, lookup_host((name, port))).await;
+        let found = timeout(CONNECT, wakeai_net::lookup(name, port)).await;
         let found =
             found.map_err(|_| lost(format!("no name server answered for {name} in 15 s")))?;
-        let found: Vec<_> = found.map_err(|error| self.no_address(name, &error))?.collect();
-        if found.is_empty() { Err(lost(format!("{name} has no address"))) } else { Ok(found) }
-    }
-
-    /// The error of a failed look-up. The C library tells a name that does not exist (`EAI_NONAME`) from name servers
-    /// that do not answer (`EAI_AGAIN`) only by its text here.
-    fn no_address(&self, name: &str, error: &io::Error) -> PutError {
-        let text = error.to_string();
-        if text.contains("Name or service not known") && !self.has_reached.load(Ordering::Relaxed) {
-            return PutError::Unusable(format!("there is no host {name}: correct the URL"));
-        }
-        let reason = text.rsplit(": ").next().unwrap_or_default().to_lowercase();
-        lost(format!("the address of {name} cannot be looked up: {reason}"))
+        // Behind a network that has just come, a name that was there before may not be known yet.
+        let may_pass =
+            |error: &LookupError| error.may_pass() || self.has_reached.load(Ordering::Relaxed);
+        found.map_err(|error| {
+            if may_pass(&error) {
+                lost(error.to_string())
+            } else {
+                PutError::Unusable(error.to_string())
+            }
+        })
     }
 
     async fn open(&self, to: SocketAddr) -> io::Result<TcpStream> {

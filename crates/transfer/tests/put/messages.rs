@@ -153,6 +153,10 @@ fn the_time_without_progress_is_the_time_that_passed() {
 fn a_name_that_does_not_exist_and_an_algorithm_that_is_missing_end_the_upload_at_once() {
     let home = Home::new();
     let file = home.write("f", b"x");
+    // The resolver refuses a label of 64 characters by itself (RFC 1035, section 2.3.4).
+    let name = format!("{}.invalid", "a".repeat(64));
+    let said = put(&home.config(&file, &format!("http://{name}/f"))).unwrap_err().to_string();
+    assert!(said.contains(&name) && !said.contains("gave up"), "{said}");
     let fake = Fake::start(|_| Answer::new(404));
     let mut config = home.config(&file, &fake.url("/f"));
     config.algorithm = Some("no-such".to_owned());
