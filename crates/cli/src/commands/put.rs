@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
         report
             .stored_as
             .as_ref()
-            .map(|name| format!(", as {}", name.escape_default()))
+            .map(|name| format!(", as {}", name.replace(char::is_control, "_")))
             .unwrap_or_default()
     ));
     Ok(())

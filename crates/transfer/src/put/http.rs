@@ -517,6 +517,9 @@ fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
     use super::*;
 
     #[test]
@@ -532,5 +535,70 @@ mod tests {
         for bad in ["", "-1", "1.5", "soon"] {
             assert_eq!(wait(bad, Some(now)), None, "{bad}");
         }
+    }
+
+    /// A connection that breaks while the body is sent. The answer arrives only when writing has already failed.
+    #[derive(Default)]
+    struct Breaking {
+        writes: u32,
+        reader: Option<std::task::Waker>,
+        answer: io::Cursor<&'static [u8]>,
+    }
+
+    impl AsyncRead for Breaking {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut tokio::io::ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.writes < 2 {
+                self.reader = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            Pin::new(&mut self.answer).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Breaking {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.writes += 1;
+            if self.writes < 2 {
+                return Poll::Ready(Ok(bytes.len().min(100)));
+            }
+            if let Some(reader) = self.reader.take() {
+                reader.wake();
+            }
+            Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    async fn sent(answer: &'static str) -> Result<u16, PutError> {
+        let failed = SendError::default();
+        let breaking =
+            Breaking { answer: io::Cursor::new(answer.as_bytes()), ..Breaking::default() };
+        let body = http_body_util::Full::new(Bytes::from(vec![0; 1 << 20]));
+        let request = Request::put("/f").header(HOST, "h").body(body).unwrap();
+        let reply = exchange(Stream::new(breaking, failed.clone()), request, &failed).await?;
+        Ok(reply.answer.status().as_u16())
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_read_although_sending_has_failed() {
+        let status = sent("HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        assert_eq!(status, 507);
+        let said = sent("").await.unwrap_err().to_string();
+        assert!(said.contains("broke") && said.contains("reset"), "{said}");
     }
 }

@@ -41,6 +41,19 @@ fn an_answer_that_comes_before_the_body_is_read_each_time() {
 }
 
 #[test]
+fn an_answer_that_comes_before_the_body_is_read_over_tls_too() {
+    let home = Home::new();
+    let file = home.write("f", &content(4_000_000));
+    let (url, pem) = crate::messages::secured("127.0.0.1", 2000, 2999);
+    let mut config = home.config(&file, &url);
+    config.ca = Some(home.write("ca.pem", pem.as_bytes()));
+    for _ in 0..20 {
+        let error = put(&config).unwrap_err();
+        assert_eq!(status(&error), 413, "{error}");
+    }
+}
+
+#[test]
 fn an_early_answer_ends_the_sending_although_the_connection_stays_open() {
     let home = Home::new();
     let file = home.write("f", &content(8_000_000));

@@ -15,8 +15,8 @@ use wakeai_units::Duration;
 use crate::fake::{Answer, Fake, Files};
 use crate::{Home, put};
 
-/// A server that answers 200 over TLS, with a certificate that is valid from `from` until `to`.
-fn secured(name: &str, from: i32, to: i32) -> (String, String) {
+/// A server that refuses uploads over TLS before it reads them, with a certificate that is valid from `from` until `to`.
+pub(crate) fn secured(name: &str, from: i32, to: i32) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
@@ -36,7 +36,9 @@ fn secured(name: &str, from: i32, to: i32) -> (String, String) {
             let mut stream = BufReader::new(StreamOwned::new(tls, stream.unwrap()));
             let mut block = [0; 1024];
             if stream.read(&mut block).is_ok() {
-                let _ = stream.get_mut().write_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+                let status = if block.starts_with(b"PUT") { "413 Too Large" } else { "404 No" };
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                let _ = stream.get_mut().write_all(answer.as_bytes()); // the client may have gone
             }
         }
     });
