@@ -307,7 +307,8 @@ mod tests {
         if std::env::var_os("WAKEAI_WRITE_TABLES").is_some() {
             std::fs::write(path, format!("{head}{expected}")).unwrap();
         } else {
-            assert_eq!(format!("\n### {table}"), expected, "WAKEAI_WRITE_TABLES=1 writes it");
+            let is_same = format!("\n### {table}") == expected;
+            assert!(is_same, "the page is old: WAKEAI_WRITE_TABLES=1 writes it");
         }
     }
 

@@ -122,9 +122,9 @@ impl Fake {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
                 if let Some(mut request) = Request::read(&mut stream) {
+                    // Before the answer, which may end the test.
+                    kept.lock().unwrap().push(request.clone());
                     handle(&mut stream, &mut request);
-                    request.body.clear();
-                    kept.lock().unwrap().push(request);
                 }
             }
         });
