@@ -140,6 +140,8 @@ fn serve_gets_no_mixture_of_two_files_of_one_size_and_time() {
         tls: None,
         tokens: None,
         metrics: None,
+        base: None,
+        origins: Vec::new(),
         limits: Limits::default(),
     };
     let (stop, stopped) = oneshot::channel::<()>();
