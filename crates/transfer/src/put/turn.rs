@@ -1,6 +1,6 @@
 //! The turn of a transfer. The station's agent decides when the transfer may send.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use wakeai_api::{AskError, Transfer, TransferClient};
 use wakeai_control::Permission;
-
-use super::error::plain;
 
 /// The time between two requests.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -43,13 +41,13 @@ impl Turn {
         let (client, answer) = match first {
             Ok(found) => found,
             Err(error) => {
-                warn(&socket, &error);
+                warn(&error);
                 return Self { shared, thread: None };
             }
         };
         shared.set(Some(answer));
         let in_thread = Arc::clone(&shared);
-        let ask = move || in_thread.follow(&socket, &client);
+        let ask = move || in_thread.follow(&client);
         let thread = std::thread::Builder::new().name("turn".to_owned()).spawn(ask).ok();
         if thread.is_none() {
             shared.set(None);
@@ -82,14 +80,14 @@ impl Shared {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
-    fn follow(&self, socket: &Path, client: &TransferClient) {
+    fn follow(&self, client: &TransferClient) {
         while !self.ended.load(Ordering::Relaxed) {
             std::thread::park_timeout(INTERVAL);
             let left = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
             match client.ask(left) {
                 Ok(answer) => self.set(Some(answer)),
                 Err(error) => {
-                    warn(socket, &error);
+                    warn(&error);
                     return self.set(None);
                 }
             }
@@ -98,16 +96,8 @@ impl Shared {
 }
 
 /// Says that the transfer goes on without turns, and why.
-fn warn(socket: &Path, error: &AskError) {
-    let found = match error {
-        AskError::Socket { source, .. } | AskError::Answer { source, .. } => plain(source),
-        AskError::Refused { reason, .. } => reason.clone(),
-    };
-    tracing::warn!(
-        "the agent at {} cannot be asked for a turn: {found}; the upload goes on without turns. Does the agent run \
-         (wakeai status), or is it stopped?",
-        socket.display()
-    );
+fn warn(error: &AskError) {
+    tracing::warn!("{error}; the upload goes on without turns");
 }
 
 impl Drop for Turn {
