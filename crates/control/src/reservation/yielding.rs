@@ -84,7 +84,7 @@ pub(super) fn of_owner(
 /// its minimum RTT contains this queue. A window for this minimum would be too large for `level`
 /// while the queue lasts.
 fn path(seen: &Observation) -> Option<Path> {
-    seen.rtt.map(|rtt| Path::of(rtt, &seen.peers))
+    seen.rtt.map(|rtt| Path::of(rtt, &seen.peers, Duration::ZERO))
 }
 
 /// The window for the rate `level` at the present RTT, of whose queueing delay at most [`QUEUE`]

@@ -76,6 +76,11 @@ impl Drain {
         together.then(|| Segments::in_flight(part, path.min, mss))
     }
 
+    /// Whether the station has checked its path since it began to send.
+    pub(super) fn has_checked(&self) -> bool {
+        self.next_check.is_some() && self.check == 0
+    }
+
     fn together(&mut self, ticks: u32, situation: &Situation) -> bool {
         let (min, senders) = (situation.path.min, situation.senders);
         let falls = min + min / STILL_FALLING < self.last_min;
@@ -127,6 +132,7 @@ mod tests {
             path: Path { min, growth, current: min + growth, common: growth },
             share: Rate::from_mbps(10),
             target: Duration::from_millis(50),
+            queue_max: Duration::from_millis(75),
             rate: Rate::from_mbps(10),
             window: Segments::new(100),
             connections: 1,

@@ -20,6 +20,7 @@
 //! equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each station has its share.
 //! `docs/concepts/laws.md` derives this, and shows the effect of each term.
 
+mod contest;
 mod drain;
 mod path;
 mod release;
@@ -27,8 +28,9 @@ mod share;
 mod target;
 mod window;
 
-use wakeai_units::{Duration, Instant, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
+use self::contest::Contest;
 use self::drain::Drain;
 pub(crate) use self::path::{Path, common_growth};
 use self::release::Release;
@@ -39,27 +41,31 @@ use wakeai_connection::CongestionState;
 
 use crate::{Bounds, Law, Observation, Phase, Reason};
 
+/// Queueing delays that differ by up to the target divided by this number are not corrected
+/// ([`Path::of`]).
+const TOLERANCE_DIVISOR: u64 = 4;
 /// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirtimeKnobs {
-    /// The target queueing delay, percent of the duration of a round. In a round each sending
-    /// station and the access point have one turn: they transmit once, with the largest aggregate.
+    /// In busy air the target is the time in which this percentage of a round passes, without the
+    /// path. In a round each sending station sends one nearly full aggregate.
     pub queue_rounds_percent: u32,
     /// The least target queueing delay.
     pub queue_min: Duration,
-    /// The largest target queueing delay.
+    /// The largest target queueing delay in busy air, and the target beside stations that hold a
+    /// longer queue.
     pub queue_max: Duration,
 }
 
 impl Default for AirtimeKnobs {
-    /// The target is two rounds, but at least 20 ms and at most 75 ms.
+    /// One round, at least 1 ms and at most 75 ms.
     fn default() -> Self {
         Self {
-            queue_rounds_percent: 200,
-            queue_min: Duration::from_millis(20),
+            queue_rounds_percent: 100,
+            queue_min: Duration::from_millis(1),
             queue_max: Duration::from_millis(75),
         }
     }
@@ -87,11 +93,14 @@ pub struct Airtime {
     probe_most: u32,
     /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
-    /// The ceiling of the last tick, before it was rounded to aggregates.
-    ceiling: Option<Segments>,
-    /// The segments that rounding has taken from the windows so far; negative where rounding has
-    /// added segments.
+    /// The window of the last tick, before it was rounded.
+    window: Option<Bytes>,
+    /// The bytes that rounding has taken from the windows so far; negative where rounding has added
+    /// bytes.
     owed: i64,
+    /// The target of the last tick, before a contest.
+    target: Duration,
+    contest: Contest,
     drain: Drain,
     /// The number of consecutive ticks with loss recovery.
     trouble: u32,
@@ -107,6 +116,8 @@ struct Situation {
     share: Rate,
     /// The target queueing delay.
     target: Duration,
+    /// The longest target ([`AirtimeKnobs::queue_max`]).
+    queue_max: Duration,
     /// The rate that this station delivers.
     rate: Rate,
     /// The sum of the congestion windows of the sending connections.
@@ -135,20 +146,18 @@ impl Airtime {
         reasons.push(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All stations together, each at its share, deliver as much as one station alone.
-            let total = seen.max_rate.unwrap_or(share);
-            let target = target::queue(&self.knobs, seen, total, Bottleneck::Air);
+            let whole = Share::of_total(seen.max_rate.unwrap_or(share));
+            let target = target::queue(&self.knobs, seen, None, &whole, Bottleneck::Air);
             window::of_newcomer(share, target, seen)
         })
     }
 
-    fn target(&self, seen: &Observation) -> Duration {
-        target::queue(&self.knobs, seen, self.share.total, self.share.bottleneck(seen))
-    }
-
     fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
-        let share = self.share.on_tick(now, self.ticks, seen);
-        let target = self.target(seen);
+        let delay = if path.common > Duration::ZERO { path.common } else { path.growth };
+        let share = self.share.on_tick(now, self.ticks, seen, delay > self.target);
+        let bottleneck = self.share.bottleneck(seen);
+        self.target = target::queue(&self.knobs, seen, Some(path.min), &self.share, bottleneck);
         let trouble = seen.sending().any(|connection| {
             let state = connection.figures.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
@@ -158,7 +167,8 @@ impl Airtime {
         Situation {
             path,
             share,
-            target,
+            target: self.target,
+            queue_max: self.knobs.queue_max,
             rate,
             window: seen.window(),
             senders: seen.senders,
@@ -184,7 +194,13 @@ impl Law for Airtime {
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
             return self.idle(observation, reasons);
         };
-        let situation = self.measure(now, observation, Path::of(rtt, &observation.peers));
+        let path = Path::of(rtt, &observation.peers, self.target / TOLERANCE_DIVISOR);
+        let mut situation = self.measure(now, observation, path);
+        let checked = self.drain.has_checked();
+        if self.contest.on_tick(now, self.ticks, &situation, self.share.median, checked) {
+            let most = self.knobs.queue_max.min(target::ack_buffer(observation, self.share.total));
+            situation.target = situation.target.max(most);
+        }
         let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {

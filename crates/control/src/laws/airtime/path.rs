@@ -29,9 +29,12 @@ impl Path {
     /// queueing delay arises at the access point and is the same for all stations. So where a
     /// station sees a shorter queueing delay than the median of all senders, the difference is
     /// subtracted from its minimum. At least a quarter of the minimum remains.
-    pub(crate) fn of(rtt: RttView, peers: &[PeerView]) -> Self {
+    ///
+    /// A difference of up to `tolerance` is not corrected, because short queues differ by chance.
+    pub(crate) fn of(rtt: RttView, peers: &[PeerView], tolerance: Duration) -> Self {
         let common = common_growth(peers, Some(rtt.growth));
-        let queue = common.unwrap_or(rtt.growth);
+        let queue =
+            common.map_or(rtt.growth, |common| common.saturating_sub(tolerance).max(rtt.growth));
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
         let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
@@ -82,7 +85,7 @@ mod tests {
     }
 
     fn path(rtt: RttView, peers: &[PeerView]) -> (Duration, Duration) {
-        let path = Path::of(rtt, peers);
+        let path = Path::of(rtt, peers, Duration::ZERO);
         assert_eq!(path.current, rtt.current);
         (path.min, path.growth)
     }
@@ -91,6 +94,12 @@ mod tests {
     fn the_minimum_of_a_station_that_joined_a_queue_is_lowered() {
         assert_eq!(path(own(120, 30), &peers(&[80, 80])), (ms(70), ms(80)));
         assert_eq!(path(own(120, 30), &peers(&[10, 60, 500])), (ms(90), ms(60)), "the median");
+    }
+
+    #[test]
+    fn a_small_difference_is_tolerated() {
+        let of = |tolerance| Path::of(own(120, 30), &peers(&[80, 80]), ms(tolerance)).min;
+        assert_eq!((of(0), of(10), of(50), of(90)), (ms(70), ms(80), ms(120), ms(120)));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use wakeai_units::{Duration, Instant};
 
+#[cfg(doc)]
+use super::AirtimeKnobs;
 use super::Situation;
 
 /// A release begins when the count `Release::disobeyed` reaches this number of ticks (decisions,
@@ -44,8 +46,9 @@ const LONGEST: Duration = Duration::from_secs(600);
 pub(super) struct Release {
     /// A count of the ticks in which the queue is long and the stations with agents deliver too
     /// little. Each such tick adds one, and each other tick subtracts one, down to zero. A queue is
-    /// long where the queueing delay is above the sum of twice the target and a quarter of the
-    /// minimum RTT.
+    /// long where the queueing delay is above twice the longest target ([`AirtimeKnobs::queue_max`])
+    /// and a quarter of the minimum RTT. A station without sending peers counts a queue as long from
+    /// half of the longest target on, because its own window does not build such a queue.
     disobeyed: u32,
     until: Option<Instant>,
     /// The start of the last release.
@@ -69,8 +72,10 @@ impl Release {
             self.until = None;
             self.disobeyed = 0;
         }
-        let path = situation.path;
-        let far_too_long = path.growth > situation.target * 2 + path.min / 4;
+        let far_too_long = match situation.senders {
+            1 => situation.queue_is_long(),
+            _ => situation.path.growth > situation.queue_max * 2 + situation.path.min / 4,
+        };
         if far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW) {
             self.disobeyed += 1;
         } else {
@@ -102,14 +107,15 @@ mod tests {
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
     const ALL_USED: Option<u64> = Some(900_000);
 
-    /// A situation with this number of senders, this queueing delay, a minimum RTT of 40 ms, and a
-    /// target of 50 ms.
+    /// A situation with this number of senders, this queueing delay, a minimum RTT of 40 ms, a
+    /// target of 50 ms, and a longest target of 75 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
         let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
         Situation {
             path: Path { min, growth, current: min + growth, common: growth },
             share: Rate::from_mbps(10),
             target: Duration::from_millis(50),
+            queue_max: Duration::from_millis(75),
             rate: Rate::from_mbps(10),
             window: Segments::new(100),
             connections: 1,
@@ -176,10 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_target_and_a_quarter_of_the_path_are_tolerated() {
+    fn twice_the_longest_target_and_a_quarter_of_the_path_are_tolerated() {
         let mut ticks = Ticks::new();
-        assert!((0..200).all(|_| !ticks.tick(1, 110, USED_BY_OTHERS)));
-        assert!((0..2).any(|_| ticks.tick(1, 111, USED_BY_OTHERS)));
+        assert!((0..200).all(|_| !ticks.tick(2, 160, USED_BY_OTHERS)));
+        assert!((0..5).any(|_| ticks.tick(2, 161, USED_BY_OTHERS)));
+        let mut alone = Ticks::new();
+        assert!((0..200).all(|_| !alone.tick(1, 110, USED_BY_OTHERS)), "twice the target");
+        assert!((0..2).any(|_| alone.tick(1, 111, USED_BY_OTHERS)));
     }
 
     #[test]

@@ -1,22 +1,20 @@
 //! The share of a station: the rate that the station delivers with its part of the airtime.
 
-use wakeai_units::{Instant, Rate};
+use wakeai_units::{Duration, Instant, Rate};
 
-use super::target::{Bottleneck, aggregate};
+use super::target::{Bottleneck, aggregate, alone, nearly_full};
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
 
 /// The whole airtime. Parts of the airtime are in millionths.
 const WHOLE: u64 = 1_000_000;
-/// The expected sum of all senders' parts of the air where the weight is the rate that a station
-/// reaches alone. A sender's part is its delivery rate divided by its weight ([`Basis`]).
-const EXPECTED_OF_MAX: u64 = WHOLE;
-/// The expected sum where the weight is the PHY rate.
-const EXPECTED_OF_PHY: u64 = WHOLE * 6 / 10;
 /// The limits of the measured sum, percent of the expected sum. They limit the effect of old or
-/// wrong announcements on the share.
-const LEAST_PERCENT: u64 = 85;
+/// wrong announcements on the share. The lower limit holds only while the queue is longer than its
+/// target, because only then the measured sum is what the air carries. While the queue is short, the
+/// stations deliver less because their windows are short, and a share that followed would shorten
+/// the windows further.
+const LEAST_PERCENT: u64 = 93;
 const MOST_PERCENT: u64 = 125;
 /// For this many ticks (decisions, one every 0.5 s) after this station begins to send, a sum below
 /// the expected one is raised to it. The peers may have announced their rates before this station
@@ -59,6 +57,9 @@ pub(super) struct Share {
     pub(super) median: Rate,
     /// The rate that all senders deliver together when each has its share.
     pub(super) total: Rate,
+    /// The mean time in which a sender at its share sends a nearly full aggregate: the duration of a
+    /// round in which each of them sends one.
+    pub(super) round: Duration,
 }
 
 /// The weights of this station and of its peers at a tick.
@@ -73,15 +74,16 @@ struct Weights<'a> {
 impl<'a> Weights<'a> {
     fn of(seen: &'a Observation) -> Self {
         let basis = Basis::of(seen);
-        let weight = |peer: &PeerView| basis.weight(&peer.announced).unwrap_or(EQUAL);
+        // A PHY rate is weighed by what a station should reach alone at it.
+        let weigh = |known: Option<Rate>| match (basis, known) {
+            (Basis::Phy, Some(link_rate)) => alone(link_rate, seen.mss()),
+            (_, known) => known.unwrap_or(EQUAL),
+        };
+        let weight = |peer: &PeerView| weigh(basis.weight(&peer.announced));
         Self {
-            own: basis.own_weight(seen).unwrap_or(EQUAL),
+            own: weigh(basis.own_weight(seen)),
             peers: delivering(seen).map(|peer| (peer, weight(peer))).collect(),
-            expected: match basis {
-                Basis::Max => Some(EXPECTED_OF_MAX),
-                Basis::Phy => Some(EXPECTED_OF_PHY),
-                Basis::Equal => None,
-            },
+            expected: (basis != Basis::Equal).then_some(WHOLE),
         }
     }
 
@@ -98,8 +100,26 @@ impl<'a> Weights<'a> {
 
     /// The rate at which this station uses `part` of the air.
     fn rate(&self, part: u64) -> Rate {
-        self.own.mul_div(part, WHOLE).unwrap_or(self.own)
+        used(self.own, part)
     }
+
+    /// The mean time in which a sender that uses `part` of the air sends a nearly full aggregate. A
+    /// peer whose PHY rate is not known counts as one with the PHY rate of this station.
+    fn round(&self, part: u64, seen: &Observation) -> Duration {
+        let (own, mss) = (seen.own.link_rate, seen.mss());
+        let time = |link_rate, weight| {
+            used(weight, part).time_for(nearly_full(link_rate, mss)).unwrap_or(Duration::MAX)
+        };
+        let peers = self.peers.iter();
+        let peers = peers.map(|(peer, weight)| time(peer.announced.link_rate.or(own), *weight));
+        let sum = peers.fold(time(own, self.own), Duration::saturating_add);
+        sum / (self.peers.len() as u64 + 1)
+    }
+}
+
+/// The rate at which a station of weight `weight` uses `part` of the air, millionths.
+fn used(weight: Rate, part: u64) -> Rate {
+    weight.mul_div(part, WHOLE).unwrap_or(weight)
 }
 
 /// The part of the air that a station of weight `weight` uses at `rate`, millionths.
@@ -110,9 +130,20 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl Share {
+    /// The share of a station that does not send yet, beside senders that deliver `total` together.
+    pub(super) fn of_total(total: Rate) -> Self {
+        Self { total, ..Self::default() }
+    }
+
     /// Takes the figures of a tick. Returns the share of this station, which has been sending for
-    /// `ticks` ticks.
-    pub(super) fn on_tick(&mut self, now: Instant, ticks: u32, seen: &Observation) -> Rate {
+    /// `ticks` ticks. `queues` says whether the queue of all senders is longer than its target.
+    pub(super) fn on_tick(
+        &mut self,
+        now: Instant,
+        ticks: u32,
+        seen: &Observation,
+        queues: bool,
+    ) -> Rate {
         let weights = Weights::of(seen);
         let mut parts: Vec<u64> = weights
             .peers
@@ -132,7 +163,8 @@ impl Share {
             None => highest.max(sum),
             Some(expected) => {
                 let fresh = !enough || ticks <= FRESH_TICKS;
-                let least = if fresh { expected } else { expected * LEAST_PERCENT / 100 };
+                let least =
+                    if fresh || !queues { expected } else { expected * LEAST_PERCENT / 100 };
                 highest.clamp(least, expected * MOST_PERCENT / 100)
             }
         };
@@ -142,6 +174,7 @@ impl Share {
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
         self.median = median(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
         let equal = carried / senders;
+        self.round = weights.round(equal, seen);
         let mean = weights.mean();
         self.total = mean.mul_div(equal * senders, WHOLE).unwrap_or(mean);
         weights.rate(equal)
@@ -206,7 +239,7 @@ mod tests {
         let mut rate = Rate::ZERO;
         for tick in 1..=ticks {
             let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-            rate = share.on_tick(now, tick, seen);
+            rate = share.on_tick(now, tick, seen, true);
         }
         (share, rate)
     }
@@ -264,6 +297,36 @@ mod tests {
             );
             assert!(claimed <= total.mul_div(4, 1).unwrap(), "{liar:?}: {claimed}");
         }
+    }
+
+    #[test]
+    fn a_low_sum_lowers_the_share_only_while_there_is_a_queue() {
+        let little = seen((5, Some(50), None), &[(5, Some(50), None)]);
+        let share_with = |queues| {
+            let mut share = Share::default();
+            let rates = (1..=30).map(|tick| {
+                let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+                share.on_tick(now, tick, &little, queues)
+            });
+            rates.last().map(kbps)
+        };
+        assert_eq!(share_with(false), Some(25_000));
+        assert_eq!(share_with(true), Some(25_000 * LEAST_PERCENT / 100));
+    }
+
+    #[test]
+    fn a_round_is_the_mean_time_for_a_nearly_full_aggregate_at_the_share() {
+        let fast = seen((20, Some(50), Some(65)), &[(20, Some(50), Some(65)); 3]);
+        let (share, rate) = share_after(1, &fast);
+        let window = nearly_full(Some(Rate::from_mbps(65)), fast.mss());
+        assert_eq!(Some(share.round), rate.time_for(window));
+        // The share of the slow station is a fifth of that of the fast one, and so is its aggregate.
+        let slow = seen((4, Some(10), Some(13)), &[(20, Some(50), Some(65))]);
+        let (share, rate) = share_after(1, &slow);
+        let times = [(13, rate), (65, rate.mul_div(5, 1).unwrap())].map(|(link, rate)| {
+            rate.time_for(nearly_full(Some(Rate::from_mbps(link)), slow.mss())).unwrap()
+        });
+        assert_eq!(share.round, (times[0] + times[1]) / 2);
     }
 
     #[test]

@@ -1,20 +1,47 @@
-//! The target queueing delay. In this file a turn is one transmission on the air.
+//! The target queueing delay: the queue that the goodput needs, and no more. In this file a turn is
+//! one transmission on the air.
+//!
+//! Two regimes meet. `docs/concepts/laws.md` derives both.
+//!
+//! *Busy air*: a round, in which each sender has one turn, lasts longer than the path. A station
+//! whose window is one aggregate of `W` packets has one turn in each round and does not contend
+//! again. Its goodput is a part `W / (W + o)` of the largest, where `o` is the time of a turn beside
+//! its data, counted in packets. So the queue has to be as long as the round in which a nearly full
+//! aggregate is sent, minus the path.
+//!
+//! *Room in the air*: the path is longer than that round. Then the queue only has to absorb the
+//! differences between turns, and those between round trips.
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
 
 use super::AirtimeKnobs;
+use super::share::Share;
 use crate::Observation;
 
 /// The largest A-MPDU, as in 802.11n.
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// The time that a turn takes in addition to its data: contention, preamble,
-/// SIFS, acknowledgement.
-const TURN_OVERHEAD: Duration = Duration::from_micros(300);
+/// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
+const TURN_OVERHEAD: Duration = Duration::from_micros(280);
+/// In busy air an aggregate is nearly full where it has this percentage of the largest goodput.
+const NEARLY_FULL_PERCENT: u64 = 98;
+/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
+/// delimiter and padding of the subframe (802.11-2020 §9.7).
+const BESIDE_PAYLOAD: u64 = 92;
+/// The part of the air that the data of stations that aggregate have beside the access point's turns
+/// with TCP ACKs, percent. Without aggregation the ACKs take turns in which data would collide.
+const BESIDE_ACKS_PERCENT: u64 = 83;
+/// With room in the air, the queue of stations that aggregate: about the longest turn (5.5 ms), and
+/// this part of the path, because the data in flight on a long path varies more.
+const ROOM: Duration = Duration::from_millis(6);
+const ROOM_PATH_DIVISOR: u64 = 12;
+/// The same for stations that send frames one by one.
+const ROOM_SINGLE: Duration = Duration::from_millis(2);
+const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
+/// The path that is assumed while no sender has announced its own.
+const PATH_UNKNOWN: Duration = Duration::from_millis(20);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
-/// The least target. The law decides too rarely to hold a shorter queue.
-const LEAST: Duration = Duration::from_millis(5);
 
 /// The bottleneck of all senders together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,59 +51,96 @@ pub(super) enum Bottleneck {
     BeyondTheAir,
 }
 
-/// The target queueing delay.
+/// The target queueing delay of a station whose minimum RTT is `own_path`, where it is known.
 ///
-/// In a round every sending station and the access point have one turn each, with the largest
-/// aggregate. So one round passes between two turns of a station. When its turn comes, a full
-/// aggregate should be waiting. So the target is a number of rounds. The target is short
-/// enough for the ACKs of the waiting segments to fill only a part of the access point's buffer,
-/// because lost ACKs cost more than short aggregates.
-///
-/// `total` is the rate that all senders deliver together. Where the air is not the bottleneck, a
-/// queue does not make aggregates larger, and the target is `queue_min`.
+/// All stations compute nearly the same target, because it follows from what all announce: the PHY
+/// rates and weights ([`Share::round`]) and the mean of the minimum RTTs.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
-    total: Rate,
+    own_path: Option<Duration>,
+    share: &Share,
     bottleneck: Bottleneck,
 ) -> Duration {
-    let rounds = u64::from(knobs.queue_rounds_percent);
-    let full_aggregates = match bottleneck {
-        Bottleneck::Air => round(seen).mul_div(rounds, 100).unwrap_or(Duration::MAX),
+    let path = mean_path(seen, own_path);
+    let round = share.round.mul_div(u64::from(knobs.queue_rounds_percent), 100);
+    let busy = match bottleneck {
+        Bottleneck::Air => round.unwrap_or(Duration::MAX).saturating_sub(path),
         Bottleneck::BeyondTheAir => Duration::ZERO,
     };
-    let target = full_aggregates.clamp(knobs.queue_min, knobs.queue_max.max(knobs.queue_min));
-    target.min(ack_buffer(seen, total)).max(LEAST)
+    let target = room(seen, path).max(busy.min(knobs.queue_max)).max(knobs.queue_min);
+    target.min(ack_buffer(seen, share.total))
 }
 
-fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
+/// The target with room in the air.
+fn room(seen: &Observation, path: Duration) -> Duration {
+    let single = seen.own.link_rate.is_some_and(|rate| aggregate(Some(rate)).is_none());
+    if single {
+        ROOM_SINGLE + path / ROOM_SINGLE_PATH_DIVISOR
+    } else {
+        ROOM + path / ROOM_PATH_DIVISOR
+    }
+}
+
+/// The mean of the minimum RTTs of all senders that announce one, this station included.
+fn mean_path(seen: &Observation, own: Option<Duration>) -> Duration {
+    let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
+    let known = sending.filter_map(|peer| peer.announced.min_rtt).chain(own);
+    let (count, sum) =
+        known.fold((0, Duration::ZERO), |(n, sum), rtt| (n + 1, sum.saturating_add(rtt)));
+    if count == 0 { PATH_UNKNOWN } else { sum / count }
+}
+
+/// The longest queue whose ACKs the access point's buffer can hold, because lost ACKs cost more than
+/// short aggregates. `total` is the rate that all senders deliver together.
+pub(super) fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
     let acks = u64::from(seen.access_point_buffer) * ACK_BUFFER_PERCENT / 100;
     let segments = acks.saturating_mul(u64::from(seen.segments_per_ack));
     let acknowledged = Bytes::new(seen.mss().get().saturating_mul(segments));
     total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
-/// The duration of a round, which has one turn of each sender and one of the access point. The
-/// access point's turn is as long as the turn of the slowest station, because the access point also
-/// sends to this station.
-fn round(seen: &Observation) -> Duration {
-    let own = longest_turn(seen.own.link_rate);
-    let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
-    let turns =
-        sending.map(|peer| peer.announced.link_rate.map_or(own, |rate| longest_turn(Some(rate))));
-    let (count, sum, longest) =
-        turns.fold((1, own, own), |(n, sum, longest), turn| (n + 1, sum + turn, longest.max(turn)));
-    // `senders` may be larger than the number of sending peers, for example because a peer has just
-    // left.
-    let unheard = u64::from(seen.senders).saturating_sub(count);
-    sum + longest + own * unheard
+/// The payload of a nearly full aggregate at this PHY rate.
+///
+/// With `a` bytes in the largest aggregate and `o` bytes in the time of a turn beside its data, an
+/// aggregate of `w` bytes has the part `w (a + o) / (a (w + o))` of the largest goodput. So a part
+/// `f` needs `w = f a o / (a + o - f a)`. Without aggregation it is two packets, because the receiver
+/// acknowledges every second one at once.
+pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
+    let packet = mss.get() + BESIDE_PAYLOAD;
+    let two_packets = Bytes::new(mss.get().saturating_mul(2));
+    let (Some(rate), packets @ 2..) = (link_rate, packets(link_rate, mss)) else {
+        return two_packets;
+    };
+    let most = u128::from(packets * packet);
+    let overhead = u128::from(rate.bytes_in(TURN_OVERHEAD).get().max(1));
+    let f = u128::from(NEARLY_FULL_PERCENT);
+    let bytes = f * most * overhead / (100 * (most + overhead) - f * most);
+    let payload = bytes * u128::from(mss.get()) / u128::from(packet);
+    Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
 }
 
-/// The longest turn of a station at this PHY rate. At an unknown rate the turn has the longest
-/// PPDU.
-fn longest_turn(link_rate: Option<Rate>) -> Duration {
-    let aggregate = link_rate.and_then(|rate| rate.time_for(LARGEST_AMPDU));
-    aggregate.map_or(LONGEST_PPDU, |time| time.min(LONGEST_PPDU)) + TURN_OVERHEAD
+/// What a station at this PHY rate should reach alone, by the same model: in a turn with the largest
+/// aggregate, the time beside the data is [`TURN_OVERHEAD`], and the TCP ACKs take a part of the air.
+pub(super) fn alone(link_rate: Rate, mss: Bytes) -> Rate {
+    let packet = mss.get() + BESIDE_PAYLOAD;
+    let packets = packets(Some(link_rate), mss);
+    let (data, overhead) = (packets * packet, link_rate.bytes_in(TURN_OVERHEAD).get());
+    let beside_acks = if packets > 1 { BESIDE_ACKS_PERCENT } else { 100 };
+    let payload = packets * mss.get() * beside_acks / 100;
+    link_rate.mul_div(payload, data + overhead).unwrap_or(link_rate)
+}
+
+/// The packets in a station's largest aggregate; 1 where the station does not aggregate, or where
+/// its PHY rate is not known.
+pub(super) fn packets(link_rate: Option<Rate>, mss: Bytes) -> u64 {
+    let bytes = aggregate(link_rate).map_or(0, Bytes::get);
+    (bytes / (mss.get() + BESIDE_PAYLOAD)).max(1)
+}
+
+/// Whether the largest aggregate at this PHY rate is limited by its bytes, and not by its duration.
+pub(super) fn is_short_turn(link_rate: Option<Rate>) -> bool {
+    aggregate(link_rate) == Some(LARGEST_AMPDU)
 }
 
 /// The bytes of a station's largest aggregate; `None` where the station does not aggregate, or
@@ -92,116 +156,129 @@ pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
 mod tests {
     use super::*;
     use crate::observation::{announcement, peer};
-    use crate::{Announcement, PeerView, StationView};
+    use crate::{Announcement, StationView};
 
-    /// Knobs for a target of `percent` percent of a round, from 0 to 10 s.
-    fn rounds(percent: u32) -> AirtimeKnobs {
-        AirtimeKnobs {
-            queue_rounds_percent: percent,
-            queue_min: Duration::ZERO,
-            queue_max: Duration::from_secs(10),
-        }
+    const MSS: Bytes = Bytes::new(1448);
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
     }
 
-    /// A station at the PHY rate `own` beside peers at the PHY rates `peers`, Mbit/s.
-    fn seen(own: Option<u64>, peers: &[Option<u64>]) -> Observation {
-        let peers = (1..).zip(peers).map(|(id, link)| {
-            let link_rate = link.map(Rate::from_mbps);
-            peer(id, Announcement { link_rate, ..announcement(10) })
+    fn mbps(mbps: u64) -> Option<Rate> {
+        Some(Rate::from_mbps(mbps))
+    }
+
+    /// A station at the PHY rate `own`, Mbit/s, beside peers with these minimum RTTs, ms.
+    fn seen(own: Option<u64>, paths: &[u64]) -> Observation {
+        let peers = (1..).zip(paths).map(|(id, path)| {
+            peer(id, Announcement { min_rtt: Some(ms(*path)), ..announcement(10) })
         });
-        let peers: Vec<PeerView> = peers.collect();
-        let link_rate = own.map(Rate::from_mbps);
         Observation {
-            senders: peers.len() as u32 + 1,
-            peers,
-            own: StationView { link_rate, connections: Vec::new() },
+            peers: peers.collect(),
+            own: StationView { link_rate: own.map(Rate::from_mbps), connections: Vec::new() },
             ..Observation::default()
         }
     }
 
-    fn micros(knobs: &AirtimeKnobs, seen: &Observation, total_mbps: u64) -> u64 {
-        queue(knobs, seen, Rate::from_mbps(total_mbps), Bottleneck::Air).as_micros()
+    fn target(seen: &Observation, path: u64, round: u64) -> Duration {
+        let share = Share { round: ms(round), total: Rate::from_mbps(20), ..Share::default() };
+        queue(&AirtimeKnobs::default(), seen, Some(ms(path)), &share, Bottleneck::Air)
     }
 
     #[test]
-    fn a_round_is_a_turn_of_each_sender_and_one_of_the_access_point() {
-        assert_eq!(micros(&rounds(100), &seen(Some(65), &[]), 1), 2 * 5_784);
-        assert_eq!(micros(&rounds(300), &seen(Some(65), &[]), 1), 3 * 2 * 5_784);
-        assert_eq!(micros(&rounds(200), &seen(Some(65), &[Some(65); 3]), 1), 2 * 5 * 5_784);
-        // 65,535 bytes at 390 Mbit/s take 1,344 us.
-        assert_eq!(micros(&rounds(1_000), &seen(Some(390), &[]), 1), 10 * 2 * 1_644 + 6);
+    fn a_nearly_full_aggregate_has_98_percent_of_the_goodput() {
+        let segments = |rate| nearly_full(mbps(rate), MSS).get() / MSS.get();
+        // 28 packets at 65 Mbit/s with 1.48 packets in the time beside the data: 19.9.
+        assert_eq!(segments(65), 19);
+        assert_eq!(segments(390), 37);
+        assert_eq!(segments(54), 2, "frames one by one");
+        assert_eq!(nearly_full(None, MSS), Bytes::new(2896));
     }
 
     #[test]
-    fn a_slow_peer_lengthens_its_own_and_the_access_point_s_turn() {
-        assert_eq!(micros(&rounds(100), &seen(Some(390), &[Some(13)]), 1), 1_644 + 2 * 5_784);
+    fn the_model_of_a_station_alone_is_close_to_what_the_simulator_shows() {
+        // One station alone in the simulator: 50.8, 262 and 23.9 Mbit/s.
+        let alone = |rate| alone(Rate::from_mbps(rate), MSS).bits_per_second() / 1_000_000;
+        assert_eq!((alone(65), alone(390), alone(54)), (48, 251, 22));
     }
 
     #[test]
-    fn an_unknown_turn_is_as_long_as_the_own() {
-        let fast = 1_644;
-        assert_eq!(micros(&rounds(100), &seen(Some(390), &[None, None]), 1) / 4, fast);
-        let unheard = Observation { senders: 9, ..seen(Some(390), &[]) };
-        assert_eq!(micros(&rounds(100), &unheard, 1) / 10, fast);
-        let idle = peer(1, Announcement { sending: false, ..announcement(10) });
-        let beside_idle = Observation { peers: vec![idle], ..seen(Some(65), &[]) };
-        assert_eq!(
-            micros(&rounds(100), &beside_idle, 1),
-            2 * 5_784,
-            "a peer that does not send has no turn"
+    fn in_busy_air_the_target_is_the_round_without_the_path() {
+        let seen = seen(Some(65), &[]);
+        assert_eq!(target(&seen, 10, 60), ms(50));
+        assert_eq!(target(&seen, 10, 500), ms(75), "at most queue_max");
+    }
+
+    #[test]
+    fn with_room_in_the_air_the_target_is_a_turn_and_a_part_of_the_path() {
+        assert_eq!(target(&seen(Some(65), &[]), 120, 60), ms(16));
+        assert_eq!(target(&seen(None, &[]), 120, 60), ms(16));
+        assert_eq!(target(&seen(Some(54), &[]), 100, 60), ms(4), "frames one by one");
+    }
+
+    #[test]
+    fn the_path_of_the_target_is_the_mean_of_all_senders() {
+        assert_eq!(target(&seen(Some(65), &[240, 240]), 120, 0), ms(6) + ms(200) / 12);
+        let none = queue(
+            &AirtimeKnobs::default(),
+            &seen(Some(65), &[]),
+            None,
+            &Share::default(),
+            Bottleneck::Air,
         );
-        assert_eq!(micros(&rounds(100), &seen(None, &[]), 1), 2 * 5_784, "unknown own PHY rate");
+        assert_eq!(none, ms(6) + ms(20) / 12, "no path is known");
     }
 
     #[test]
-    fn acks_fill_at_most_80_percent_of_the_access_point_s_buffer() {
-        // 80 % of the buffer is 240 ACKs. They acknowledge two segments each, together
-        // 695,040 bytes.
-        let alone = seen(Some(65), &[]);
-        for (total, micros_of_acks) in [(100, 55_603), (200, 27_801), (400, 13_900)] {
-            assert_eq!(micros(&rounds(1_000), &alone, total), micros_of_acks);
-        }
-        let small = Observation { access_point_buffer: 100, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &small, 100), 18_534);
-        let each = Observation { segments_per_ack: 1, ..alone.clone() };
-        assert_eq!(micros(&rounds(1_000), &each, 100), 27_801);
-        let least = AirtimeKnobs { queue_min: Duration::from_millis(40), ..rounds(100) };
-        assert_eq!(
-            micros(&least, &alone, 200),
-            27_801,
-            "the ACKs limit the target even below queue_min"
-        );
+    fn beyond_the_air_no_queue_fills_aggregates() {
+        let share = Share { round: ms(60), total: Rate::from_mbps(20), ..Share::default() };
+        let knobs = AirtimeKnobs::default();
+        let of = |bottleneck| queue(&knobs, &seen(Some(65), &[]), Some(ms(12)), &share, bottleneck);
+        assert_eq!(of(Bottleneck::Air), ms(48));
+        assert_eq!(of(Bottleneck::BeyondTheAir), ms(7));
     }
 
     #[test]
-    fn beyond_the_air_the_target_is_queue_min() {
-        let aimed = |bottleneck| {
-            let seen = seen(Some(65), &[Some(65); 7]);
-            queue(&AirtimeKnobs::default(), &seen, Rate::from_mbps(20), bottleneck)
+    fn the_acks_of_the_waiting_segments_fit_in_the_access_point_s_buffer() {
+        // 240 ACKs of 2 segments each: 695,040 bytes, at 20 Mbit/s 278 ms, at 400 Mbit/s 13.9 ms.
+        let at = |mbps, buffer| {
+            let share = Share { round: ms(90), total: Rate::from_mbps(mbps), ..Share::default() };
+            let seen = Observation { access_point_buffer: buffer, ..seen(Some(65), &[]) };
+            queue(&AirtimeKnobs::default(), &seen, Some(ms(20)), &share, Bottleneck::Air)
         };
-        assert_eq!(aimed(Bottleneck::Air), Duration::from_millis(75));
-        assert_eq!(aimed(Bottleneck::BeyondTheAir), Duration::from_millis(20));
+        assert_eq!(at(20, 300), ms(70));
+        assert_eq!(at(400, 300).as_micros(), 13_900);
+        assert_eq!(at(20, 0), Duration::ZERO);
     }
 
     #[test]
-    fn the_target_is_from_5_ms_to_queue_max() {
-        let none = Observation { access_point_buffer: 0, ..seen(Some(65), &[]) };
-        assert_eq!(micros(&AirtimeKnobs::default(), &none, 100), 5_000);
-        assert_eq!(micros(&rounds(0), &seen(Some(65), &[]), 1), 5_000);
-        let crowd = seen(Some(65), &[Some(65); 39]);
-        assert_eq!(micros(&AirtimeKnobs::default(), &crowd, 20), 75_000);
-        let fast = seen(Some(390), &[]);
-        assert_eq!(micros(&AirtimeKnobs::default(), &fast, 20), 20_000, "queue_min");
+    fn the_knobs_limit_the_target() {
+        let share = Share { round: ms(60), total: Rate::from_mbps(20), ..Share::default() };
+        let of = |percent, min, max| {
+            let knobs = AirtimeKnobs {
+                queue_rounds_percent: percent,
+                queue_min: ms(min),
+                queue_max: ms(max),
+            };
+            queue(&knobs, &seen(Some(65), &[]), Some(ms(12)), &share, Bottleneck::Air)
+        };
+        assert_eq!(of(100, 1, 75), ms(48));
+        assert_eq!(of(50, 1, 75), ms(18));
+        assert_eq!(of(100, 1, 30), ms(30));
+        assert_eq!(of(100, 60, 75), ms(60));
     }
 
     #[test]
     fn an_aggregate_fits_the_longest_ppdu_and_65535_bytes() {
-        let at = |mbps| aggregate(Some(Rate::from_mbps(mbps))).map(Bytes::get);
+        let at = |rate| aggregate(mbps(rate)).map(Bytes::get);
         assert_eq!(at(65), Some(44_557));
         assert_eq!(at(390), Some(65_535));
         for single in [6, 9, 12, 18, 24, 36, 48, 54] {
             assert_eq!(at(single), None, "802.11a and g send frames one by one: {single}");
         }
         assert_eq!(aggregate(None), None);
+        let packets = |rate| packets(mbps(rate), MSS);
+        assert_eq!((packets(65), packets(390), packets(13), packets(54)), (28, 42, 5, 1));
+        assert!(is_short_turn(mbps(390)) && !is_short_turn(mbps(65)) && !is_short_turn(mbps(54)));
     }
 }

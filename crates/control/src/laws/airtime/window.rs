@@ -30,9 +30,6 @@ const PROBE_MOST_EMPTY: u32 = 8000;
 const OPENING_RTT: Duration = Duration::from_millis(150);
 /// The minimum RTT that is assumed for a station that has not measured its own yet.
 const NEWCOMER_RTT: Duration = Duration::from_millis(100);
-/// Announcements may be old or wrong, so the window has an upper limit. It is the window for the
-/// proved rate (`Airtime::proved`) at a queueing delay of this percentage of the target.
-const PROVED_PERCENT: u64 = 150;
 /// After this many consecutive ticks of loss recovery, each further tick halves the floor. Recovery
 /// from random losses does not last so long.
 const PATIENCE: u32 = 3;
@@ -54,8 +51,9 @@ fn scale(window: Segments, permille: u32) -> Segments {
     Segments::new(u32::try_from(scaled).unwrap_or(u32::MAX))
 }
 
-fn mean(one: Segments, other: Segments) -> Segments {
-    Segments::new(one.get() / 2 + other.get() / 2 + (one.get() & other.get() & 1))
+/// The window after the probe, which is a factor in permille.
+fn probed(window: Bytes, probe: u32) -> Bytes {
+    Bytes::new(window.get().saturating_mul(u64::from(probe)) / 1000)
 }
 
 /// The bounds of a station that does not send yet. `share` is the rate with which it would begin,
@@ -82,16 +80,23 @@ impl Situation {
         !self.trouble && self.path.growth < self.target / 2
     }
 
+    /// Whether the queue is longer than the windows of stations with agents make it. Short targets are
+    /// below the differences between turns, so half of the longest target counts at least.
+    pub(super) fn queue_is_long(&self) -> bool {
+        let ours = (self.target * 2).max(self.queue_max / 2);
+        self.path.growth > ours + self.path.min / 4
+    }
+
     /// Whether the queue is short enough for the opening phase. A burst of slow start alone can
     /// cause a queueing delay of a sixteenth of the minimum RTT.
     fn nothing_queues(&self) -> bool {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
 
-    /// The smallest window: two segments per connection, and four in all. With fewer than four
-    /// segments in flight, a loss causes a timeout.
+    /// The smallest window: two segments per connection, because the receiver acknowledges every
+    /// second one at once.
     fn least_window(&self) -> Segments {
-        Segments::new(self.connections.saturating_mul(2).max(4))
+        Segments::new(self.connections.saturating_mul(2).max(2))
     }
 }
 
@@ -140,42 +145,59 @@ impl Airtime {
     pub(super) fn window(&mut self, situation: &Situation, seen: &Observation) -> Bounds {
         let mss = seen.mss();
         let Situation { path, target, share, .. } = *situation;
-        let fair = scale(Segments::in_flight(share, path.min + target, mss), self.probe);
-        let wanted = match self.proved(situation) {
-            Some(rate) => {
-                let queue = target.mul_div(PROVED_PERCENT, 100).unwrap_or(target);
-                fair.min(scale(Segments::in_flight(rate, path.min + queue, mss), self.probe))
-            }
-            // Nothing was delivered yet, so the window may at most double, as in a round trip of
-            // slow start.
-            None => fair.min(scale(situation.window, 2000)),
-        };
-        let smooth = self.ceiling.map_or(wanted, |last| mean(last, wanted));
-        self.ceiling = Some(smooth);
+        let fair = probed(share.bytes_in(path.min + target), self.probe);
+        let wanted = fair.min(self.most(situation, mss));
+        let smooth =
+            self.window.map_or(wanted, |last| Bytes::new(last.get().midpoint(wanted.get())));
+        self.window = Some(smooth);
         let least = situation.least_window();
-        let whole = self.whole_aggregates(smooth, seen);
+        let whole = self.rounded(smooth, seen);
         let floor = Segments::new(whole.get() >> self.trouble.saturating_sub(PATIENCE).min(31));
-        let too_small = smooth < least && path.growth > target;
+        let too_small = smooth < least.bytes(mss) && path.growth > target;
         let pacing =
             too_small.then(|| times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK)));
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
     }
 
-    /// Rounds a window that holds at least one aggregate to whole aggregates. A partial aggregate
-    /// would take a turn with the same overhead as a whole one. The next ticks compensate for the
-    /// rounding.
-    fn whole_aggregates(&mut self, window: Segments, seen: &Observation) -> Segments {
-        let packet = seen.mss().get() + BESIDE_PAYLOAD;
-        let aggregate = target::aggregate(seen.own.link_rate)
-            .map_or(0, |bytes| (bytes.get() / packet).cast_signed());
-        let wanted = i64::from(window.get());
-        if aggregate < 2 || wanted < aggregate {
-            self.owed = 0;
-            return window;
+    /// The largest window. Announcements may be old or wrong, so it follows from the proved rate, at
+    /// one and a half times the target, and at half of the longest target at least. Where nothing was
+    /// delivered yet, the window may at most double, as in a round trip of slow start.
+    fn most(&self, situation: &Situation, mss: Bytes) -> Bytes {
+        let Situation { path, target, queue_max, .. } = *situation;
+        let queue = (target + target / 2).max(queue_max / 2);
+        match self.proved(situation) {
+            Some(rate) => probed(rate.bytes_in(path.min + queue), self.probe),
+            None => scale(situation.window, 2000).bytes(mss),
         }
-        let due = wanted + self.owed;
-        let whole = ((due + aggregate / 2) / aggregate * aggregate).max(aggregate);
-        self.owed = (due - whole).clamp(-aggregate, aggregate);
+    }
+
+    /// The window in segments. It is even, because the receiver acknowledges every second segment at
+    /// once, and the last one of an odd number only 40 ms later. Above one aggregate it is a number of
+    /// aggregates with which no turn is nearly empty:
+    ///
+    /// - Where aggregates are short, whole ones. A part of more than a fifth becomes a further one.
+    /// - Otherwise one, or one and a half and more. Just above one, each round has a nearly empty turn.
+    ///
+    /// Stations that send frames one by one compensate for the rounding in the next ticks, because
+    /// their windows are a few segments.
+    fn rounded(&mut self, window: Bytes, seen: &Observation) -> Segments {
+        let (link_rate, mss) = (seen.own.link_rate, seen.mss().get());
+        let even = |bytes: u64| ((bytes + mss) / (2 * mss) * 2).max(2);
+        let (packets, bytes) = (target::packets(link_rate, seen.mss()), window.get());
+        let one = packets * mss;
+        let whole = if packets == 1 {
+            let due = bytes.saturating_add_signed(self.owed);
+            let whole = even(due);
+            let rest = due.cast_signed() - (whole * mss).cast_signed();
+            self.owed = rest.clamp(-(2 * mss).cast_signed(), (2 * mss).cast_signed());
+            whole
+        } else if bytes >= one && target::is_short_turn(link_rate) {
+            if bytes * 4 < one * 5 { packets } else { (bytes * 5 + one * 4) / (one * 5) * packets }
+        } else if bytes >= one && bytes * 2 < one * 3 {
+            if bytes * 4 < one * 5 { even(one) } else { even(one * 3 / 2) }
+        } else {
+            even(bytes)
+        };
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
     }
 
@@ -225,16 +247,12 @@ impl Airtime {
         let floor = scale(flying, 2000).min(limit).min(situation.window.saturating_add(push));
         let window = situation.window.max(floor).bytes(mss);
         let doubled = times(Rate::of(window, path.current), 5, 2);
-        self.ceiling = Some(ceiling);
+        self.window = Some(ceiling.bytes(mss));
         // At least one segment per tick, because a connection with a lower rate would stall.
         let pacing = Some(doubled.max(times(rate, 3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }
-
-/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
-/// delimiter and padding of the subframe (802.11-2020 §9.7).
-const BESIDE_PAYLOAD: u64 = 92;
 
 #[cfg(test)]
 mod tests {
