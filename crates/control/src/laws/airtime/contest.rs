@@ -5,8 +5,8 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::Situation;
 
-/// A contest begins after this many consecutive ticks (one every 0.5 s) in which the queue is long
-/// and the station is behind.
+/// A contest begins where the count of ticks (one every 0.5 s) in which the queue is long and the
+/// stations are behind reaches this number. Each other tick subtracts one.
 const WITHIN: u32 = 3;
 /// The first ticks of sending do not count, because the rates are still rising.
 const SETTLED_TICKS: u32 = 3;
@@ -57,7 +57,10 @@ impl Contest {
             !path_is_checked
         };
         let lost = long && below(situation.rate, BEHIND_PERCENT) && !alone_behind;
-        self.ticks = if lost && tick > SETTLED_TICKS { self.ticks + 1 } else { 0 };
+        self.ticks = match lost && tick > SETTLED_TICKS {
+            true => self.ticks + 1,
+            false => self.ticks.saturating_sub(1),
+        };
         if self.ticks < WITHIN || situation.senders == 1 {
             return false;
         }

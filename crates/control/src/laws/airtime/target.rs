@@ -23,8 +23,8 @@ use crate::Observation;
 const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
 /// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(280);
-/// In busy air an aggregate is nearly full where it has this percentage of the largest goodput.
-const NEARLY_FULL_PERCENT: u64 = 98;
+/// In busy air an aggregate is nearly full where it has this part (permille) of the largest goodput.
+const NEARLY_FULL_PERMILLE: u64 = 985;
 /// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
 /// delimiter and padding of the subframe (802.11-2020 §9.7).
 const BESIDE_PAYLOAD: u64 = 92;
@@ -114,8 +114,8 @@ pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
     };
     let most = u128::from(packets * packet);
     let overhead = u128::from(rate.bytes_in(TURN_OVERHEAD).get().max(1));
-    let f = u128::from(NEARLY_FULL_PERCENT);
-    let bytes = f * most * overhead / (100 * (most + overhead) - f * most);
+    let f = u128::from(NEARLY_FULL_PERMILLE);
+    let bytes = f * most * overhead / (1000 * (most + overhead) - f * most);
     let payload = bytes * u128::from(mss.get()) / u128::from(packet);
     Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
 }

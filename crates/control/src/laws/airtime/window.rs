@@ -153,7 +153,8 @@ impl Airtime {
         let least = situation.least_window();
         let whole = self.rounded(smooth, seen);
         let floor = Segments::new(whole.get() >> self.trouble.saturating_sub(PATIENCE).min(31));
-        let too_small = smooth < least.bytes(mss) && path.growth > target;
+        let too_small =
+            smooth.get().div_ceil(mss.get()) < u64::from(least.get()) && path.growth > target;
         let pacing =
             too_small.then(|| times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK)));
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
