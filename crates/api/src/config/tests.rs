@@ -93,7 +93,10 @@ fn an_error_names_line_key_found_and_allowed() {
             "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
             ":5: law.queue_min: found \"0ms\", allowed",
         ),
-        ("[law]\nname = \"airtime\"\nqueue_max = \"5ms\"\n", "queue_min 20ms above queue_max 5ms"),
+        (
+            "[law]\nname = \"airtime\"\nqueue_min = \"20ms\"\nqueue_max = \"5ms\"\n",
+            "queue_min 20ms above queue_max 5ms",
+        ),
         ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "allowed are 1 to 10000"),
         ("[law]\nname = \"best\"\n", "expected one of"),
         ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),

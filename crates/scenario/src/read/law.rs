@@ -14,7 +14,7 @@ const MOST_PERCENT: u32 = 10_000;
 const SHORTEST_QUEUE: Duration = Duration::from_millis(1);
 const LONGEST_QUEUE: Duration = Duration::from_secs(10);
 /// The defaults of `queue_min` and `queue_max`, against which the other of the two is checked.
-const DEFAULT_MIN: Duration = Duration::from_millis(20);
+const DEFAULT_MIN: Duration = Duration::from_millis(1);
 const DEFAULT_MAX: Duration = Duration::from_millis(75);
 
 /// The keys of the parameters. All of them belong to the law `airtime`.
@@ -55,9 +55,10 @@ fn parameters(fields: &mut Fields<'_>) -> LawParameters {
     let queue_max = most.as_ref().and_then(queue);
     let (min, max) = (queue_min.unwrap_or(DEFAULT_MIN), queue_max.unwrap_or(DEFAULT_MAX));
     if min > max {
-        let at_fault = most.or_else(|| fields.get(min_key));
         let found = format!("queue_min {min} above queue_max {max}");
-        at_fault.iter().for_each(|field| field.refuse_as(&*found, "queue_min at most queue_max"));
+        if let Some(at_fault) = most.or_else(|| fields.get(min_key)) {
+            at_fault.refuse_as(&*found, "queue_min at most queue_max");
+        }
     }
     LawParameters { queue_rounds_percent, queue_min, queue_max }
 }

@@ -270,7 +270,8 @@ mod tests {
         let young = seen((0, Some(40), None), &[(0, None, None), (0, None, None), (0, None, None)]);
         assert_eq!(kbps(share_after(1, &young).1), 10_000);
         let by_phy = seen((0, None, Some(65)), &[(0, None, None), (0, None, None)]);
-        assert_eq!(kbps(share_after(1, &by_phy).1), 13_000);
+        let alone = alone(Rate::from_mbps(65), by_phy.mss());
+        assert_eq!(kbps(share_after(1, &by_phy).1), kbps(alone / 3));
     }
 
     #[test]
