@@ -256,7 +256,7 @@ pub enum ReservationOutcome {
 
 impl FlowReservation {
     /// The largest share that a station can announce. It is more than 4294 times the air.
-    pub const LARGEST_SHARE: f64 = 4294.967_294;
+    pub const LARGEST_SHARE: f64 = 4_294.967_294;
 
     /// The outcome of a flow without an admitted reservation.
     pub fn without(outcome: ReservationOutcome) -> Self {

@@ -249,7 +249,7 @@ impl Sheet<'_> {
     fn legend(&self, report: &Report) -> Vec<String> {
         let baseline = &self.conditions[0];
         let mut lines = Vec::new();
-        let repeats = self.conditions.iter().map(|runs| runs.len());
+        let repeats = self.conditions.iter().map(Vec::len);
         let most = repeats.clone().max().unwrap_or(0);
         if most > 1 {
             let which = if repeats.clone().all(|all| all == most) { "" } else { "up to " };

@@ -57,9 +57,10 @@ impl Contest {
             !path_is_checked
         };
         let lost = long && below(situation.rate, BEHIND_PERCENT) && !alone_behind;
-        self.ticks = match lost && tick > SETTLED_TICKS {
-            true => self.ticks + 1,
-            false => self.ticks.saturating_sub(1),
+        self.ticks = if lost && tick > SETTLED_TICKS {
+            self.ticks + 1
+        } else {
+            self.ticks.saturating_sub(1)
         };
         if self.ticks < WITHIN || situation.senders == 1 {
             return false;
