@@ -141,7 +141,7 @@ async fn start(
                 None => match drop_privileges(&KEPT_CAPABILITIES) {
                     Ok(()) => {
                         let mut watch = Watch::new(&lease);
-                        let look = &mut || watch.look(&lease, &kernel_parts);
+                        let look = &mut || watch.look(&lease, &KERNEL_PARTS);
                         serve(&mut station, server, endpoint, shutdown, look).await;
                         Ok(())
                     }
@@ -161,9 +161,7 @@ async fn start(
 }
 
 /// The agent's own check at each tick covers the registration and the pins.
-fn kernel_parts() -> Result<(), String> {
-    Ok(())
-}
+const KERNEL_PARTS: fn() -> Result<(), String> = || Ok(());
 
 /// Serves until `shutdown` is ready. Then clears the bounds. `look` tells what other programs have
 /// changed of what the agent holds on the host.
@@ -213,7 +211,7 @@ async fn serve_apart(
             // endpoint open, the shared epoll instance would keep that registration after the end of the serving
             // process.
             drop((endpoint, told));
-            let mut keeper = Keeper::new(lease, &kernel_parts, teller);
+            let mut keeper = Keeper::new(lease, &KERNEL_PARTS, teller);
             let ended = supervise(child, &KEPT_CAPABILITIES, &mut keeper);
             let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
             return Ok(ended?);

@@ -121,7 +121,9 @@ impl Station {
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
                 self.faults.check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
-                look().into_iter().for_each(|drift| self.drifts.add(drift));
+                for drift in look() {
+                    self.drifts.add(drift);
+                }
                 self.tick(now);
                 next_tick = now + TICK;
             }

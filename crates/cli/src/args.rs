@@ -361,7 +361,10 @@ Examples:
 
 docs/guides/proxy.md explains how to set one up.")]
 pub(crate) struct ProxyArguments {
-    /// The address on which to listen, link-local ones with their interface ([fe80::5%eth0]:1080); may be repeated [default: 127.0.0.1:1080, or none with --transparent]
+    #[arg(
+        help = "The address on which to listen, link-local ones with their interface ([fe80::5%eth0]:1080); may \
+                  be repeated [default: 127.0.0.1:1080, or none with --transparent]"
+    )]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = wakeai_net::socket_address)]
     pub(crate) listen: Vec<SocketAddr>,
     /// Intercept the connections that this machine forwards, or those that its own programs open. Needs

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_cause_is_named_once() {
-        let cause = || std::io::Error::from_raw_os_error(2);
+        let cause = || io::Error::from_raw_os_error(2);
         let silent = anyhow::Error::new(cause()).context("cannot start");
         let expected = "cannot start: No such file or directory (os error 2)";
         assert_eq!(Failure::failed(silent).to_string(), expected);

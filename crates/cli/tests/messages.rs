@@ -80,7 +80,7 @@ fn literals(source: &str) -> Vec<Literal> {
             ('\'', '\\') => place += 3,
             ('\'', _) if at(place + 2) == '\'' => place += 2,
             ('r', '#' | '"') if !is_word(at(place.wrapping_sub(1))) => {
-                let hashes = (place + 1..).take_while(|here| at(*here) == '#').count();
+                let hashes = (place + 1..letters.len()).take_while(|here| at(*here) == '#').count();
                 if at(place + 1 + hashes) == '"' {
                     let start = place + 2 + hashes;
                     let end = format!("\"{}", "#".repeat(hashes));

@@ -163,7 +163,7 @@ impl ProxyError {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_host::PrivilegeError;
+    use wakeai_host::{Change, Outcome, PrivilegeError};
 
     use super::*;
 
@@ -173,6 +173,15 @@ mod tests {
 
     fn refused() -> io::Error {
         io::Error::from_raw_os_error(nix::libc::EACCES)
+    }
+
+    /// A namespace that another program has removed.
+    fn gone() -> Drift {
+        Drift {
+            change: Change::Namespace { name: "lab-1".to_owned(), made: None },
+            found: "it is gone".to_owned(),
+            outcome: Outcome::Lost("its processes are gone, too".to_owned()),
+        }
     }
 
     fn all() -> Vec<ProxyError> {
@@ -202,6 +211,8 @@ mod tests {
                 remedy: "run as root".to_owned(),
             }),
             ProxyError::System { asked: "listen", source: refused() },
+            ProxyError::Lost { drift: Box::new(gone()) },
+            ProxyError::Obstructed { rule: "9: from all lookup main".to_owned() },
         ]
     }
 
@@ -226,6 +237,8 @@ mod tests {
                 | ProxyError::Lease(_)
                 | ProxyError::Privilege(_)
                 | ProxyError::Kernel(_)
+                | ProxyError::Lost { .. }
+                | ProxyError::Obstructed { .. }
                 | ProxyError::System { .. } => {}
             }
             let text = error.to_string();

@@ -204,7 +204,7 @@ mod tests {
              flows = [{{ from = \"a\", to = \"server\" }}]\n"
         );
         let scenario = Scenario::parse(&text).unwrap();
-        solo_lengths(&scenario).map(|length| length.as_millis()).collect()
+        solo_lengths(&scenario).map(Duration::as_millis).collect()
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The acknowledgements of applications that write at a steady rate.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 mod common;
 
 use common::{UP, scenario, simulate};

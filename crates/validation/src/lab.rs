@@ -135,6 +135,7 @@ mod tests {
             version: "0".to_owned(),
             seed: 1,
             runs: Vec::new(),
+            failed: None,
         };
         let job = Job::new("a.toml");
         let reports = BTreeMap::from([(job.file.clone(), report)]);

@@ -29,7 +29,9 @@ pub(crate) struct ServeArguments {
     /// The directory that takes the uploads
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The address on which to listen; a link-local one has its interface, as in [fe80::5%eth0]:8443
+    #[arg(
+        help = "The address on which to listen; a link-local one has its interface, as in [fe80::5%eth0]:8443"
+    )]
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
           value_parser = wakeai_net::socket_address)]
     pub(crate) listen: SocketAddr,
@@ -46,8 +48,10 @@ pub(crate) struct ServeArguments {
     /// an upload is relative where a request came through a proxy, and below /files elsewhere]
     #[arg(long, value_name = "PATH|URL")]
     pub(crate) base: Option<Base>,
-    /// An origin whose web pages may upload, such as https://app.example, or * for all; may be repeated [default: with tokens
-    /// all, without tokens those of this machine]
+    #[arg(
+        help = "An origin whose web pages may upload, such as https://app.example, or * for all; may be repeated \
+                  [default: with tokens all, without tokens those of this machine]"
+    )]
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<Origin>,
     /// The largest upload

@@ -105,7 +105,7 @@ fn lease(agent: &Agent) -> std::path::PathBuf {
     let files = fs::read_dir(LEASES).unwrap().map(|entry| entry.unwrap());
     let mut its = files.filter(|file| {
         let name = file.file_name().into_string().unwrap();
-        name.starts_with(&prefix) && name.ends_with(".json")
+        name.starts_with(&prefix) && file.path().extension().is_some_and(|of| of == "json")
     });
     its.next().unwrap().path()
 }

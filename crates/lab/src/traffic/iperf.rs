@@ -55,7 +55,7 @@ pub(crate) fn listens(child: &Child, port: u16) -> bool {
     has_socket(child, ["tcp", "tcp6"], |socket| socket.port == port && socket.state == LISTEN)
 }
 
-/// The state LISTEN of a TCP socket (proc_net_tcp(5)).
+/// The state LISTEN of a TCP socket (`proc_net_tcp(5)`).
 const LISTEN: u8 = 0x0A;
 
 /// A socket as the kernel lists it.
@@ -68,7 +68,7 @@ struct Listed {
 
 impl Listed {
     /// Reads a line of the kernel's table. It has a number, the local address and port in hexadecimal, the
-    /// remote address and port, and the state (proc_net_tcp(5)).
+    /// remote address and port, and the state (`proc_net_tcp(5)`).
     fn of(line: &str) -> Option<Self> {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (_, port) = fields.next()?.rsplit_once(':')?;

@@ -127,7 +127,9 @@ mod tests {
     fn samples_are_pooled_above_a_base_of_their_own() {
         let of = |millis: &[u64]| {
             let mut histogram = DurationHistogram::default();
-            millis.iter().for_each(|one| histogram.record(Duration::from_millis(*one)));
+            for one in millis {
+                histogram.record(Duration::from_millis(*one));
+            }
             histogram
         };
         let mut pooled = DurationHistogram::default();

@@ -269,13 +269,15 @@ impl Meaning {
 mod tests {
     use strum::IntoEnumIterator as _;
 
+    use std::fmt::Write as _;
+
     use super::*;
 
     /// The rows of the page: for each request the ranges of status codes with one meaning and one advice.
     fn page() -> String {
         let mut text = String::new();
         for asked in Asked::iter() {
-            text.push_str(&format!("\n### The server is asked to {asked}\n\n"));
+            let _ = write!(text, "\n### The server is asked to {asked}\n\n");
             text.push_str("| answer | meaning | advice in the message |\n|---|---|---|\n");
             let mut from = 200;
             for status in 200..600 {
@@ -291,7 +293,7 @@ mod tests {
                 } else {
                     format!("{from} to {status}")
                 };
-                text.push_str(&format!("| {codes} | {} | {} |\n", row.meaning.shown(), row.advice));
+                let _ = writeln!(text, "| {codes} | {} | {} |", row.meaning.shown(), row.advice);
                 from = status + 1;
             }
         }

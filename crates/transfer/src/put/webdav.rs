@@ -53,10 +53,9 @@ async fn by_way_of_another_name(transfer: &mut Transfer<'_>, url: &Url) -> Resul
     });
     let moved = send_and_move(transfer, &temporary, url).await;
     match &moved {
-        Ok(true) => {}
         Ok(false) => remove(transfer, &temporary).await,
         Err(error) if error.ends_the_upload() => remove(transfer, &temporary).await,
-        Err(_) => {}
+        Ok(true) | Err(_) => {}
     }
     moved
 }

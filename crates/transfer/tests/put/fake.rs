@@ -1,6 +1,7 @@
 //! Servers that a test writes. Each request has a connection of its own.
 
 use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -64,8 +65,8 @@ impl Answer {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl Display) -> Self {
+        self.headers.push((name, format!("{value}")));
         self
     }
 
@@ -77,10 +78,10 @@ impl Answer {
     pub(crate) fn send(&self, stream: &mut TcpStream, is_head: bool) {
         let mut text = format!("HTTP/1.1 {} Status\r\n", self.status);
         for (name, value) in &self.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(text, "{name}: {value}\r\n");
         }
         if self.status != 204 && !self.headers.iter().any(|(name, _)| *name == "Content-Length") {
-            text.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+            let _ = write!(text, "Content-Length: {}\r\n", self.body.len());
         }
         let mut bytes = text.into_bytes();
         bytes.extend(b"\r\n");

@@ -34,7 +34,8 @@ pub(crate) struct Peer {
     child: Child,
     port: u16,
     pub(crate) served: PathBuf,
-    _home: Option<TempDir>,
+    /// Its directory, which is removed with it.
+    home: Option<TempDir>,
 }
 
 impl Peer {
@@ -59,9 +60,9 @@ impl Peer {
                 eprintln!("SKIPPED: {kind:?} is not installed (scripts/apt-packages)");
                 return None;
             };
-            let mut peer = Self { child, port, served: served.clone(), _home: None };
+            let mut peer = Self { child, port, served: served.clone(), home: None };
             if peer.listens() {
-                peer._home = Some(home);
+                peer.home = Some(home);
                 return Some(peer);
             }
         }

@@ -103,7 +103,10 @@ fn relay(stream: &mut std::io::BufReader<std::net::TcpStream>, request: &Request
     let mut text =
         format!("{} {} HTTP/1.1\r\nConnection: close\r\n", request.method, request.target);
     for (name, value) in &request.headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text += name;
+        text += ": ";
+        text += value;
+        text += "\r\n";
     }
     text.push_str("\r\n");
     other.write_all(text.as_bytes()).unwrap();

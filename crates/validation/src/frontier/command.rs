@@ -59,8 +59,7 @@ pub struct Options {
     /// Add the conditions of a result of `wakeai lab --json` for one of the settings
     #[arg(long)]
     lab: Vec<PathBuf>,
-    /// Write a picture of each setting, and the scenario with the conditions for `wakeai lab`, into
-    /// this directory
+    /// Write a picture of each setting into this directory
     #[arg(long)]
     write: Option<PathBuf>,
     /// Print the figures as JSON

@@ -164,8 +164,8 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    fn mbps(mbps: u64) -> Option<Rate> {
-        Some(Rate::from_mbps(mbps))
+    fn mbps(mbps: u64) -> Rate {
+        Rate::from_mbps(mbps)
     }
 
     /// A station at the PHY rate `own`, Mbit/s, beside peers with these minimum RTTs, ms.
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_nearly_full_aggregate_has_985_permille_of_the_goodput() {
-        let segments = |rate| nearly_full(mbps(rate), MSS).get() / MSS.get();
+        let segments = |rate| nearly_full(Some(mbps(rate)), MSS).get() / MSS.get();
         // At 65 Mbit/s the largest aggregate has 28 packets, and 1.48 fit in the time beside the data.
         assert_eq!(segments(65), 21);
         assert_eq!(segments(390), 38);
@@ -277,15 +277,16 @@ mod tests {
 
     #[test]
     fn an_aggregate_fits_the_longest_ppdu_and_65535_bytes() {
-        let at = |rate| aggregate(mbps(rate)).map(Bytes::get);
+        let at = |rate| aggregate(Some(mbps(rate))).map(Bytes::get);
         assert_eq!(at(65), Some(44_557));
         assert_eq!(at(390), Some(65_535));
         for single in [6, 9, 12, 18, 24, 36, 48, 54] {
             assert_eq!(at(single), None, "802.11a and g send frames one by one: {single}");
         }
         assert_eq!(aggregate(None), None);
-        let packets = |rate| packets(mbps(rate), MSS);
+        let is_short = |rate| is_short_turn(Some(mbps(rate)));
+        let packets = |rate| packets(Some(mbps(rate)), MSS);
         assert_eq!((packets(65), packets(390), packets(13), packets(54)), (28, 42, 5, 1));
-        assert!(is_short_turn(mbps(390)) && !is_short_turn(mbps(65)) && !is_short_turn(mbps(54)));
+        assert!(is_short(390) && !is_short(65) && !is_short(54));
     }
 }
