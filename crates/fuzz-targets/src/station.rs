@@ -152,7 +152,7 @@ impl Station {
                 assert_eq!(bounds, by_hand, "set by hand");
             }
             LawConfig::Airtime(_) if has_rtt && sending > 0 => {
-                let least = Segments::new(sending.saturating_mul(2).clamp(4, 8));
+                let least = Segments::new(sending.saturating_mul(2).clamp(2, 8));
                 assert!(bounds.ceiling >= least, "{bounds} for {sending} connections");
             }
             _ => {}
