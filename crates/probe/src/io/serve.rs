@@ -56,10 +56,13 @@ pub fn listen_solo(
     let key = StreamKey::new(token);
     let over = || ended.load(Ordering::Relaxed) || stop();
     let serve = |connection: TcpStream| {
-        if let Err(error) = serve(connection, &key, &guest, &over) {
+        let served = serve(connection, &key, &guest, &over);
+        // The next measurement need not wait until the rest of this one has been read.
+        guest.busy.store(false, Ordering::Relaxed);
+        let parted = served.and_then(|rest| rest.map_or(Ok(()), |mut rest| part(&mut rest, &over)));
+        if let Err(error) = parted {
             tracing::debug!(%error, "a connection has ended");
         }
-        guest.busy.store(false, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -96,12 +99,13 @@ impl Guest {
     }
 }
 
+/// Serves one measurement. Returns a connection whose client may still send when it is over.
 fn serve(
     mut connection: TcpStream,
     key: &StreamKey,
     guest: &Guest,
     over: &dyn Fn() -> bool,
-) -> io::Result<()> {
+) -> io::Result<Option<TcpStream>> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(STALLED))?;
     connection.set_write_timeout(Some(std::time::Duration::from_millis(STOP_MS.into())))?;
@@ -119,7 +123,7 @@ fn serve(
             let result = receive(&mut connection, &stream, &|| over() || clock::now() >= give_up)?;
             connection.set_write_timeout(Some(STALLED))?;
             connection.write_all(&key.result(&stream, &result))?;
-            part(&mut connection, over)
+            Ok(Some(connection))
         }
         Direction::Down => {
             let chunk = vec![0; CHUNK];
@@ -130,7 +134,7 @@ fn serve(
                     Err(error) => return Err(error), // the client has measured, and has closed
                 }
             }
-            Ok(())
+            Ok(None)
         }
     }
 }
