@@ -297,8 +297,8 @@ mod tests {
         for (keys, accepted) in [
             ("queue_min = \"75ms\"", true),
             ("queue_min = \"76ms\"", false),
-            ("queue_max = \"20ms\"", true),
-            ("queue_max = \"19ms\"", false),
+            ("queue_max = \"1ms\"", true),
+            ("queue_max = \"999us\"", false),
             ("queue_min = \"1ms\"", true),
             ("queue_min = \"999us\"", false),
             ("queue_min = 5", false),

@@ -199,14 +199,14 @@ mod tests {
         assert_eq!(stations(&all, Some("wlan1")).unwrap(), [5]);
         let said = |name| stations(&all, Some(name)).unwrap_err().to_string();
         assert!(
-            said("hot0").starts_with("hot0 is of type Ap, not a station: "),
+            said("hot0").starts_with("hot0 is of type AP, not a station: "),
             "{}",
             said("hot0")
         );
         let wired = said("eth0");
         assert!(wired.ends_with("those of this network namespace: wlan0, hot0, wlan1"), "{wired}");
         let only = stations(&all[1..2], None).unwrap_err().to_string();
-        assert!(only.starts_with("hot0 is of type Ap, not a station"), "{only}");
+        assert!(only.starts_with("hot0 is of type AP, not a station"), "{only}");
     }
 
     #[test]
