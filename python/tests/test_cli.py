@@ -103,7 +103,7 @@ def test_messages_that_cannot_be_written_change_no_exit_status(
     scenario_file: Path, tmp_path: Path
 ) -> None:
     commands = [
-        (["grid", str(scenario_file), "--set", "duration=1s", "--out", str(tmp_path / "out")], 0),
+        (["grid", str(scenario_file), "--set", "duration=2s", "--out", str(tmp_path / "out")], 0),
         (["grid", str(tmp_path / "nowhere.toml"), "--out", str(tmp_path / "other")], 2),
         (["grid", "--no-such-option"], 2),
         (["lab"], 2),
