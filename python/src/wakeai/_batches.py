@@ -4,6 +4,7 @@ died."""
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -33,6 +34,8 @@ class Batches:
         self._run_s: float | None = None
         """The time that a run takes, seconds: a moving average over the batches."""
         disable = None if progress is None else not progress
+        if sys.stderr is None:  # closed, and tqdm would write to it
+            disable = True
         self._bar: Any = tqdm(total=total, initial=done, unit="run", disable=disable)
 
     def __enter__(self) -> Batches:
