@@ -195,8 +195,8 @@ fn probe_air_shows_what_the_driver_tells(air: &Air) {
             &["--interface", "lo"],
             "lo is not a Wi-Fi interface; those of this network namespace: wlan0",
         ),
-        ("ap1", &["--interface", WIFI], "wlan0 is of type Ap, not a station"),
-        ("ap1", &[], "wlan0 is of type Ap, not a station"),
+        ("ap1", &["--interface", WIFI], "wlan0 is of type AP, not a station"),
+        ("ap1", &[], "wlan0 is of type AP, not a station"),
         ("air", &[], "this network namespace has no Wi-Fi interface"),
     ];
     for (namespace, arguments, expected) in cases {
