@@ -100,7 +100,7 @@ pub(crate) fn agents_follow_their_access_point() {
     let checked = command.args(["agent", "--check", "--config"]).arg(&config).output().unwrap();
     assert!(!checked.status.success());
     let said = format!("{}{}", stdout(&checked), stderr(&checked));
-    assert!(said.contains("of type Ap, not a station"), "{said}");
+    assert!(said.contains("of type AP, not a station"), "{said}");
     passed("an access point's own interface is refused", began);
 
     let began = Instant::now();
