@@ -1,9 +1,9 @@
-//! The law `airtime` gives each sending station an equal share of the airtime and keeps the queue
-//! short. It rounds windows to whole aggregates.
+//! The law `airtime` gives each sending station an equal share of the airtime, with the queue that
+//! the goodput needs and no more.
 //!
 //! The window of a station is `W = w·X·(R + q)`. `w` is the weight of the station: the rate that it
-//! reaches alone, if all senders announce that rate; else its PHY rate, if all announce the PHY
-//! rate; else the same for all. `X` is the part of the air that each sender may have: the sum over
+//! reaches alone, if all senders announce that rate; else what a station should reach alone at its
+//! PHY rate, if all announce the PHY rate; else the same for all. `X` is the part of the air that each sender may have: the sum over
 //! all senders of rate / weight, divided by the number of senders. `R` is the RTT of the station's
 //! path without queues, and `q` is the target queueing delay.
 //!
