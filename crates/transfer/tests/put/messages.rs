@@ -32,8 +32,12 @@ pub(crate) fn secured(name: &str, from: i32, to: i32) -> (String, String) {
     let url = format!("https://{}/f", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let mut stream = BufReader::new(StreamOwned::new(tls, stream.unwrap()));
+            let (tls, stream) =
+                (ServerConnection::new(Arc::clone(&config)).unwrap(), stream.unwrap());
+            // Otherwise Nagle's algorithm keeps the answer back while TLS's tickets are not acknowledged, and the reset at
+            // the end drops it.
+            stream.set_nodelay(true).unwrap();
+            let mut stream = BufReader::new(StreamOwned::new(tls, stream));
             let mut block = [0; 1024];
             if stream.read(&mut block).is_ok() {
                 let status = if block.starts_with(b"PUT") { "413 Too Large" } else { "404 No" };
