@@ -6,8 +6,8 @@ use std::io;
 use wakeai_api::BoundsReport;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Bounds, Clocks, Controller, ControllerConfig, Event, LawConfig, Phase, PresenceCounters,
-    Reason, Share, StationId,
+    Bounds, Clocks, CommonLaw, Controller, ControllerConfig, Event, LawConfig, PeerChange, Phase,
+    PresenceCounters, Reason, Share, StationId,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -24,6 +24,8 @@ const HISTORY: usize = 32;
 /// the peers at another access point are other stations.
 pub(crate) struct Brain {
     law: LawConfig,
+    /// What this station holds and all others have to hold, too.
+    common_law: CommonLaw,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
     past: BTreeMap<String, u64>,
@@ -54,14 +56,22 @@ impl Brain {
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
             Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
         });
+        let common_law = CommonLaw::new(config.law.as_ref(), &template);
+        template.common_law = Some(common_law);
         // If the configuration names no law, the controller runs a law that limits nothing.
         let law = config.law.clone().unwrap_or(LawConfig::UNBOUND);
         let (why, history) = (Vec::new(), VecDeque::new());
-        Self { law, template, current: None, past: BTreeMap::new(), why, airtime: None, history }
+        let (current, past, airtime) = (None, BTreeMap::new(), None);
+        Self { law, common_law, template, current, past, why, airtime, history }
     }
 
     pub(crate) fn station(&self) -> StationId {
         self.template.station_id
+    }
+
+    /// What this station holds and all others have to hold, too.
+    pub(crate) fn common_law(&self) -> &CommonLaw {
+        &self.common_law
     }
 
     pub(crate) fn bssid(&self) -> Option<Bssid> {
@@ -167,6 +177,12 @@ impl Brain {
                 Event::Reservation { rate, state, .. } => {
                     let rate = rate.map(|rate| rate.to_string());
                     tracing::info!(rate, state = %state, "reservation");
+                }
+                Event::Peer { change: change @ PeerChange::HoldsOther { .. }, .. } => {
+                    tracing::warn!(
+                        event = %change,
+                        "all stations have to hold the same law: `wakeai status` says what to do",
+                    );
                 }
                 other => tracing::info!(event = %other, "presence"),
             }

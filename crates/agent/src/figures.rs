@@ -125,6 +125,15 @@ fn stations(page: &mut Page, report: &Report) {
         "Stations that are sending, this one included, as the law counts them.",
     )
     .is_real(status.map(|status| f64::from(status.senders)));
+    let others = page.gauge(
+        "wakeai_agent_peers_of_another_law",
+        Unit::None,
+        "Peers that hold something else than this station, by the configuration's key; law.version for \
+         agents of another version.",
+    );
+    for (what, peers) in report.status.iter().flat_map(|_| &report.differing) {
+        others.with("differs", what.key(), *peers as u64);
+    }
     let of = &report.distributions;
     page.histogram(
         "wakeai_agent_peer_delivery_rate",

@@ -6,12 +6,13 @@ use std::time::Duration as Wait;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
-use wakeai_api::{Fleet, FleetStation, OtherVersion};
+use wakeai_api::{Fleet, FleetStation, Holds, OtherVersion};
 use wakeai_control::presence::{FleetAnswer, FleetQuery, StationFigures};
-use wakeai_control::{Controller, PeerView, StationId};
+use wakeai_control::{CommonLaw, Controller, PeerView, StationId};
 use wakeai_units::{Duration, Rate, Segments};
 
 use crate::counters::fault_kind;
+use crate::report;
 
 /// The longest time that a client waits for the event loop.
 const PATIENCE: Wait = Wait::from_secs(2);
@@ -92,13 +93,13 @@ impl FleetDesk {
 pub(crate) fn fleet(
     controller: &Controller,
     query: FleetQuery,
-    station: StationId,
+    (station, own_law): (StationId, &CommonLaw),
     bssid: String,
     other_versions: Vec<OtherVersion>,
 ) -> Fleet {
     let mut stations: BTreeMap<StationId, FleetStation> = BTreeMap::new();
     for peer in controller.peers() {
-        stations.insert(peer.station, announced(&peer));
+        stations.insert(peer.station, announced(&peer, own_law));
     }
     for answer in controller.fleet_answers() {
         let row = stations.entry(answer.station).or_default();
@@ -107,6 +108,7 @@ pub(crate) fn fleet(
     let own = stations.entry(station).or_default();
     *own =
         FleetStation { own: true, answered: true, answer_age_s: Some(0.0), ..Default::default() };
+    own.holds = Some(Holds::Same);
     told(own, &controller.figures());
     for (station, row) in &mut stations {
         row.station = station.to_string();
@@ -118,14 +120,16 @@ pub(crate) fn fleet(
         bssid,
         stations: stations.into_values().collect(),
         other_versions,
+        other_laws: report::other_laws(controller.peers(), own_law),
     }
 }
 
 /// A station as its presence messages describe it.
-fn announced(peer: &PeerView) -> FleetStation {
+fn announced(peer: &PeerView, own_law: &CommonLaw) -> FleetStation {
     let announced = &peer.announced;
     FleetStation {
         heard_s: Some(peer.age.as_secs_f64()),
+        holds: report::holds(&peer.law, own_law),
         sending: announced.sending,
         delivery_rate_mbps: announced.delivery_rate.as_mbps_f64(),
         max_mbps: announced.max_rate.map(Rate::as_mbps_f64),

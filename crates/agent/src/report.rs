@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use wakeai_api::{
-    Body, BoundsReport, Connection, Drift, Peer, Reservation, State, Status, Targets, part_of_one,
+    Body, BoundsReport, Connection, Drift, Holds, LawDifference, OtherLaw, Peer, Reservation,
+    State, Status, Targets, part_of_one,
 };
-use wakeai_control::{Bounds, Controller, Observation, PeerView, ReservationState};
+use wakeai_control::common::Differing;
+use wakeai_control::{
+    Bounds, CommonLaw, Controller, Observation, PeerLaw, PeerView, ReservationState,
+};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
@@ -23,6 +27,9 @@ pub(crate) struct Report {
     /// The last decision of the law `airtime`, if there is one.
     pub(crate) airtime: Option<Airtime>,
     pub(crate) distributions: Distributions,
+    /// For each thing that the stations have to hold in common: the number of peers that hold something
+    /// else.
+    pub(crate) differing: BTreeMap<Differing, usize>,
 }
 
 impl Report {
@@ -32,8 +39,12 @@ impl Report {
     }
 }
 
-pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
+pub(crate) fn peer(peer: &PeerView, admitted: bool, own: &CommonLaw) -> Peer {
     let announced = &peer.announced;
+    let law = match &peer.law {
+        PeerLaw::Holds(law) => Some(law),
+        PeerLaw::Unknown | PeerLaw::Unannounced => None,
+    };
     Peer {
         station: peer.station.to_string(),
         sending: announced.sending,
@@ -44,9 +55,65 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool) -> Peer {
         reserved_mbps: announced.reservation.map(|of| of.rate.as_mbps_f64()),
         reserved_share: announced.reservation.map(|of| part_of_one(of.share)),
         admitted,
+        law: law.map(|law| law.law.to_string()),
+        law_version: law.map(|law| law.version),
+        holds: holds(&peer.law, own),
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
     }
+}
+
+/// Whether a peer holds what this station holds.
+pub(crate) fn holds(peer: &PeerLaw, own: &CommonLaw) -> Option<Holds> {
+    match peer {
+        PeerLaw::Unknown => None,
+        PeerLaw::Unannounced => Some(Holds::Unannounced),
+        PeerLaw::Holds(_) if peer.differs(own) => Some(Holds::Other),
+        PeerLaw::Holds(_) => Some(Holds::Same),
+    }
+}
+
+/// The peers that hold something else than this station. Those that hold the same are together.
+pub(crate) fn other_laws(peers: impl Iterator<Item = PeerView>, own: &CommonLaw) -> Vec<OtherLaw> {
+    let mut by_law: BTreeMap<PeerLaw, Vec<String>> = BTreeMap::new();
+    for peer in peers.filter(|peer| peer.law.differs(own)) {
+        by_law.entry(peer.law).or_default().push(peer.station.to_string());
+    }
+    let groups = by_law.into_iter().map(|(law, stations)| {
+        let PeerLaw::Holds(theirs) = law else {
+            return OtherLaw { stations, law: None, law_version: None, differs: Vec::new() };
+        };
+        let differs = own.differences(&theirs).into_iter().map(|of| LawDifference {
+            what: of.what.key().to_owned(),
+            own: of.own,
+            theirs: of.theirs,
+        });
+        let (law, law_version) = (Some(theirs.law.to_string()), Some(theirs.version));
+        OtherLaw { stations, law, law_version, differs: differs.collect() }
+    });
+    groups.collect()
+}
+
+/// For each thing that differs, the number of peers with which it differs. A peer that announces no law
+/// has an earlier version.
+pub(crate) fn differing(
+    peers: impl Iterator<Item = PeerView>,
+    own: &CommonLaw,
+) -> BTreeMap<Differing, usize> {
+    let mut counts: BTreeMap<Differing, usize> = Differing::ALL.map(|what| (what, 0)).into();
+    for peer in peers {
+        let differs = match &peer.law {
+            PeerLaw::Unknown => Vec::new(),
+            PeerLaw::Unannounced => vec![Differing::Version],
+            PeerLaw::Holds(theirs) => {
+                own.differences(theirs).into_iter().map(|of| of.what).collect()
+            }
+        };
+        for what in differs {
+            *counts.entry(what).or_default() += 1;
+        }
+    }
+    counts
 }
 
 pub(crate) fn drift((age, drift): (std::time::Duration, &wakeai_host::Drift)) -> Drift {
@@ -136,6 +203,43 @@ mod tests {
         };
         assert_eq!(targets(&seen).share_mbps, Some(5.0));
         assert_eq!(targets(&Observation::default()).share_mbps, None);
+    }
+
+    #[test]
+    fn peers_that_hold_the_same_other_law_are_one_entry() {
+        use wakeai_control::common::QueueParameters;
+        use wakeai_control::{Announcement, ControllerConfig, LawConfig, StationId};
+        use wakeai_units::Duration;
+
+        let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+        let own = CommonLaw::new(LawConfig::from_name("airtime").as_ref(), &config);
+        let max = Duration::from_millis(50);
+        let queue = own.queue.map(|queue| QueueParameters { max, ..queue });
+        let other = PeerLaw::Holds(CommonLaw { queue, ..own });
+        let laws = [other, PeerLaw::Holds(own), PeerLaw::Unannounced, PeerLaw::Unknown, other];
+        let peer = |(number, law)| PeerView {
+            station: StationId(number),
+            interval: Duration::ZERO,
+            age: Duration::ZERO,
+            announced: Announcement::default(),
+            law,
+        };
+        let peers = || (2..).zip(laws).map(peer);
+        let found = other_laws(peers(), &own);
+        let stations: Vec<usize> = found.iter().map(|of| of.stations.len()).collect();
+        assert_eq!(stations, [1, 2]);
+        assert_eq!((found[0].law.as_deref(), found[1].law.as_deref()), (None, Some("airtime")));
+        let differs = &found[1].differs[0];
+        assert_eq!(
+            (differs.what.as_str(), differs.own.as_str(), differs.theirs.as_str()),
+            ("law.queue_max", "75ms", "50ms")
+        );
+        let counts = differing(peers(), &own);
+        assert_eq!((counts[&Differing::QueueMax], counts[&Differing::Version]), (2, 1));
+        assert_eq!(counts.values().sum::<usize>(), 3);
+        let held = laws.map(|law| holds(&law, &own));
+        assert_eq!(held[..2], [Some(Holds::Other), Some(Holds::Same)]);
+        assert_eq!(held[2..4], [Some(Holds::Unannounced), None]);
     }
 
     #[test]

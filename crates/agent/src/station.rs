@@ -314,6 +314,7 @@ impl Station {
         let Some((number, begins)) = self.fleet.open() else { return };
         let other_versions = self.other_versions.shown(now);
         let (station, bssid) = (self.brain.station(), self.brain.bssid());
+        let own_law = *self.brain.common_law();
         let shown = match (self.brain.controller_mut(), bssid) {
             (Some(controller), Some(bssid)) => {
                 if begins || controller.fleet_query().is_none() {
@@ -321,7 +322,8 @@ impl Station {
                 }
                 let query = controller.fleet_query().expect("a query was begun");
                 let bssid = bssid.to_string();
-                Ok(fleet::fleet(controller, query, station, bssid, other_versions))
+                let own = (station, &own_law);
+                Ok(fleet::fleet(controller, query, own, bssid, other_versions))
             }
             _ => Err(format!("the agent has no access point: {}", self.state(now).words())),
         };
@@ -432,6 +434,8 @@ impl Station {
         let state = self.state(now);
         self.notify_state(state);
         self.describe(now, state);
+        let own = self.brain.common_law();
+        let all = || self.brain.controller().into_iter().flat_map(Controller::peers);
         let nothing = wakeai_control::Observation::default();
         let seen = self.brain.controller().map_or(&nothing, |controller| controller.last().0);
         let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
@@ -454,6 +458,7 @@ impl Station {
                 .map(|presence| presence.to().to_string()),
             presence: self.brain.presence(),
             law: self.config.law_name().to_owned(),
+            law_version: Some(own.version),
             default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.live_peers as usize,
@@ -478,12 +483,15 @@ impl Station {
                 .collect(),
             connections_left_out: self.left_out,
             other_versions: self.other_versions.shown(now),
+            other_laws: report::other_laws(all(), own),
             drifts: self.drifts.last().map(report::drift).collect(),
         };
         let peers = self.brain.controller().map_or_else(Vec::new, |controller| {
             let peers = controller.peers();
-            peers.map(|peer| report::peer(&peer, controller.admits(peer.station))).collect()
+            let shown = |peer| report::peer(&peer, controller.admits(peer.station), own);
+            peers.map(shown).collect()
         });
+        let differing = report::differing(all(), own);
         self.distributions.observe(&status.connections, &peers);
         let report = Report {
             peers,
@@ -492,6 +500,7 @@ impl Station {
             bounds: self.brain.bounds(self.config.law_name()),
             targets: report::targets(seen),
             metrics: self.metrics(),
+            differing,
             status: Some(status),
         };
         self.report.send_replace(report);

@@ -22,6 +22,9 @@ pub struct Fleet {
     pub stations: Vec<FleetStation>,
     /// The members of the group whose messages have a version that this agent does not read.
     pub other_versions: Vec<OtherVersion>,
+    /// The peers that hold another law than this agent, or other parameters.
+    #[serde(default)]
+    pub other_laws: Vec<OtherLaw>,
 }
 
 /// A station of a fleet. A field that only an answer contains is null until the station answers.
@@ -48,6 +51,10 @@ pub struct FleetStation {
     pub uptime_s: Option<f64>,
     /// The name of its law.
     pub law: Option<String>,
+    /// Whether it holds what the agent that was asked holds, according to its presence messages. It is
+    /// null if no message has said it yet.
+    #[serde(default)]
+    pub holds: Option<Holds>,
     /// Whether it is sending.
     pub sending: bool,
     /// The rate that it delivers.
@@ -121,9 +128,145 @@ impl OtherVersion {
     }
 }
 
+/// Whether a peer holds what all stations have to hold in common: the law, its version, its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// It holds the same as the agent that was asked.
+    Same,
+    /// It holds something else.
+    Other,
+    /// It does not say what it holds, because its agent is of an earlier version.
+    Unannounced,
+}
+
+impl Holds {
+    /// The name, as an answer contains it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Other => "other",
+            Self::Unannounced => "unannounced",
+        }
+    }
+}
+
+/// Peers that hold something else than this agent, although all have to hold the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherLaw {
+    /// The peers' numbers, 16 hexadecimal digits each.
+    pub stations: Vec<String>,
+    /// The name of their law. It is null if they announce none: their agents are of an earlier version.
+    pub law: Option<String>,
+    /// The version of their law's formula.
+    pub law_version: Option<u8>,
+    /// What differs. It is empty if they announce no law.
+    pub differs: Vec<LawDifference>,
+}
+
+/// Something that stations have to hold in common, and that differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LawDifference {
+    /// The key of the agent's configuration. `law.version` is the version of the law's formula, which
+    /// the program sets.
+    pub what: String,
+    /// What this agent holds.
+    pub own: String,
+    /// What the others hold.
+    pub theirs: String,
+}
+
+/// The largest number of stations that are named in words.
+const MOST_NAMED: usize = 8;
+
+impl OtherLaw {
+    /// Describes the peers in words, and says what the user can do.
+    pub fn words(&self) -> String {
+        let named = self.stations.iter().take(MOST_NAMED).map(String::as_str);
+        let mut who = named.collect::<Vec<_>>().join(", ");
+        let more = self.stations.len().saturating_sub(MOST_NAMED);
+        if more > 0 {
+            who = format!("{who} and {more} more");
+        }
+        let (station, hold) =
+            if self.stations.len() == 1 { ("station", "holds") } else { ("stations", "hold") };
+        if self.law.is_none() {
+            let s = if self.stations.len() == 1 { "s" } else { "" };
+            return format!(
+                "{station} {who} announce{s} no law, as agents of an earlier version do: they may \
+                 hold other windows than this station. Update them"
+            );
+        }
+        let differs: Vec<String> = self.differs.iter().map(LawDifference::words).collect();
+        let is_version = |of: &LawDifference| of.what == "law.version";
+        let version = self.differs.iter().find(|of| is_version(of)).map(|of| {
+            let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+            if number(&of.theirs) > number(&of.own) { "update this agent" } else { "update them" }
+        });
+        let configured = self.differs.iter().any(|of| !is_version(of));
+        let configured = configured.then_some("configure the same on all stations");
+        let todo: Vec<&str> = version.into_iter().chain(configured).collect();
+        format!(
+            "{station} {who} {hold} another law than this one, so the shares are not equal: {}. To \
+             mend it, {}",
+            differs.join("; "),
+            todo.join(", and ")
+        )
+    }
+}
+
+impl LawDifference {
+    fn words(&self) -> String {
+        let Self { what, own, theirs } = self;
+        format!("{what} is {theirs} there and {own} here")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn differing(what: &str, own: &str, theirs: &str) -> OtherLaw {
+        OtherLaw {
+            stations: vec![format!("{:016x}", 7)],
+            law: Some("airtime".to_owned()),
+            law_version: Some(2),
+            differs: vec![LawDifference {
+                what: what.to_owned(),
+                own: own.to_owned(),
+                theirs: theirs.to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn what_differs_and_what_to_do_are_said() {
+        assert_eq!(
+            differing("law.queue_max", "75ms", "50ms").words(),
+            "station 0000000000000007 holds another law than this one, so the shares are not equal: \
+             law.queue_max is 50ms there and 75ms here. To mend it, configure the same on all stations"
+        );
+        let older = differing("law.version", "3", "2").words();
+        assert!(older.ends_with("To mend it, update them"), "{older}");
+        let newer = differing("law.version", "3", "4").words();
+        assert!(newer.ends_with("To mend it, update this agent"), "{newer}");
+        let mut both = differing("law.version", "3", "2");
+        both.differs.extend(differing("access_point.buffer", "300", "75").differs);
+        assert!(both.words().ends_with("update them, and configure the same on all stations"));
+    }
+
+    #[test]
+    fn a_peer_without_a_law_is_to_be_updated() {
+        let earlier = OtherLaw {
+            stations: (0..20).map(|station| format!("{station:016x}")).collect(),
+            law: None,
+            law_version: None,
+            differs: Vec::new(),
+        };
+        let words = earlier.words();
+        assert!(words.contains("0000000000000007 and 12 more announce no law"), "{words}");
+        assert!(words.ends_with("Update them"), "{words}");
+    }
 
     #[test]
     fn the_older_agent_is_to_be_updated() {

@@ -12,7 +12,7 @@ pub mod json_line;
 mod messages;
 
 pub use client::{Answers, AskError, TransferClient, ask};
-pub use fleet::{Fleet, FleetStation, OtherVersion};
+pub use fleet::{Fleet, FleetStation, Holds, LawDifference, OtherLaw, OtherVersion};
 pub use messages::{
     Answer, Body, BoundsReport, Connection, Drift, Peer, Question, Request, Reservation,
     ReservationStatus, Reserve, State, Status, Targets, Transfer, VERSION, parse_reserve,

@@ -12,7 +12,7 @@ use wakeai_control::{Permission, Share};
 use wakeai_units::Rate;
 
 use crate::config::positive_rate;
-use crate::fleet::{Fleet, OtherVersion};
+use crate::fleet::{Fleet, Holds, OtherLaw, OtherVersion};
 
 /// The version of requests and answers. A new field does not change the version.
 pub const VERSION: u32 = 1;
@@ -318,6 +318,9 @@ pub struct Status {
     pub presence: BTreeMap<String, u64>,
     /// The law in force.
     pub law: String,
+    /// The version of the law's formula.
+    #[serde(default)]
+    pub law_version: Option<u8>,
     /// The default congestion control algorithm of new connections in the namespace.
     pub default_algorithm: Option<String>,
     /// The number of stations that send now, this one included.
@@ -347,6 +350,9 @@ pub struct Status {
     /// 16 members are listed.
     #[serde(default)]
     pub other_versions: Vec<OtherVersion>,
+    /// The peers that hold another law than this agent, or other parameters of it.
+    #[serde(default)]
+    pub other_laws: Vec<OtherLaw>,
     /// What other programs have changed of what the agent holds on the host, the last first.
     #[serde(default)]
     pub drifts: Vec<Drift>,
@@ -503,6 +509,15 @@ pub struct Peer {
     pub reserved_share: Option<f64>,
     /// Whether this agent's station leaves the reserved rate free.
     pub admitted: bool,
+    /// The name of the peer's law, if the peer has announced it.
+    #[serde(default)]
+    pub law: Option<String>,
+    /// The version of that law's formula.
+    #[serde(default)]
+    pub law_version: Option<u8>,
+    /// Whether the peer holds what this agent holds. It is null if no message has said it yet.
+    #[serde(default)]
+    pub holds: Option<Holds>,
     /// The interval of the peer's messages.
     pub interval_ms: f64,
     /// The time since the peer's last message.

@@ -3,7 +3,7 @@
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::LEGACY_RATES;
 
-use crate::{Share, StationId};
+use crate::{CommonLaw, Share, StationId};
 
 /// Whether the stations' clocks agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,9 @@ pub struct ControllerConfig {
     pub reservable: Share,
     /// Whether the stations' clocks agree.
     pub clocks: Clocks,
+    /// What this station announces that it holds, and that all others have to hold, too; `None`
+    /// announces nothing, as agents before this announcement did.
+    pub common_law: Option<CommonLaw>,
     /// The largest number of peers in the table.
     pub peer_limit: usize,
 }
@@ -61,7 +64,7 @@ pub struct ControllerConfig {
 impl ControllerConfig {
     /// The defaults: a tick of 0.5 s, a buffer of 300 packets, two segments per ACK, a basic rate
     /// of 6 Mbit/s, no reservation, 80 % of the airtime reservable, clocks that may differ, 1024
-    /// peers.
+    /// peers, no announced law.
     pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
         Self {
             station_id,
@@ -76,6 +79,7 @@ impl ControllerConfig {
             reserve: None,
             reservable: Share::from_percent(80),
             clocks: Clocks::Free,
+            common_law: None,
             peer_limit: 1024,
         }
     }

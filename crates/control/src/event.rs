@@ -4,7 +4,8 @@ use std::fmt;
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, ReservationState, Share, StationId, Turn};
+use crate::common::Difference;
+use crate::{Bounds, CommonLaw, PeerLaw, ReservationState, Share, StationId, Turn};
 
 /// The phase of the law `airtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +141,18 @@ pub enum PeerChange {
     Left(StationId),
     /// A peer has restarted: its messages have another boot id.
     Restarted(StationId),
+    /// A message of a peer has shown that the peer holds something else than this station, although
+    /// both have to hold the same.
+    HoldsOther {
+        /// The peer.
+        station: StationId,
+        /// What this station holds.
+        own: CommonLaw,
+        /// What the peer holds.
+        theirs: PeerLaw,
+    },
+    /// A peer that held something else now holds the same as this station.
+    HoldsSame(StationId),
 }
 
 impl fmt::Display for PeerChange {
@@ -148,6 +161,20 @@ impl fmt::Display for PeerChange {
             Self::Joined(station) => write!(f, "peer {station} joined"),
             Self::Left(station) => write!(f, "peer {station} left"),
             Self::Restarted(station) => write!(f, "peer {station} restarted"),
+            Self::HoldsOther { station, theirs: PeerLaw::Holds(theirs), own } => {
+                write!(f, "peer {station} holds another law: ")?;
+                for (index, Difference { what, own, theirs }) in
+                    own.differences(theirs).iter().enumerate()
+                {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}{} is {theirs} there and {own} here", what.key())?;
+                }
+                Ok(())
+            }
+            Self::HoldsOther { station, .. } => {
+                write!(f, "peer {station} announces no law: its agent is of an earlier version")
+            }
+            Self::HoldsSame(station) => write!(f, "peer {station} holds the same law now"),
         }
     }
 }

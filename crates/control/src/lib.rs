@@ -15,9 +15,12 @@
 //! - [`Law`]: a rule that turns an [`Observation`] into the station's [`Bounds`];
 //! - `reservation`: rates that a station asks the others to leave free;
 //! - `turns`: the order in which stations with transfers send;
+//! - [`common`]: what the members of a fleet have to hold in common, and how they notice that one does
+//!   not;
 //! - [`Actuation`]: the division of bounds among connections.
 
 mod bounds;
+pub mod common;
 mod config;
 mod connections;
 mod controller;
@@ -36,6 +39,7 @@ mod weights;
 mod windowed;
 
 pub use bounds::{Actuation, Bounds};
+pub use common::{CommonLaw, PeerLaw};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;

@@ -6,7 +6,7 @@ use std::fmt;
 use wakeai_connection::Figures;
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
-use crate::{Reservation, Turn};
+use crate::{PeerLaw, Reservation, Turn};
 
 /// The id of a station among the stations of one access point. The configuration gives it, or the
 /// agent derives it. The id need not be secret. Where two stations have the same id, other stations
@@ -80,6 +80,8 @@ pub struct PeerView {
     pub age: Duration,
     /// The announcement of the peer.
     pub announced: Announcement,
+    /// What is known of the law that the peer holds.
+    pub law: PeerLaw,
 }
 
 /// The RTT of a station: the mean over its sending connections, weighted by their congestion
@@ -172,7 +174,8 @@ pub(crate) fn announcement(mbps: u64) -> Announcement {
 #[cfg(test)]
 pub(crate) fn peer(station: u64, announced: Announcement) -> PeerView {
     let interval = Duration::from_secs(1);
-    PeerView { station: StationId(station), interval, age: Duration::ZERO, announced }
+    let law = PeerLaw::Unknown;
+    PeerView { station: StationId(station), interval, age: Duration::ZERO, announced, law }
 }
 
 /// A connection for tests: 100 segments in flight, and an RTT of 50 ms that is also the minimum

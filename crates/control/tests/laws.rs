@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, Bounds, ConnectionView, LawConfig, Observation, PeerView, RttView,
-    RttWatch, StationId, StationView,
+    Actuation, Announcement, Bounds, ConnectionView, LawConfig, Observation, PeerLaw, PeerView,
+    RttView, RttWatch, StationId, StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -63,6 +63,7 @@ prop_compose! {
                 reservation: None,
                 turn: None,
             },
+            law: PeerLaw::Unknown,
         }
     }
 }

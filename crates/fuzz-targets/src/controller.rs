@@ -108,6 +108,7 @@ impl World {
             announced: announcement(input),
             unix_time: None,
             challenge: Challenge(1),
+            law: None,
             answers: self.station.challenges.last().copied().into_iter().collect(),
         };
         self.station.receive(&Codec::new(&KEY).encode(&message));

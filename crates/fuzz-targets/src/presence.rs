@@ -1,13 +1,14 @@
 //! Fuzzes the receipt of presence messages, by which agents announce themselves. The messages come
 //! from members of the group and from outsiders, who do not know the group's key.
 
+use wakeai_control::common::{LawNumber, QueueParameters};
 use wakeai_control::presence::{
     AgentFigures, BootId, Challenge, Codec, FleetCodec, FleetContent, FleetMessage, Label,
     MESSAGE_LEN, Presence, StationFigures,
 };
 use wakeai_control::{
-    Announcement, Clocks, ControllerConfig, LawConfig, Reservation, Share, StationId, Turn,
-    TurnState,
+    Announcement, Clocks, CommonLaw, ControllerConfig, LawConfig, Reservation, Share, StationId,
+    Turn, TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -46,6 +47,7 @@ impl Group {
     fn new(input: &mut Input<'_>) -> Self {
         let tolerance = Duration::from_millis(1 + input.magnitude() % 60_000);
         let clocks = Clocks::Synchronised { unix_at_epoch: UNIX, tolerance };
+        let law = LawConfig::from_name("airtime").expect("it is a law");
         let config = ControllerConfig {
             clocks: if input.flag() { clocks } else { Clocks::Free },
             peer_limit: 1 + usize::from(input.below(12)),
@@ -54,13 +56,15 @@ impl Group {
             max_rate: input.option(|_| Rate::from_mbps(20)),
             ..ControllerConfig::new(OWN, BSSID, KEY)
         };
-        let law = LawConfig::from_name("airtime").expect("it is a law");
+        let common_law = Some(CommonLaw::new(Some(&law), &config));
+        let config = ControllerConfig { common_law, ..config };
         Self { station: Station::new(config, law), recorded: Vec::new(), sequence: 0 }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
         // So the inputs that were kept before there were fleet messages keep their meaning.
         let step = match input.byte() {
+            252.. => 15,
             more @ 240.. => 12 + more % 3,
             step => step % 12,
         };
@@ -73,6 +77,15 @@ impl Group {
                 self.say(datagram);
             }
             14 => self.patched_fleet(input),
+            15 => {
+                let law = Some(law(input));
+                let datagram = if input.flag() {
+                    self.message_with(input, law)
+                } else {
+                    self.patch(input, law)
+                };
+                self.say(datagram);
+            }
             0..=4 => {
                 let datagram = self.message(input);
                 self.say(datagram);
@@ -106,6 +119,10 @@ impl Group {
 
     /// A message as a member writes it, with arbitrary content.
     fn message(&mut self, input: &mut Input<'_>) -> Vec<u8> {
+        self.message_with(input, None)
+    }
+
+    fn message_with(&mut self, input: &mut Input<'_>, law: Option<CommonLaw>) -> Vec<u8> {
         let station = input.below(20);
         let boot = match input.below(8) {
             7 => OWN_BOOT,
@@ -121,6 +138,7 @@ impl Group {
             announced: announcement(input),
             unix_time: input.option(|input| self.unix_time(input)),
             challenge: Challenge(input.magnitude()),
+            law,
             answers: (0..input.below(3)).map(|_| self.answer(input)).collect(),
         };
         let codec = Codec::new(if input.below(8) == 7 { &NEXT_KEY } else { &KEY });
@@ -203,7 +221,12 @@ impl Group {
 
     /// A member sends an authentic message with arbitrary changes.
     fn patched(&mut self, input: &mut Input<'_>) {
-        let mut datagram = self.message(input);
+        let datagram = self.patch(input, None);
+        self.say(datagram);
+    }
+
+    fn patch(&mut self, input: &mut Input<'_>, law: Option<CommonLaw>) -> Vec<u8> {
+        let mut datagram = self.message_with(input, law);
         for _ in 0..=input.below(4) {
             let at = usize::from(input.byte());
             let value = input.byte();
@@ -215,7 +238,7 @@ impl Group {
         if let Ok(message) = Codec::new(&KEY).decode(&datagram) {
             assert_eq!(Codec::new(&KEY).encode(&message), datagram, "one encoding");
         }
-        self.say(datagram);
+        datagram
     }
 
     /// An attacker without the key sends a recorded message again, whole or with a bit changed.
@@ -266,6 +289,23 @@ pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
         growth: span(input),
         reservation: input.option(reservation),
         turn: input.option(turn),
+    }
+}
+
+/// A valid law with arbitrary values.
+fn law(input: &mut Input<'_>) -> CommonLaw {
+    let min = span(input);
+    let queue = input.option(|input| QueueParameters {
+        rounds_percent: u16::from(input.byte()) + 1,
+        min,
+        max: min.max(Duration::from_micros(1)).max(span(input)),
+    });
+    CommonLaw {
+        law: LawNumber(input.byte() % 6),
+        version: input.byte().max(1),
+        queue,
+        access_point_buffer: input.count().max(1),
+        reservable: Share::from_ppm(input.count()).min(Share::WHOLE),
     }
 }
 

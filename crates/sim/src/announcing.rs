@@ -88,6 +88,7 @@ mod tests {
             announced: truth(),
             unix_time: None,
             challenge: Challenge(9),
+            law: None,
             answers: vec![Challenge(4)],
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_connection::SocketBounds;
-use wakeai_control::Controller;
+use wakeai_control::{CommonLaw, Controller};
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
     self as scenario, Chunks, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
@@ -157,7 +157,9 @@ impl<O: Observer> Simulation<O> {
             let timer = self.timers.add(TimerOwner::Agent(index as u32));
             let agent = law.map(|law| {
                 let facts = job.facts.get(index).copied().unwrap_or_default();
-                let config = controller_config(job.condition, index, facts, group_key);
+                let mut config = controller_config(job.condition, index, facts, group_key);
+                let held = law.binds().then(|| law.config());
+                config.common_law = Some(CommonLaw::new(held.as_ref(), &config));
                 let mut boot_id = [0; 16];
                 rng.fill_bytes(&mut boot_id);
                 let spread = u128::from(AGENTS_SPREAD.as_nanos());

@@ -49,6 +49,7 @@ fn three_agents_show_each_other_in_one_table() {
     assert_eq!(field("software"), [env!("CARGO_PKG_VERSION"); 3]);
     assert_eq!(field("state"), ["controlling"; 3]);
     assert_eq!(field("law"), ["airtime", "fixed", "none"]);
+    assert_eq!(field("holds"), ["same", "other", "other"]);
     assert_eq!(field("peers"), [2, 2, 2]);
     assert_eq!((&stations[1]["floor"], &stations[1]["ceiling"]), (&3.into(), &9.into()));
     assert_eq!(stations[1]["share_mbps"], 20.0);
@@ -74,6 +75,54 @@ fn three_agents_show_each_other_in_one_table() {
     for agent in &agents {
         assert_eq!((agent.metric("presence_forged"), agent.metric("presence_malformed")), (0, 0));
     }
+}
+
+#[test]
+fn members_with_other_parameters_name_each_other_and_say_what_to_do() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "b", "c"]);
+    let fleet = Fleet::new();
+    let shorter = "[law]\nname = \"airtime\"\nqueue_max = \"50ms\"\n";
+    let agents = [
+        fleet.start(&bss, "a", 1, ""),
+        fleet.start(&bss, "b", 2, shorter),
+        fleet.start(&bss, "c", 3, ""),
+    ];
+    wait_for("the agents hear each other", || {
+        (agents.each_ref().map(Agent::peers) == [[2, 3], [1, 3], [1, 2]]).then_some(())
+    });
+    let number = |station: u64| format!("{station:016x}");
+    let status = wait_for("the other law is known", || {
+        let status = agents[0].ask(Request::Status);
+        (!status["other_laws"].as_array().unwrap().is_empty()).then_some(status)
+    });
+    assert!(status["law_version"].as_u64().unwrap() >= 2, "{status}");
+    let differs = serde_json::json!({ "what": "law.queue_max", "own": "75ms", "theirs": "50ms" });
+    let other = serde_json::json!([{
+        "stations": [number(2)],
+        "law": "airtime",
+        "law_version": status["law_version"],
+        "differs": [differs],
+    }]);
+    assert_eq!(status["other_laws"], other);
+    let peers = agents[0].ask(Request::Peers);
+    assert_eq!((&peers[0]["holds"], &peers[1]["holds"]), (&"other".into(), &"same".into()));
+
+    let words = format!(
+        "station {} holds another law than this one, so the shares are not equal: law.queue_max is \
+         50ms there and 75ms here. To mend it, configure the same on all stations",
+        number(2)
+    );
+    let socket = agents[0].socket.display().to_string();
+    let alone = stdout(&wakeai(&["status", "--socket", &socket]));
+    for text in [&alone, &all(&agents[0], &[])] {
+        assert!(text.contains(&words), "{text}");
+    }
+    assert!(all(&agents[0], &[]).contains("airtime (other)"));
+    let two = agents[1].ask(Request::Status)["other_laws"].clone();
+    assert_eq!(two[0]["stations"], serde_json::json!([number(1), number(3)]));
+    let said = "holds another law: law.queue_max is 50ms there and 75ms here";
+    assert_eq!(agents[0].log().matches(said).count(), 1, "{}", agents[0].log());
 }
 
 #[test]

@@ -178,6 +178,11 @@ impl Answers {
         true
     }
 
+    /// The number of challenges that the next message would answer if it had room for all.
+    pub(crate) fn waiting(&self) -> usize {
+        self.owed.values().filter(|owed| owed.answered < REPEATS).count()
+    }
+
     /// The answers of the next message, at most `slots`. Challenges that were answered less often
     /// come first. Of two that were answered equally often, the one that arrived earlier comes
     /// first.

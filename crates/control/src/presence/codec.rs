@@ -4,6 +4,7 @@ use wakeai_units::{Duration, Rate};
 
 use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
 use super::{BootId, Challenge};
+use crate::common::{CommonLaw, LawNumber, QueueParameters};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
 /// The largest number of answers in a message without a request for a turn. An answer repeats the
@@ -12,6 +13,17 @@ pub(super) const ANSWER_SLOTS: usize = 16;
 /// The largest number of answers in a message with a request for a turn. The request has the place
 /// of the last answer.
 const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
+
+/// The places of answers that the station's law takes, before the answers. An agent that does not know
+/// of laws in messages reads them as answers to challenges that it never sent, and ignores them.
+pub(super) const LAW_SLOTS: usize = 3;
+/// The first bytes of a law. A challenge is random, so one in 2^32 begins so; it is not answered, and
+/// is replaced within minutes.
+const LAW_TAG: [u8; 4] = *b"WLAW";
+/// The bytes of a law.
+const LAW_LEN: usize = 8 * LAW_SLOTS;
+/// The place of a parameter that the law does not have.
+const NO_PARAMETER: u32 = u32::MAX;
 
 const MAGIC: [u8; 4] = MessageFormat::Presence.magic();
 const VERSION: u8 = MessageFormat::Presence.version();
@@ -67,9 +79,20 @@ pub struct Presence {
     /// The challenge of the station: a number that others repeat to prove that they are live. It is
     /// above zero, because zero marks an empty slot for an answer.
     pub challenge: Challenge,
-    /// The answers: challenges of other stations, repeated. There are at most 16, or 15 in a
-    /// message with a request for a turn.
+    /// What the station holds and the others have to hold, too. A message that is full of answers
+    /// may leave it out.
+    pub law: Option<CommonLaw>,
+    /// The answers: challenges of other stations, repeated. There are at most 16; a request for a turn
+    /// takes the place of one, and a law that of three.
     pub answers: Vec<Challenge>,
+}
+
+impl Presence {
+    /// Whether the message has room for a law, or has one.
+    pub(super) fn has_room_for_a_law(&self) -> bool {
+        let slots = answer_slots(self.announced.turn.is_some());
+        self.law.is_some() || self.answers.len() + LAW_SLOTS <= slots
+    }
 }
 
 /// The reason for which a datagram is not a valid message of this group.
@@ -149,7 +172,12 @@ impl Codec {
         bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
         bytes.extend(reservation(announced.reservation));
         bytes.extend(message.challenge.0.to_be_bytes());
-        for slot in 0..answer_slots(announced.turn.is_some()) {
+        let mut slots = answer_slots(announced.turn.is_some());
+        if let Some(held) = message.law {
+            bytes.extend(law(held));
+            slots -= LAW_SLOTS;
+        }
+        for slot in 0..slots {
             bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
         }
         if let Some(Turn { ticket, state, left }) = announced.turn {
@@ -168,6 +196,57 @@ impl Codec {
     pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
         parse(self.seal.open(datagram)?).ok_or(DecodeError::Invalid)
     }
+}
+
+/// Whether a reader may take this answer for the beginning of a law.
+pub(super) fn is_like_a_law(answer: Challenge) -> bool {
+    answer.0.to_be_bytes().starts_with(&LAW_TAG)
+}
+
+fn law(held: CommonLaw) -> [u8; LAW_LEN] {
+    let mut bytes = [0; LAW_LEN];
+    bytes[..4].copy_from_slice(&LAW_TAG);
+    (bytes[4], bytes[5]) = (held.law.0, held.version);
+    let (percent, min, max) = held.queue.map_or((0, NO_PARAMETER, NO_PARAMETER), |of| {
+        (of.rounds_percent, micros(of.min), micros(of.max))
+    });
+    bytes[6..8].copy_from_slice(&percent.to_be_bytes());
+    bytes[8..12].copy_from_slice(&min.to_be_bytes());
+    bytes[12..16].copy_from_slice(&max.to_be_bytes());
+    bytes[16..20].copy_from_slice(&held.access_point_buffer.to_be_bytes());
+    bytes[20..].copy_from_slice(&held.reservable.ppm().to_be_bytes());
+    bytes
+}
+
+/// The law in an authentic message. Where the bytes are no valid law, they are answers.
+fn parse_law(message: &[u8; MESSAGE_LEN]) -> Option<CommonLaw> {
+    let u32_at = |at| u32::from_be_bytes(field(message, ANSWERS_AT + at));
+    let [law, version] = field(message, ANSWERS_AT + 4);
+    let percent = u16::from_be_bytes(field(message, ANSWERS_AT + 6));
+    let (min, max) = (u32_at(8), u32_at(12));
+    let span = |micros: u32| Duration::from_micros(u64::from(micros));
+    let queue = (percent > 0).then(|| QueueParameters {
+        rounds_percent: percent,
+        min: span(min),
+        max: span(max),
+    });
+    let held = CommonLaw {
+        law: LawNumber(law),
+        version,
+        queue,
+        access_point_buffer: u32_at(16),
+        reservable: Share::from_ppm(u32_at(20)),
+    };
+    // No place of an answer is zero, so a reader that does not know of laws finds no empty slot.
+    let is_valid = field(message, ANSWERS_AT) == LAW_TAG
+        && version > 0
+        && match queue {
+            Some(_) => max > 0 && min <= max,
+            None => (min, max) == (NO_PARAMETER, NO_PARAMETER),
+        }
+        && held.access_point_buffer > 0
+        && held.reservable <= Share::WHOLE;
+    is_valid.then_some(held)
 }
 
 /// The length of a reservation, bytes.
@@ -287,6 +366,7 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
         },
         unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
         challenge,
+        law: parse_law(message),
         answers: parse_answers(message)?,
     })
 }
@@ -295,8 +375,9 @@ fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
 fn parse_answers(message: &[u8; MESSAGE_LEN]) -> Option<Vec<Challenge>> {
     let slot = |slot| Challenge(u64::from_be_bytes(field(message, ANSWERS_AT + 8 * slot)));
     let is_empty = |answer: &Challenge| answer.0 == 0;
+    let first = if parse_law(message).is_some() { LAW_SLOTS } else { 0 };
     let mut slots: Vec<Challenge> =
-        (0..answer_slots(message[5] & HAS_TURN != 0)).map(slot).collect();
+        (first..answer_slots(message[5] & HAS_TURN != 0)).map(slot).collect();
     let used = slots.iter().position(is_empty).unwrap_or(slots.len());
     slots[used..].iter().all(is_empty).then(|| slots.truncate(used))?;
     Some(slots)
@@ -326,6 +407,22 @@ mod tests {
     }
 
     prop_compose! {
+        fn any_law()(
+            law: u8, version in 1_u8.., percent: u16, min: u32, more in 1_u32..1_000_000,
+            buffer in 1_u32.., ppm in 0_u32..=1_000_000,
+        ) -> CommonLaw {
+            let span = |micros: u32| Duration::from_micros(u64::from(micros));
+            let queue = (percent > 0).then(|| QueueParameters {
+                rounds_percent: percent, min: span(min), max: span(min.saturating_add(more)),
+            });
+            CommonLaw {
+                law: LawNumber(law), version, queue, access_point_buffer: buffer,
+                reservable: Share::from_ppm(ppm),
+            }
+        }
+    }
+
+    prop_compose! {
         fn any_presence()(
             bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
             interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
@@ -334,10 +431,11 @@ mod tests {
             min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
             reservation in proptest::option::of(any_reservation()),
             turn in proptest::option::of(any_turn()),
-            challenge in 1_u64..,
+            challenge in 1_u64.., law in proptest::option::of(any_law()),
             mut answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
-            answers.truncate(answer_slots(turn.is_some()));
+            let slots = answer_slots(turn.is_some());
+            answers.truncate(if law.is_some() { slots - LAW_SLOTS } else { slots });
             Presence {
                 bssid, station: StationId(station), boot: BootId(boot), sequence,
                 interval: Duration::from_millis(interval),
@@ -353,6 +451,7 @@ mod tests {
                 },
                 unix_time: unix_time.map(Duration::from_nanos),
                 challenge: Challenge(challenge),
+                law,
                 answers: answers.into_iter().map(Challenge).collect(),
             }
         }
@@ -504,6 +603,17 @@ mod tests {
             },
             unix_time: None,
             challenge: Challenge(0xc0de),
+            law: Some(CommonLaw {
+                law: LawNumber(4),
+                version: 2,
+                queue: Some(QueueParameters {
+                    rounds_percent: 100,
+                    min: Duration::from_millis(1),
+                    max: Duration::from_millis(75),
+                }),
+                access_point_buffer: 300,
+                reservable: Share::from_percent(80),
+            }),
             answers: vec![Challenge(0xa1), Challenge(0xa2)],
         };
         let bytes = Codec::new(&[7; 32]).encode(&message);
@@ -531,9 +641,17 @@ mod tests {
             ("reserved share, ppm", hex(104..108)),
             ("claim, ppm", hex(108..112)),
             ("challenge", hex(112..120)),
-            ("answer 1", hex(120..128)),
-            ("answer 2", hex(128..136)),
-            ("answers 3 to 16", hex(136..248)),
+            ("law: tag", hex(120..124)),
+            ("law: number", hex(124..125)),
+            ("law: version", hex(125..126)),
+            ("law: queue_rounds_percent", hex(126..128)),
+            ("law: queue_min, us", hex(128..132)),
+            ("law: queue_max, us", hex(132..136)),
+            ("law: access point's buffer", hex(136..140)),
+            ("law: reservable, ppm", hex(140..144)),
+            ("answer 1", hex(144..152)),
+            ("answer 2", hex(152..160)),
+            ("answers 3 to 13", hex(160..248)),
             ("authenticator", hex(248..264)),
         ];
         let text: Vec<String> = lines.iter().map(|(name, hex)| format!("{name}: {hex}")).collect();

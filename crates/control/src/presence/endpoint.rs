@@ -6,14 +6,15 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::challenge::{Answers, Challenges};
-use super::codec::answer_slots;
+use super::codec::{LAW_SLOTS, answer_slots, is_like_a_law};
 use super::fleet::{
     ANSWER_LEN, Fleet, FleetAnswer, FleetCodec, FleetContent, FleetMessage, FleetQuery, QUERY_LEN,
     StationFigures, Taken, window,
 };
 use super::schedule::{Schedule, airtime, airtime_of, longest_interval};
 use super::table::{PeerTable, Verdict};
-use super::{BootId, Codec, DecodeError, OtherVersion, Presence, PresenceCounters};
+use super::{BootId, Codec, DecodeError, LAW_EVERY, OtherVersion, Presence, PresenceCounters};
+use crate::common::{CommonLaw, PeerLaw};
 use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
 
 /// Sends and receives presence messages, queries and answers.
@@ -28,6 +29,7 @@ pub(crate) struct Endpoint {
     boot: BootId,
     basic_rate: Rate,
     clocks: Clocks,
+    law: Option<CommonLaw>,
     codec: Codec,
     sequence: u64,
     interval: Duration,
@@ -79,6 +81,7 @@ impl Endpoint {
             boot,
             basic_rate: config.basic_rate,
             clocks: config.clocks,
+            law: config.common_law,
             codec: Codec::accepting(&config.group_key, &config.accepted_keys),
             sequence: 0,
             interval: Duration::ZERO,
@@ -309,6 +312,19 @@ impl Endpoint {
             Verdict::Full => &mut self.counters.table_full,
         };
         *counter += 1;
+        self.compare_law();
+    }
+
+    /// Names a peer whose message has shown that it holds another law than this station, or the same
+    /// again.
+    fn compare_law(&mut self) {
+        let Some((station, before, theirs)) = self.table.take_law_change() else { return };
+        let Some(own) = self.law else { return };
+        if theirs.differs(&own) {
+            self.changes.push_back(PeerChange::HoldsOther { station, own, theirs });
+        } else if theirs != PeerLaw::Unknown && before.differs(&own) {
+            self.changes.push_back(PeerChange::HoldsSame(station));
+        }
     }
 
     /// Removes the peers that have been silent for too long.
@@ -363,6 +379,12 @@ impl Endpoint {
         self.interval = self.schedule.sent(now, stations, cost);
         self.sequence += 1;
         self.counters.sent += 1;
+        let slots = answer_slots(own.turn.is_some());
+        let fits = || self.answers.waiting() + LAW_SLOTS <= slots;
+        let law = self.law.filter(|_| self.sequence.is_multiple_of(LAW_EVERY) || fits());
+        let room = if law.is_some() { slots - LAW_SLOTS } else { slots };
+        let mut answers = self.answers.take(room);
+        answers.retain(|answer| !is_like_a_law(*answer));
         let message = Presence {
             bssid: self.bssid,
             station: self.station,
@@ -375,7 +397,8 @@ impl Endpoint {
                 Clocks::Synchronised { unix_at_epoch, .. } => Some(unix_time(unix_at_epoch, now)),
             },
             challenge: self.challenges.current(now, self.interval),
-            answers: self.answers.take(answer_slots(own.turn.is_some())),
+            law,
+            answers,
         };
         Some(self.codec.encode(&message))
     }

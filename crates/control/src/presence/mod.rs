@@ -26,6 +26,10 @@ pub use fleet::{
 pub use schedule::{AIR_PARTS, airtime, airtime_of};
 pub use seal::{MessageFormat, OtherVersion};
 
+/// A message whose sequence number this number divides has the station's law also where the answers
+/// would fill it. It is a prime, because queries and answers take numbers between presence messages.
+const LAW_EVERY: u64 = 7;
+
 /// The boot id: random bytes, new for each controller. The boot id names one incarnation of the
 /// station. An incarnation is the run from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

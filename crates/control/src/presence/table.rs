@@ -2,7 +2,8 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{BootId, Presence};
+use super::{BootId, LAW_EVERY, Presence};
+use crate::common::PeerLaw;
 use crate::{Announcement, PeerView, StationId};
 
 /// A peer is no longer live after a silence of more than this many of its announced intervals.
@@ -45,6 +46,7 @@ struct Peer {
     heard: Instant,
     interval: Duration,
     announced: Announcement,
+    law: PeerLaw,
     live: bool,
     /// Whether the peer has announced a reservation since it came into the table.
     has_reserved: bool,
@@ -55,6 +57,11 @@ impl Peer {
     fn of(now: Instant, message: &Presence, interval: Duration, before: Option<&Self>) -> Self {
         let announced = message.announced;
         let same = before.filter(|before| before.boot == message.boot);
+        let law = match message.law {
+            Some(law) => PeerLaw::Holds(law),
+            None if must_have_a_law(message) => PeerLaw::Unannounced,
+            None => same.map_or(PeerLaw::Unknown, |before| before.law),
+        };
         Self {
             boot: message.boot,
             sequence: message.sequence,
@@ -62,6 +69,7 @@ impl Peer {
             heard: now,
             interval,
             announced,
+            law,
             live: true,
             has_reserved: announced.reservation.is_some()
                 || before.is_some_and(|before| before.has_reserved),
@@ -98,8 +106,14 @@ impl Peer {
             interval: self.interval,
             age: now.saturating_since(self.heard),
             announced: self.announced,
+            law: self.law,
         }
     }
+}
+
+/// Whether an agent that announces its law would have done so in this message.
+fn must_have_a_law(message: &Presence) -> bool {
+    message.has_room_for_a_law() || message.sequence.is_multiple_of(LAW_EVERY)
 }
 
 /// The live and the dormant peers, by station id. Their number has a limit.
@@ -124,6 +138,8 @@ pub(crate) struct PeerTable {
     changed: Vec<StationId>,
     /// The time of the last call of [`PeerTable::update_active`].
     updated_at: Instant,
+    /// The station whose law the last message has changed, with what was known before and is known now.
+    law_changed: Option<(StationId, PeerLaw, PeerLaw)>,
 }
 
 impl PeerTable {
@@ -138,6 +154,7 @@ impl PeerTable {
             lasts_until: None,
             changed: Vec::new(),
             updated_at: Instant::ZERO,
+            law_changed: None,
         }
     }
 
@@ -230,6 +247,10 @@ impl PeerTable {
     /// Records a change by a message.
     fn note(&mut self, station: StationId, before: Option<&Peer>, after: &Peer) {
         self.live += usize::from(!before.is_some_and(|before| before.live));
+        let law = before.map_or(PeerLaw::Unknown, |before| before.law);
+        if law != after.law {
+            self.law_changed = Some((station, law, after.law));
+        }
         if after.is_active() || before.is_some_and(Peer::is_active) {
             self.changed.push(station);
         }
@@ -334,6 +355,12 @@ impl PeerTable {
         live.map(move |(station, peer)| peer.view(now, station))
     }
 
+    /// Takes the station whose law the last message has changed, with what was known before and is
+    /// known now.
+    pub(crate) fn take_law_change(&mut self) -> Option<(StationId, PeerLaw, PeerLaw)> {
+        self.law_changed.take()
+    }
+
     /// The number of live peers.
     pub(crate) fn live_count(&self) -> usize {
         self.live
@@ -363,6 +390,7 @@ mod tests {
             announced: Announcement::default(),
             unix_time: None,
             challenge: Challenge(1),
+            law: None,
             answers: Vec::new(),
         }
     }

@@ -144,6 +144,7 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
         },
         unix_time: None,
         challenge: Challenge(7),
+        law: None,
         answers,
     }
 }

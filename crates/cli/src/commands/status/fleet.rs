@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use wakeai_api::{AskError, Body, Fleet, FleetStation, Request};
+use wakeai_api::{AskError, Body, Fleet, FleetStation, Holds, Request};
 
 use super::super::agents;
 use super::write;
@@ -128,6 +128,9 @@ fn render(fleet: &Fleet) -> String {
     for other in &fleet.other_versions {
         let _ = writeln!(text, "  {}", other.words());
     }
+    for other in &fleet.other_laws {
+        let _ = writeln!(text, "  {}", other.words());
+    }
     text
 }
 
@@ -147,7 +150,7 @@ fn row(station: &FleetStation) -> [String; 14] {
         },
         name(&station.software),
         name(&station.state),
-        name(&station.law),
+        law(station),
         if station.sending { "yes" } else { "no" }.to_owned(),
         format!("{:.2}", station.delivery_rate_mbps),
         number(station.share_mbps),
@@ -161,6 +164,15 @@ fn row(station: &FleetStation) -> [String; 14] {
         station.uptime_s.map_or("-".to_owned(), uptime),
         faults(station),
     ]
+}
+
+/// The name of the law, and whether the station holds something else than the one that was asked.
+fn law(station: &FleetStation) -> String {
+    let name = station.law.as_deref().filter(|law| !law.is_empty()).unwrap_or("-");
+    match station.holds {
+        Some(holds @ (Holds::Other | Holds::Unannounced)) => format!("{name} ({})", holds.name()),
+        Some(Holds::Same) | None => name.to_owned(),
+    }
 }
 
 fn window(station: &FleetStation) -> String {
@@ -248,6 +260,24 @@ mod tests {
         assert!(lines[3].contains("-250.0 ±1.2") && lines[3].ends_with("none"), "{text}");
         assert!(lines[4].contains("7.50") && lines[4].contains(" none "), "{text}");
         assert!(lines[5].contains("without an answer: 0000000000000003."), "{text}");
+    }
+
+    #[test]
+    fn a_station_of_another_law_has_a_mark_and_a_line() {
+        let mut fleet = fleet();
+        fleet.stations[1].holds = Some(Holds::Other);
+        fleet.stations[2].holds = Some(Holds::Unannounced);
+        fleet.other_laws = vec![wakeai_api::OtherLaw {
+            stations: vec![fleet.stations[2].station.clone()],
+            law: None,
+            law_version: None,
+            differs: Vec::new(),
+        }];
+        let text = render(&fleet);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].contains(" airtime ") && lines[3].contains("airtime (other)"), "{text}");
+        assert!(lines[4].contains("- (unannounced)"), "{text}");
+        assert!(text.contains("station 0000000000000003 announces no law"), "{text}");
     }
 
     #[test]

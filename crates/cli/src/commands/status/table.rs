@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wakeai_api::Answers;
+use wakeai_api::{Answers, Holds};
 use wakeai_units::Rate;
 
 use super::alone;
@@ -78,6 +78,9 @@ pub(super) fn render(said: &Answers) -> String {
     for other in &status.other_versions {
         let _ = writeln!(text, "  {}", other.words());
     }
+    for other in &status.other_laws {
+        let _ = writeln!(text, "  {}", other.words());
+    }
     text.push_str(&connections(said));
     text.push_str(&peers(said));
     text
@@ -113,10 +116,11 @@ fn peers(said: &Answers) -> String {
             number(peer.max_mbps),
             number(Some(peer.growth_ms)),
             reserved(peer.reserved_mbps, peer.admitted),
+            peer.holds.map_or("-", Holds::name).to_owned(),
             format!("{:.1}", peer.age_ms / 1000.0),
         ]
     });
-    let head = ["peer", "sending", "Mbit/s", "alone", "queueing ms", "reserved", "age s"];
+    let head = ["peer", "sending", "Mbit/s", "alone", "queueing ms", "reserved", "law", "age s"];
     table(head, rows.collect())
 }
 
