@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sim",
         &["units", "connection", "control", "medium", "algorithms", "scenario", "tcp", "world"],
     ),
-    ("validation", &["units", "wifi", "medium", "scenario", "world", "sim"]),
+    ("validation", &["units", "wifi", "control", "medium", "scenario", "world", "sim"]),
     ("python", &["scenario", "world", "sim"]),
     ("guest", &[]),
     ("kernel", &["units", "connection", "algorithms", "host", "guest"]),

@@ -104,7 +104,10 @@ fn sixty_stations_know_each_other_s_laws_within_four_minutes() {
 
 /// Datagrams of a fleet in which one station sends, one waits for its turn, and all are new.
 fn datagrams() -> Vec<Vec<u8>> {
-    let mut ether = ether((0..24).map(|id| holding(id, 75)));
+    let mut configs: Vec<ControllerConfig> = (0..24).map(|id| holding(id, 75)).collect();
+    // A law without parameters has no empty slot, either.
+    configs[5].common_law = Some(CommonLaw::new(None, &configs[5]));
+    let mut ether = ether(configs);
     ether.own[0] = (Some(Rate::from_mbps(65)), vec![sending(20, Duration::from_millis(26))]);
     ether.stations[1].transfer(Instant::ZERO, Some(Bytes::new(9_000_000)));
     ether.stations[2].reserve(Some(Rate::from_mbps(5)));

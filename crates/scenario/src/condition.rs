@@ -45,6 +45,17 @@ pub struct LawParameters {
     pub queue_max: Option<Duration>,
 }
 
+/// Another law for some stations, as in a fleet whose agents were not all updated or configured alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LawRule {
+    /// The stations.
+    pub stations: Selector,
+    /// Their law.
+    pub law: Law,
+    /// The parameters of that law.
+    pub parameters: LawParameters,
+}
+
 /// Bounds set by hand for some stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsRule {
@@ -77,6 +88,8 @@ pub struct Condition {
     pub parameters: LawParameters,
     /// The stations that run an agent; empty means all.
     pub agents: Vec<Selector>,
+    /// The stations with another law than the condition's.
+    pub laws: Vec<LawRule>,
     /// The bounds of the law `fixed`.
     pub bounds: Vec<BoundsRule>,
     /// The path and the value of each key that `set` changes, as they are written in the file.
@@ -91,6 +104,7 @@ impl Condition {
             law: None,
             parameters: LawParameters::default(),
             agents: Vec::new(),
+            laws: Vec::new(),
             bounds: Vec::new(),
             set: Vec::new(),
         }

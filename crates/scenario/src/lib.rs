@@ -24,7 +24,7 @@ mod stations;
 pub mod table;
 mod tree;
 
-pub use condition::{BoundsRule, Condition, FixedBounds, Law, LawParameters};
+pub use condition::{BoundsRule, Condition, FixedBounds, Law, LawParameters, LawRule};
 pub use error::{Place, Problem, ScenarioError};
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
 pub use experiment::{Chunks, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};

@@ -212,9 +212,15 @@ impl ResolvedCondition {
         self.condition.law
     }
 
-    /// The parameters of the law.
-    pub fn parameters(&self) -> LawParameters {
-        self.condition.parameters
+    /// For every station by index: its law and the parameters; `None` without a law. It says nothing
+    /// about whether the station runs an agent.
+    pub fn laws(&self) -> Vec<Option<(Law, LawParameters)>> {
+        let of_all = self.condition.law.map(|law| (law, self.condition.parameters));
+        let mut laws = vec![of_all; self.scenario.station_count() as usize];
+        for rule in &self.condition.laws {
+            laws[self.scenario.select(rule.stations)].fill(Some((rule.law, rule.parameters)));
+        }
+        laws
     }
 
     /// For every station by index: whether it runs an agent.

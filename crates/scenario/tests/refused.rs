@@ -126,7 +126,7 @@ fn an_unknown_key_is_refused_with_the_nearest_one() {
         (STANDARD, "standard = \"802.11n\"\nbufer = 300"),
         (COUNT, "cout = 12"),
         (TO, "to = \"server\"\nalgoritm = \"cubic\""),
-        (CONDITION, "name = \"default\"\nlaws = \"airtime\""),
+        (CONDITION, "name = \"default\"\nagent = \"tablet\""),
         (CONDITION, "name = \"default\"\n[wierd]\nrate = \"1Gbit/s\""),
     ]));
 }

@@ -1,5 +1,6 @@
 //! The medium between the hosts, and the observer of what they send and receive.
 
+use wakeai_control::Event;
 use wakeai_medium::{Delivery, Destination, Medium, Node};
 use wakeai_tcp::Segment;
 use wakeai_units::{Duration, Instant};
@@ -32,8 +33,8 @@ pub enum Seen<'a> {
     Presence(&'a [u8]),
 }
 
-/// Observes every packet that a host puts into its queue, and every packet that arrives at a host.
-/// Times count from the run's time zero. Packets that agents send before it have the time 0.
+/// Observes every packet that a host puts into its queue, every packet that arrives at a host, and the
+/// decisions of agents. Times count from the run's time zero. Packets that agents send before it have the time 0.
 pub trait Observer {
     /// Whether this observer looks at packets at all.
     const LOOKS: bool = true;
@@ -43,6 +44,12 @@ pub trait Observer {
 
     /// Called when a packet has arrived at a host.
     fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
+
+    /// Whether this observer hears the events of agents.
+    const HEARS: bool = false;
+
+    /// Called for each event of a station's agent, if [`Self::HEARS`].
+    fn on_event(&mut self, _at: Duration, _station: u32, _event: &Event) {}
 }
 
 /// An observer that ignores all packets.

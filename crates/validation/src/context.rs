@@ -109,7 +109,7 @@ impl Context {
                 known: KnownSolos::new(),
             };
             let runs = detailed::run(self.jobs, &asked, STEP)?.into_iter();
-            Ok(runs.map(|(run, counters, flows)| Simulated::new(run, counters, flows)).collect())
+            Ok(runs.map(|of| Simulated::new(of.run, of.counters, of.flows)).collect())
         };
         run().with_context(|| job.command())
     }

@@ -5,13 +5,25 @@ use std::sync::{Mutex, PoisonError};
 
 use wakeai_medium::Counters;
 use wakeai_scenario::ResolvedCondition;
+use wakeai_scenario::figures::DurationHistogram;
 use wakeai_scenario::result::Run;
 use wakeai_sim::{FlowDetail, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
-/// A run, the medium's counters, and the details of each flow.
-pub(crate) type Detail = (Run, Counters, Vec<FlowDetail>);
+use crate::queueing;
+
+/// A run with its details.
+pub(crate) struct Detail {
+    /// The run.
+    pub(crate) run: Run,
+    /// The medium's counters.
+    pub(crate) counters: Counters,
+    /// The details of each flow.
+    pub(crate) flows: Vec<FlowDetail>,
+    /// The queueing delays of all stations.
+    pub(crate) queueing: DurationHistogram,
+}
 
 /// Makes all requested runs, `jobs` at once. `step` is the resolution of the flows' progress.
 ///
@@ -26,14 +38,15 @@ pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<
     let detail = |run: Run| {
         let condition = names.iter().position(|name| *name == run.condition);
         let place = (condition.expect("a run is of a condition that was asked for"), run.repeat);
-        let (counters, flows) = details.remove(&place).expect("every run has its details");
-        (run, counters, flows)
+        let (counters, flows, queueing) =
+            details.remove(&place).expect("every run has its details");
+        Detail { run, counters, flows, queueing }
     };
     Ok(report.runs.into_iter().map(detail).collect())
 }
 
 /// The details by condition (index) and repeat; solo runs have none.
-type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>)>;
+type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>, DurationHistogram)>;
 
 struct Detailed {
     step: Duration,
@@ -55,8 +68,9 @@ impl World for Detailed {
         let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
         let SimOutcome { outcome, counters, flows } = outcome;
         if let Some(place) = task.place {
+            let queueing = queueing::pooled(&task.condition.scenario, &outcome.rtt);
             let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-            details.insert(place, (counters, flows));
+            details.insert(place, (counters, flows, queueing));
         }
         Ok(outcome)
     }

@@ -13,6 +13,7 @@ pub mod job;
 pub mod lab;
 pub mod law;
 pub mod page;
+mod queueing;
 pub mod reference;
 pub mod sections;
 pub mod statistics;

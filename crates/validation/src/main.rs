@@ -171,7 +171,8 @@ fn beside_kept(
 ) -> anyhow::Result<Vec<law::Row>> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".to_owned());
     let mut kept: Kept = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-    let key = |setting: &law::Setting| format!("{seeds} {}", setting.toml);
+    // Figures of before the queueing delay was that above each station's own path have another key.
+    let key = |setting: &law::Setting| format!("{seeds} own-paths {}", setting.toml);
     let missing = settings.iter().filter(|setting| !kept.contains_key(&key(setting)));
     let missing: Vec<law::Setting> = missing.cloned().collect();
     for row in law::figures::run(&missing, law::Conditions::Others, seeds, jobs)? {

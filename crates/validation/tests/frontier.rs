@@ -50,6 +50,10 @@ fn a_law_is_drawn_beside_fixed_windows_and_what_does_not_depend_on_it_is_run_onc
     let svg = std::fs::read_to_string(Path::new(&pictures).join("g-20.svg")).unwrap();
     assert_eq!(svg.matches("<circle").count(), first.windows.len() + 4, "law and three others");
 
+    let page = std::fs::read_to_string(Path::new(&pictures).join("frontier.md")).unwrap();
+    assert!(page.contains("\n| [g-20](g-20.svg) | ") && page.contains("\n|---|---|"), "{page}");
+    assert!(page.contains(" of 1 settings hold."), "{page}");
+
     with_default_of(Path::new(&keep), 1.0);
     let again = row(&["--keep", &keep, "--law-only", "--json"]);
     assert!((again.others["default"].goodput - 1.0).abs() < f64::EPSILON, "taken from the file");
@@ -61,4 +65,14 @@ fn a_law_is_drawn_beside_fixed_windows_and_what_does_not_depend_on_it_is_run_onc
     let of_the_papers: Point = first.others["shimada-after"];
     let other = row(&["--keep", &keep, "--law-only", "--json", "--law", "'shimada-after'"]);
     assert_eq!(other.law, of_the_papers, "--law sets the law");
+}
+
+#[test]
+fn the_terms_of_the_law_are_counted() {
+    let table = frontier(&["--terms", "--markdown"]);
+    let row = table.lines().find(|line| line.starts_with("| g-20 | ")).expect("a row");
+    // 20 stations send for 35 s, of which the first ten do not count.
+    let minutes: f64 = row.split(" | ").nth(1).unwrap().parse().unwrap();
+    assert!((7.0..9.0).contains(&minutes), "{row}");
+    assert!(table.contains("| probing | draining | released | longer target |"), "{table}");
 }

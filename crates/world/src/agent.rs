@@ -40,9 +40,12 @@ impl AgentLaw {
     /// The law that the agent of each station follows; `None` where no agent runs.
     pub fn of_stations(condition: &ResolvedCondition) -> Vec<Option<Self>> {
         let runs = condition.agents().into_iter().zip(condition.bounds());
-        let (law, parameters) = (condition.law(), condition.parameters());
-        let new = |law, bounds| Self::new(law, parameters, bounds);
-        runs.map(|(runs, bounds)| law.filter(|_| runs).map(|law| new(law, bounds))).collect()
+        let laws = condition.laws().into_iter();
+        let new = |(law, parameters), bounds| Self::new(law, parameters, bounds);
+        let of = |((runs, bounds), law): ((bool, _), Option<_>)| {
+            law.filter(|_| runs).map(|law| new(law, bounds))
+        };
+        runs.zip(laws).map(of).collect()
     }
 
     fn new(law: Law, parameters: LawParameters, bounds: Option<FixedBounds>) -> Self {

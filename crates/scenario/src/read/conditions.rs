@@ -10,7 +10,7 @@ use super::law;
 use super::names::{self, Names, overlap};
 use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
-use crate::condition::{BoundsRule, Condition, FixedBounds, Law};
+use crate::condition::{BoundsRule, Condition, FixedBounds, Law, LawRule};
 use crate::experiment::EventSpec;
 use crate::set;
 use crate::stations::{Selector, StationGroup};
@@ -129,11 +129,51 @@ fn condition(
         let each = field.one_or_more(MOST_RULES).into_iter();
         each.filter_map(|field| selector(&field, names, STATIONS)).collect()
     });
+    let laws = laws(&mut fields, names, law, law_key);
     let bounds = bounds(&mut fields, names, law, law_key);
     let set = set_keys(&mut fields);
     fields.finish();
     let agents = agents.unwrap_or_default();
-    Some(Condition { name: name?.to_owned(), law, parameters, agents, bounds, set })
+    Some(Condition { name: name?.to_owned(), law, parameters, agents, laws, bounds, set })
+}
+
+/// Reads the stations with another law than the condition's.
+fn laws(
+    fields: &mut Fields<'_>,
+    names: &Names<'_>,
+    law: Option<Law>,
+    law_key: bool,
+) -> Vec<LawRule> {
+    let Some(field) = fields.get("laws") else { return Vec::new() };
+    if !law_key {
+        field.refuse("nothing without `law`: agents run where a condition has one");
+    } else if law == Some(Law::Fixed) {
+        field.refuse("nothing beside the law \"fixed\", whose `bounds` are for each station");
+    }
+    let mut rules: Vec<LawRule> = Vec::new();
+    for mut table in field.tables(MOST_RULES) {
+        let stations = table.require("stations", STATIONS);
+        let law = table.require("law", "a law, as `law` of the condition");
+        let law = law.and_then(|field| {
+            let (law, parameters) = law::read(&field)?;
+            let is_fixed = law == Law::Fixed;
+            field.or_refuse((!is_fixed).then_some((law, parameters)), || {
+                "a law that needs no `bounds`".to_owned()
+            })
+        });
+        for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
+            let Some(stations) = selector(&field, names, STATIONS) else { continue };
+            if rules.iter().any(|rule| overlap(rule.stations, stations)) {
+                let found = format!("{}, which an earlier rule has already", field.node.found());
+                field.refuse_as(found, "each station in at most one rule");
+            }
+            if let Some((law, parameters)) = law.filter(|_| rules.len() < MOST_RULES) {
+                rules.push(LawRule { stations, law, parameters });
+            }
+        }
+        table.finish();
+    }
+    rules
 }
 
 fn bounds(

@@ -21,6 +21,15 @@ const WITH_PARAMETERS: Settings = &[
     ("stations.tablet.count", "4"),
     ("duration", "6s"),
 ];
+/// A law with which one station holds a longer queue than the other.
+const MIXED: Settings = &[
+    ("conditions.one.law", "airtime"),
+    (
+        "conditions.one.laws",
+        "[{ stations = \"tablet1\", law = { name = \"airtime\", queue_min = \"70ms\" } }]",
+    ),
+    ("duration", "6s"),
+];
 /// Bounds set by hand on hosts whose own limit of the queue is less than an aggregate.
 const SMALL_QUEUES: Settings = &[
     ("conditions.one.law", "fixed"),
@@ -49,6 +58,12 @@ pub(super) const CASES: &[Case] = &[
     Case::run(WITH_PARAMETERS, &[("conditions.one.law.queue_min", "70ms")]),
     Case::run(WITH_PARAMETERS, &[("conditions.one.law.queue_max", "20ms")]),
     Case::run(LAW, &[("conditions.one.agents", "tablet1")]),
+    Case::run(
+        LAW,
+        &[("conditions.one.laws", "[{ stations = \"tablet1\", law = \"shimada-after\" }]")],
+    ),
+    Case::run(MIXED, &[("conditions.one.laws.1.stations", "tablet")]),
+    Case::run(MIXED, &[("conditions.one.laws.1.law", "shimada-after")]),
     Case::run(BY_HAND, &[("conditions.one.bounds", "[{ stations = \"tablet\", ceiling = 4 }]")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.stations", "tablet2")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.floor", "15")]),

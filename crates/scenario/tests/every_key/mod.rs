@@ -119,7 +119,7 @@ fn key_of_path(path: &str) -> String {
             key.push('.');
         }
         key.push_str(part);
-        if ["stations", "flows", "events", "conditions", "bounds"].contains(&part)
+        if ["stations", "flows", "events", "conditions", "bounds", "laws"].contains(&part)
             && parts.clone().next().is_some()
         {
             parts.next();

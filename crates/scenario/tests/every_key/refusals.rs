@@ -89,6 +89,24 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(&[], &[("conditions.one.law", "fixed")], "conditions.one.bounds"),
     refused(
         &[],
+        &[("conditions.one.laws", "[{ stations = \"tablet\", law = \"airtime\" }]")],
+        "conditions.one.laws",
+    ),
+    refused(
+        &[("conditions.one.law", "airtime")],
+        &[("conditions.one.laws", "[{ stations = \"tablet\", law = \"fixed\" }]")],
+        "conditions.one.laws.1.law",
+    ),
+    refused(
+        &[("conditions.one.law", "airtime")],
+        &[(
+            "conditions.one.laws",
+            "[{ stations = [\"tablet\", \"tablet1\"], law = \"shimada-after\" }]",
+        )],
+        "conditions.one.laws.1.stations",
+    ),
+    refused(
+        &[],
         &[("conditions.one.law", "{ name = \"shimada-after\", queue_min = \"9ms\" }")],
         "conditions.one.law.queue_min",
     ),

@@ -58,7 +58,6 @@ impl Agent {
         own: &[wakeai_control::Connection],
     ) -> Vec<(u64, SocketBounds)> {
         let Actuation { sockets, default } = self.controller.handle_tick(now, self.link_rate, own);
-        while self.controller.poll_event().is_some() {}
         if !self.binds {
             return Vec::new();
         }
@@ -131,8 +130,13 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // Nothing reads the controller's events here, but they must not accumulate.
-        while agent.controller.poll_event().is_some() {}
+        // The events are taken also where nobody hears them, because they must not accumulate.
+        while let Some(event) = agent.controller.poll_event() {
+            if O::HEARS {
+                let at = self.carrier.span.since(now);
+                self.carrier.observer.on_event(at, station, &event);
+            }
+        }
         let timer = self.flows.len() as u32 + station;
         agent.due = agent.controller.next_timeout();
         self.timers.set(timer, agent.due);

@@ -17,6 +17,7 @@ use super::report::{DEFAULT, Report, Row, Window};
 use super::senders::Senders;
 use super::settings::{Kind, settings};
 use super::sweep::Sweep;
+use super::terms::{self, Terms};
 use super::{picture, pool, table, verdict};
 use crate::law::Setting;
 
@@ -33,6 +34,7 @@ const LAW: &str = "airtime";
 
 /// The options of the command.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Options {
     /// The settings: names, or parts of names. Without any, all that have a frontier
     #[arg(value_name = "SETTING")]
@@ -59,7 +61,8 @@ pub struct Options {
     /// Add the conditions of a result of `wakeai lab --json` for one of the settings
     #[arg(long)]
     lab: Vec<PathBuf>,
-    /// Write a picture of each setting into this directory
+    /// Write a picture of each setting into this directory, and the table of all settings in Markdown,
+    /// as `frontier.md`
     #[arg(long)]
     write: Option<PathBuf>,
     /// Print the figures as JSON
@@ -68,6 +71,9 @@ pub struct Options {
     /// Print the table in Markdown
     #[arg(long)]
     markdown: bool,
+    /// Run only the law, and count how often each of its terms begins to act although nothing is wrong
+    #[arg(long, conflicts_with_all = ["keep", "law_only", "baseline", "lab", "write", "json"])]
+    terms: bool,
 }
 
 /// The number of processors.
@@ -90,6 +96,9 @@ struct Job<'a> {
 /// No setting is meant, a file cannot be read or written, or a run fails.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let settings = chosen(&options.settings)?;
+    if options.terms {
+        return terms(&settings, options);
+    }
     let mut kept = options.keep.as_deref().map(Kept::load).transpose()?.unwrap_or_default();
     let earlier = options.baseline.as_deref().map(report_of).transpose()?;
     let lab = options.lab.iter().map(|path| LabReport::load(path));
@@ -102,15 +111,37 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let rows = settings.iter().map(|setting| row(setting, &kept, &law, &lab, options.seeds));
     let settings = rows.collect::<anyhow::Result<Vec<_>>>()?;
     let report = Report { seeds: options.seeds, settings };
-    if let Some(directory) = &options.write {
-        write(directory, &report)?;
-    }
     let judged = verdict::judge(&report, earlier.as_ref());
+    if let Some(directory) = &options.write {
+        write(directory, &report, &table::page(&judged))?;
+    }
     let text = match options {
         Options { json: true, .. } => serde_json::to_string_pretty(&report)? + "\n",
         Options { markdown: true, .. } => table::markdown(&judged),
         _ => table::text(&judged),
     };
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+/// Counts the terms of the law in each setting.
+fn terms(settings: &[Setting], options: &Options) -> anyhow::Result<()> {
+    let keys = format!("law = {}\n", options.law);
+    let seeds = || 1..=u64::from(options.seeds);
+    let jobs: Vec<_> =
+        settings.iter().flat_map(|setting| seeds().map(move |seed| (setting, seed))).collect();
+    let mut found = BTreeMap::<&str, Terms>::new();
+    let count = |(setting, seed): &(&Setting, u64)| {
+        let scenario = with_condition(setting, LAW, &keys)?;
+        terms::run(&scenario, *seed).with_context(|| setting.name)
+    };
+    let done = |(setting, _): &(&Setting, u64), counted: Terms| {
+        found.entry(setting.name).or_default().add(&counted);
+        Ok(())
+    };
+    pool::each("terms", (&jobs, options.jobs), count, done)?;
+    let rows = settings.iter().filter_map(|of| Some((of.name, found.get(of.name)?)));
+    let rows: Vec<(&str, &Terms)> = rows.collect();
+    let text = terms::table(&rows, options.markdown);
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
@@ -303,14 +334,18 @@ fn row(
     })
 }
 
-/// Writes a picture of each setting.
-fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
+/// The file of the table of all settings, beside their pictures.
+const TABLE: &str = "frontier.md";
+
+/// Writes a picture of each setting, and the table of all.
+fn write(directory: &Path, report: &Report, table: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     for row in &report.settings {
         let path = directory.join(format!("{}.svg", row.setting));
         std::fs::write(&path, picture::render(row)).with_context(|| path.display().to_string())?;
     }
-    Ok(())
+    let path = directory.join(TABLE);
+    std::fs::write(&path, table).with_context(|| path.display().to_string())
 }
 
 /// The file of `--keep`, which is written every now and then, so that an interruption loses little.

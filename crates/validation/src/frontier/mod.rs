@@ -16,6 +16,7 @@ mod senders;
 mod settings;
 mod sweep;
 pub mod table;
+pub mod terms;
 pub mod verdict;
 
 pub use kept::Kept;

@@ -10,7 +10,7 @@ use wakeai_scenario::result::Run;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
 
-use super::senders::path;
+use crate::queueing::{self, path};
 use crate::statistics::mean;
 
 /// Where a condition is on the frontier: the figures of a run, or the means of several.
@@ -88,8 +88,7 @@ pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::
     let report = session::report(1, &world, &asked, None)?;
     let run = report.runs.first().context("a condition has a run")?;
     let queueing = world.queueing.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let p95 = queueing.and_then(|of| of.percentile(95.0));
-    Ok(Point::new(run, p95.map_or(f64::NAN, Duration::as_millis_f64)))
+    Ok(Point::new(run, queueing.as_ref().map_or(f64::NAN, queueing::p95_ms)))
 }
 
 /// The goodput of the only condition of `scenario`, whose one station sends alone, Mbit/s.
@@ -122,11 +121,7 @@ impl World for Measured {
             progress: Duration::ZERO,
         };
         let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
-        let scenario = &task.condition.scenario;
-        let mut pooled = DurationHistogram::default();
-        for (group, rtt) in scenario.stations.iter().zip(&outcome.outcome.rtt) {
-            pooled.merge_above(rtt, path(scenario, group));
-        }
+        let pooled = queueing::pooled(&task.condition.scenario, &outcome.outcome.rtt);
         *self.queueing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pooled);
         Ok(outcome.outcome)
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use wakeai_scenario::{Endpoint, Experiment, FlowKind, HostQueue, Scenario, StationGroup};
-use wakeai_units::Duration;
 use wakeai_wifi::LONGEST_PPDU;
+
+use crate::queueing::path;
 
 /// The bytes of an MPDU in an aggregate that carries a full segment: 1500 of IP, and 40 of headers,
 /// delimiter and padding.
@@ -74,11 +75,6 @@ fn connections(experiment: &Experiment, group: usize) -> u32 {
         from && flow.to == Endpoint::Server && flow.kind == FlowKind::Tcp
     });
     u32::try_from(of_group.count()).unwrap_or(u32::MAX)
-}
-
-/// The round-trip time of a group's path without load.
-pub(super) fn path(experiment: &Experiment, group: &StationGroup) -> Duration {
-    (experiment.wired.delay + group.wired_delay).saturating_mul(2)
 }
 
 /// The packets and the bytes of the largest aggregate of a station; `None` without aggregation.

@@ -9,6 +9,11 @@ use super::verdict::{Judged, summary};
 /// The papers' table that is shown.
 const PAPERS: &str = "shimada-after";
 
+/// What the figures are.
+const EXPLAINED: &str = "Three figures are the goodput in Mbit/s, the 95th percentile of the queueing \
+                         delay in ms, and the timeouts of a run. Before a colon stand the fixed windows in \
+                         segments.\n";
+
 /// The columns: what each shows, and its value in a row.
 type Column = (&'static str, fn(&Row, &Judged) -> String);
 
@@ -46,31 +51,51 @@ fn part(part: Option<f64>) -> String {
 /// The table in text, with a summary. Three figures are the goodput in Mbit/s, the 95th percentile
 /// of the queueing delay in ms, and the timeouts of a run.
 pub fn text(rows: &[(&Row, Judged)]) -> String {
-    let lines = lines(rows);
-    let widths: Vec<usize> = (0..COLUMNS.len())
+    lines_in_text(&lines(rows)) + "\n" + &summary(rows)
+}
+
+/// The table in Markdown, with a summary.
+pub fn markdown(rows: &[(&Row, Judged)]) -> String {
+    lines_in_markdown(&lines(rows)) + "\n" + &summary(rows)
+}
+
+/// The table in Markdown for a page beside the pictures: each setting's name leads to its picture.
+pub fn page(rows: &[(&Row, Judged)]) -> String {
+    let mut lines = lines(rows);
+    for line in &mut lines[1..] {
+        let name = std::mem::take(&mut line[0]);
+        line[0] = format!("[{name}]({name}.svg)");
+    }
+    format!("{EXPLAINED}\n{}\n{}", lines_in_markdown(&lines), summary(rows))
+}
+
+/// Lines of cells in Markdown; the first is the heading.
+pub(super) fn lines_in_markdown(lines: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let _ = writeln!(text, "| {} |", line.join(" | "));
+        if number == 0 {
+            text.push_str(&"|---".repeat(line.len()));
+            text.push_str("|\n");
+        }
+    }
+    text
+}
+
+/// Lines of cells in text, in columns.
+pub(super) fn lines_in_text(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
         .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
         .collect();
     let mut text = String::new();
-    for line in &lines {
+    for line in lines {
         let cells = line.iter().zip(&widths);
         let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
     }
-    text + "\n" + &summary(rows)
-}
-
-/// The table in Markdown, with a summary.
-pub fn markdown(rows: &[(&Row, Judged)]) -> String {
-    let mut text = String::new();
-    for (number, line) in lines(rows).iter().enumerate() {
-        let _ = writeln!(text, "| {} |", line.join(" | "));
-        if number == 0 {
-            text.push_str(&"|---".repeat(COLUMNS.len()));
-            text.push_str("|\n");
-        }
-    }
-    text + "\n" + &summary(rows)
+    text
 }
 
 /// The heading and the rows, as cells.

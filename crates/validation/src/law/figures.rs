@@ -16,7 +16,8 @@ use wakeai_world::{Asked, KnownSolos};
 
 use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
-use crate::detailed;
+use crate::detailed::{self, Detail};
+use crate::queueing;
 use crate::statistics::{mean, mean_of};
 
 /// The resolution of goodput over time.
@@ -29,7 +30,8 @@ pub struct Figures {
     pub goodput: f64,
     /// Jain's index of the goodputs, each divided by what the station reaches alone.
     pub index: f64,
-    /// The queueing delay: the 95th percentile of the RTT minus the RTT of the path, ms.
+    /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
+    /// its own station, pooled over all stations.
     pub growth_ms: f64,
     /// Retransmission timeouts of a run.
     pub timeouts: f64,
@@ -170,6 +172,8 @@ struct Simulated {
     timeline: TimelineFigures,
     /// The mean window of each station, segments.
     windows: BTreeMap<String, u32>,
+    /// The 95th percentile of the queueing delay, ms.
+    p95_ms: f64,
 }
 
 fn simulate(
@@ -190,14 +194,14 @@ fn simulate(
     };
     Ok(runs
         .into_iter()
-        .map(|(run, _, flows)| {
+        .map(|Detail { run, flows, queueing, .. }| {
             let mut windows = BTreeMap::new();
             for (flow, detail) in run.flows.iter().zip(&flows) {
                 let window = detail.mean_window.map_or(0, Segments::get);
                 *windows.entry(flow.station.clone()).or_default() += window;
             }
             let timeline = timeline_figures(setting, scenario, (seed, &alone), &run, &flows);
-            Simulated { run, timeline, windows }
+            Simulated { run, timeline, windows, p95_ms: queueing::p95_ms(&queueing) }
         })
         .collect())
 }
@@ -249,7 +253,7 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
         let known = KnownSolos::new();
         let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1, known };
         let runs = detailed::run(1, &asked, Duration::ZERO)?;
-        let mbps = runs.first().map_or(f64::NAN, |(run, _, _)| run.total_goodput_mbps);
+        let mbps = runs.first().map_or(f64::NAN, |of| of.run.total_goodput_mbps);
         let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());
         alone.extend(names.map(|name| (name, mbps)));
     }
@@ -307,7 +311,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
         },
         goodput: over(&|run| run.total_goodput_mbps),
         index: over(&|run| run.capacity_normalised.unwrap_or(f64::NAN)),
-        growth_ms: over(&|run| run.rtt_ms.p95.unwrap_or(f64::NAN)) - setting.path_ms,
+        growth_ms: mean_of(simulated, |one| Some(one.p95_ms)).unwrap_or(f64::NAN),
         timeouts: over(&|run| run.errors.timeout as f64),
         completion: setting.transfers().map(|_| {
             let last = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);

@@ -72,8 +72,6 @@ pub struct Setting {
     pub name: &'static str,
     /// The promise.
     pub promise: Promise,
-    /// The longest round-trip time without load, ms.
-    pub path_ms: f64,
     /// The scenario as it was read.
     pub scenario: Scenario,
     /// The scenario as TOML.
@@ -92,7 +90,6 @@ pub(super) struct Draft {
     access_point: &'static str,
     wired: &'static str,
     wired_rtt_ms: f64,
-    longest_ms: f64,
     seconds: u32,
     warmup: u32,
     agents: Option<&'static str>,
@@ -106,7 +103,6 @@ pub(super) fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
         access_point: "",
         wired: "",
         wired_rtt_ms: rtt_ms,
-        longest_ms: 0.0,
         seconds: 35,
         warmup: 5,
         agents: None,
@@ -146,8 +142,7 @@ impl Draft {
 
     /// Adds `count` stations with an endless upload each. The round-trip time to their server is
     /// `more_ms` longer.
-    pub(super) fn further(mut self, name: &str, count: u32, more_ms: f64) -> Self {
-        self.longest_ms = self.longest_ms.max(more_ms);
+    pub(super) fn further(self, name: &str, count: u32, more_ms: f64) -> Self {
         let keys = format!("wired_delay = '{}ms'", more_ms / 2.0);
         self.up(name, count, &keys)
     }
@@ -200,8 +195,7 @@ impl Draft {
             }
         }
         let scenario = Scenario::parse(&toml).expect("every setting is a scenario");
-        let path_ms = self.wired_rtt_ms + self.longest_ms;
-        Setting { name, promise, path_ms, scenario, toml }
+        Setting { name, promise, scenario, toml }
     }
 }
 

@@ -1,0 +1,240 @@
+//! How often each term of the law begins to act although nothing is wrong: all stations have agents, and
+//! nothing changes during the run.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use wakeai_control::{Event, Phase, Reason};
+use wakeai_medium::{Destination, Node};
+use wakeai_scenario::Scenario;
+use wakeai_sim::{Observer, Seen};
+use wakeai_units::Duration;
+use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
+
+use super::table::{lines_in_markdown, lines_in_text};
+
+/// The law decides once in this time.
+const TICK_S: f64 = 0.5;
+/// The first ticks of a station's sending: rates and paths are only becoming known. What begins then is
+/// counted apart.
+const FIRST_TICKS: u64 = 20;
+/// A target that grows from one tick to the next by this factor has another cause than the announced
+/// figures: a contest, or another bottleneck.
+const LONGER: f64 = 1.25;
+
+/// The ticks of stations under the law, and how often terms began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// The ticks of sending stations, after the first ones of each.
+    ticks: u64,
+    /// The stations.
+    stations: u64,
+    /// The ticks in each phase, after the first ones of each station.
+    within: BTreeMap<String, u64>,
+    /// The begins of each phase but `steady`, and of a longer target, after the first ticks.
+    begins: BTreeMap<String, u64>,
+    /// The same within the first ticks.
+    at_the_start: BTreeMap<String, u64>,
+}
+
+/// The name of a target that has become longer at once.
+const LONGER_TARGET: &str = "longer target";
+
+impl Terms {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &Self) {
+        self.ticks += other.ticks;
+        self.stations += other.stations;
+        for (to, from) in [
+            (&mut self.within, &other.within),
+            (&mut self.begins, &other.begins),
+            (&mut self.at_the_start, &other.at_the_start),
+        ] {
+            for (name, count) in from {
+                *to.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
+
+    /// The begins of a term per minute of a station, after its first ticks.
+    fn per_minute(&self, name: &str) -> f64 {
+        let count = self.begins.get(name).copied().unwrap_or(0);
+        count as f64 / (self.ticks as f64 * TICK_S / 60.0)
+    }
+
+    /// The begins of a term in the first ticks of a station.
+    fn of_a_start(&self, name: &str) -> f64 {
+        self.at_the_start.get(name).copied().unwrap_or(0) as f64 / self.stations as f64
+    }
+
+    /// The part of the ticks in a phase, percent.
+    fn percent(&self, name: &str) -> f64 {
+        100.0 * self.within.get(name).copied().unwrap_or(0) as f64 / self.ticks as f64
+    }
+}
+
+/// What was seen of one station.
+#[derive(Clone, Debug, Default)]
+struct Station {
+    ticks: u64,
+    last: Option<(Phase, Duration)>,
+}
+
+/// Counts the decisions of all stations of a run.
+#[derive(Debug, Default)]
+struct Counter {
+    stations: BTreeMap<u32, Station>,
+    terms: Terms,
+}
+
+impl Counter {
+    fn decided(&mut self, station: u32, phase: Phase, target: Duration) {
+        let Self { stations, terms } = self;
+        let station = stations.entry(station).or_insert_with(|| {
+            terms.stations += 1;
+            Station::default()
+        });
+        station.ticks += 1;
+        let is_first = station.ticks <= FIRST_TICKS;
+        if !is_first {
+            terms.ticks += 1;
+            *terms.within.entry(phase.to_string()).or_default() += 1;
+        }
+        let last = station.last.replace((phase, target));
+        let begins = if is_first { &mut terms.at_the_start } else { &mut terms.begins };
+        if phase != Phase::Steady && last.is_none_or(|(before, _)| before != phase) {
+            *begins.entry(phase.to_string()).or_default() += 1;
+        }
+        let longer = |before: Duration| target.as_secs_f64() > LONGER * before.as_secs_f64();
+        if last.is_some_and(|(_, before)| longer(before)) {
+            *begins.entry(LONGER_TARGET.to_owned()).or_default() += 1;
+        }
+    }
+}
+
+impl Observer for Counter {
+    const LOOKS: bool = false;
+    const HEARS: bool = true;
+
+    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, _: Seen<'_>) {}
+
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
+
+    fn on_event(&mut self, _: Duration, station: u32, event: &Event) {
+        let Event::Bounds { reasons, .. } = event else { return };
+        for reason in reasons {
+            if let Reason::Airtime { phase, target, .. } = *reason {
+                self.decided(station, phase, target);
+            }
+        }
+    }
+}
+
+/// Counts in the only condition of `scenario`.
+///
+/// # Errors
+///
+/// The run fails.
+pub(super) fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Terms> {
+    let world = Counting::default();
+    let conditions = scenario.conditions();
+    let asked = Asked { scenario, conditions, seed, repeat: 1, known: KnownSolos::new() };
+    session::report(1, &world, &asked, None)?;
+    Ok(world.terms.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The simulator, which also counts.
+#[derive(Default)]
+struct Counting {
+    terms: Mutex<Terms>,
+}
+
+impl World for Counting {
+    const NAME: &'static str = "sim";
+    type Error = RunError;
+
+    fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
+        let job = wakeai_sim::Job {
+            condition: task.condition,
+            seed: task.seed,
+            facts: &task.facts,
+            sink: task.sink,
+            progress: Duration::ZERO,
+        };
+        let (outcome, counter) = wakeai_sim::simulate(&job, Counter::default(), &mut |_| ())?;
+        // Solo runs have no agents, so their counters are empty.
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner).add(&counter.terms);
+        Ok(outcome.outcome)
+    }
+}
+
+/// The counts of each setting and of all together.
+pub fn table(rows: &[(&str, &Terms)], in_markdown: bool) -> String {
+    let mut all = Terms::default();
+    for (_, terms) in rows {
+        all.add(terms);
+    }
+    let others = || Phase::ALL.into_iter().filter(|phase| *phase != Phase::Steady);
+    let names = || others().map(|phase| phase.to_string()).chain([LONGER_TARGET.to_owned()]);
+    let heading = ["setting".to_owned(), "station minutes".to_owned()].into_iter();
+    let mut lines: Vec<Vec<String>> = vec![heading.chain(names()).collect()];
+    let of = |(name, terms): (&str, &Terms)| {
+        let minutes = format!("{:.1}", terms.ticks as f64 * TICK_S / 60.0);
+        let cells = names().map(|name| {
+            let percent = terms.percent(&name);
+            let within = if name == LONGER_TARGET || percent < 0.05 {
+                String::new()
+            } else {
+                format!(" ({percent:.1} %)")
+            };
+            format!("{:.2}{within}, {:.2}", terms.per_minute(&name), terms.of_a_start(&name))
+        });
+        [name.to_owned(), minutes].into_iter().chain(cells).collect::<Vec<_>>()
+    };
+    lines.extend(rows.iter().copied().map(of));
+    lines.push(of(("all", &all)));
+    let text = if in_markdown { lines_in_markdown(&lines) } else { lines_in_text(&lines) };
+    text + EXPLAINED
+}
+
+const EXPLAINED: &str = "
+Of each term: how often it begins per minute of a sending station (and the part of the time in that phase),
+and how often in the first ten seconds of a station, in which it does not count to the first figure.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_is_counted_when_it_begins_and_the_start_apart() {
+        let mut counter = Counter::default();
+        let short = Duration::from_millis(20);
+        let mut decide = |ticks: u64, phase, target| {
+            for _ in 0..ticks {
+                counter.decided(1, phase, target);
+            }
+        };
+        decide(5, Phase::Probing, short);
+        decide(15, Phase::Steady, short);
+        decide(100, Phase::Steady, short);
+        decide(3, Phase::Draining, short);
+        decide(10, Phase::Steady, Duration::from_millis(75));
+        decide(5, Phase::Draining, short);
+        decide(2, Phase::Steady, Duration::from_millis(25));
+        let terms = &counter.terms;
+        assert_eq!((terms.ticks, terms.stations), (120, 1), "a minute");
+        assert!((terms.per_minute("draining") - 2.0).abs() < 1e-9);
+        assert!((terms.percent("draining") - 100.0 * 8.0 / 120.0).abs() < 1e-9);
+        assert!((terms.per_minute(LONGER_TARGET) - 1.0).abs() < 1e-9, "1.25 times is no jump");
+        assert!((terms.of_a_start("probing") - 1.0).abs() < 1e-9);
+        assert!(
+            terms.per_minute("probing").abs() < 1e-9 && terms.per_minute("released").abs() < 1e-9
+        );
+        let text = table(&[("n-6", terms)], true);
+        assert!(
+            text.contains("| n-6 | 1.0 |") && text.contains("| 2.00 (6.7 %), 0.00 |"),
+            "{text}"
+        );
+    }
+}
