@@ -3,14 +3,13 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::{Situation, TICK};
+use super::backoff::Backoff;
+use super::path::ENOUGH;
+use super::{BEHIND_PERCENT, Situation, TICK};
 
 /// The tick at which a station may begin to drain together with others, counted from its first tick
 /// of sending. By then the stations that began together know each other.
 const TOGETHER_AT: u32 = 6;
-/// The smallest number of senders that drain together. Among fewer senders, at least one
-/// measures the RTT of its path without the queue.
-const FEWEST: u32 = 4;
 /// The window of a station that drains with others, percent of its share times the measured minimum
 /// RTT. The usual window adds the target queueing delay to this RTT.
 const TOGETHER_PERCENT: u64 = 70;
@@ -25,9 +24,6 @@ const CHECK_DIVISOR: u32 = 5;
 /// A check lasts for the tick that starts it and this many further ticks. Two round trips come in
 /// addition, in whole ticks, at most 20.
 const CHECK_TICKS: u32 = 3;
-/// The shortest time from one check to the next. It doubles with each check, up to `CHECK_LONGEST`.
-const CHECK_AGAIN: Duration = Duration::from_secs(20);
-const CHECK_LONGEST: Duration = Duration::from_secs(600);
 
 /// Decides whether a station holds less than the window of its share, and how much.
 ///
@@ -53,7 +49,8 @@ pub(super) struct Drain {
     /// The number of further ticks of the current check; zero where there is none.
     check: u32,
     next_check: Option<Instant>,
-    pause: Duration,
+    /// The time from one check to the next.
+    pauses: Backoff,
 }
 
 impl Drain {
@@ -89,7 +86,8 @@ impl Drain {
             self.senders_then = senders;
         }
         self.together = match ticks {
-            TOGETHER_AT => senders >= FEWEST && senders / 2 >= self.senders_then,
+            // Among few senders, one at least measures the RTT of its path without the queue.
+            TOGETHER_AT => senders as usize > ENOUGH && senders / 2 >= self.senders_then,
             // The next tick comes too early to show the effect of the first draining tick.
             ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
         };
@@ -102,14 +100,14 @@ impl Drain {
             return true;
         }
         let own = situation.path.growth.saturating_sub(situation.path.common);
-        let behind = situation.rate < situation.share.mul_div(8, 10).unwrap_or(Rate::ZERO);
+        let behind =
+            situation.rate < situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
         let doubtful = own > situation.target.max(situation.path.min / 4) && behind;
         self.doubt = if doubtful { self.doubt + 1 } else { 0 };
         if self.doubt < DOUBT || self.next_check.is_some_and(|next| now < next) {
             return false;
         }
-        self.pause = (self.pause * 2).clamp(CHECK_AGAIN, CHECK_LONGEST);
-        self.next_check = Some(now + self.pause);
+        self.next_check = Some(now + self.pauses.next());
         self.doubt = 0;
         let round_trips = situation.path.current.as_micros() * 2 / TICK.as_micros();
         self.check = CHECK_TICKS + u32::try_from(round_trips).unwrap_or(CHECK_TICKS).min(20);
@@ -201,7 +199,7 @@ mod tests {
         assert_eq!(
             ticks,
             [6, 7, 8, 9],
-            "240 ms twice are no whole tick; the next check is 20 s later"
+            "240 ms twice are no whole tick; the next check is 60 s later"
         );
         let ahead = |_| Situation { rate: Rate::from_mbps(9), ..grown_alone() };
         assert_eq!(drained(40, ahead), [0_u32; 0]);
@@ -211,8 +209,8 @@ mod tests {
             all
         };
         assert_eq!(drained(40, common), [0_u32; 0], "all see it, so it is a queue");
-        let often = drained(40 + 2 * (40 + 80), |_| grown_alone());
-        assert_eq!(often.len(), 3 * 4, "after 20 s and 40 s: {often:?}");
+        let often = drained(10 + 120 + 240, |_| grown_alone());
+        assert_eq!(often.len(), 3 * 4, "after 60 s and 120 s: {often:?}");
     }
 
     #[test]

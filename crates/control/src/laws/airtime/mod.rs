@@ -20,21 +20,20 @@
 //! equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each station has its share.
 //! `docs/concepts/laws.md` derives this, and shows the effect of each term.
 
-mod contest;
+mod backoff;
 mod drain;
 mod path;
-mod release;
 mod share;
+mod strangers;
 mod target;
 mod window;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use self::contest::Contest;
 use self::drain::Drain;
 pub(crate) use self::path::{Path, common_growth};
-use self::release::Release;
 use self::share::Share;
+use self::strangers::{Contest, Release};
 use self::target::Bottleneck;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
@@ -46,6 +45,10 @@ use crate::{Bounds, Law, Observation, Phase, Reason};
 const TOLERANCE_DIVISOR: u64 = 4;
 /// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
+/// In this many ticks after a station begins to send, the rates of the stations are still rising.
+const SETTLED_TICKS: u32 = 4;
+/// A station is behind where it delivers less than this percentage of its share.
+const BEHIND_PERCENT: u64 = 80;
 
 /// The knobs of [`Airtime`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,14 +86,11 @@ pub struct Airtime {
     delivered: WindowedMax<Rate>,
     /// Whether the station is in [`Phase::Opening`], which ends when there is a queue.
     opening: bool,
-    /// The probe: a factor, permille, by which the window for the share is multiplied. It grows
-    /// while the queue is short, and returns to 1000 where the queueing delay is above its target.
+    /// Whether the station probes: it multiplies the window for the share by `probe`. It does so while
+    /// the queue is short, until the queueing delay is above its target.
+    probing: bool,
+    /// The factor of the probe, permille. It rises after some ticks with a nearly empty queue.
     probe: u32,
-    /// The earliest time at which the probe may grow again: one round trip after it last grew.
-    probe_next: Instant,
-    /// The upper limit of the probe, permille, where it is above the usual limit. It rises after
-    /// some ticks with a nearly empty queue.
-    probe_most: u32,
     /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
     /// The window of the last tick, before it was rounded.
@@ -134,7 +134,7 @@ struct Situation {
 impl Airtime {
     /// The law with these knobs.
     pub fn new(knobs: AirtimeKnobs) -> Self {
-        Self { knobs, probe: window::NO_PROBE, ..Self::default() }
+        Self { knobs, probe: window::PROBE, ..Self::default() }
     }
 
     /// Resets the law. Returns the bounds while nothing is being sent or no RTT is known. These

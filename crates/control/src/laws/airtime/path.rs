@@ -4,8 +4,8 @@ use wakeai_units::Duration;
 
 use crate::{PeerView, RttView};
 
-/// The smallest number of queueing delays whose median is useful.
-const ENOUGH: usize = 3;
+/// The smallest number of stations for which the median of their figures is useful.
+pub(super) const ENOUGH: usize = 3;
 
 /// The RTT at a tick (a decision, one every 0.5 s), divided into the RTT of the path and the
 /// queueing delay.

@@ -2,6 +2,8 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use super::SETTLED_TICKS;
+use super::path::ENOUGH;
 use super::target::{Bottleneck, aggregate, alone, nearly_full};
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
@@ -16,14 +18,7 @@ const WHOLE: u64 = 1_000_000;
 /// the windows further.
 const LEAST_PERCENT: u64 = 93;
 const MOST_PERCENT: u64 = 125;
-/// For this many ticks (decisions, one every 0.5 s) after this station begins to send, a sum below
-/// the expected one is raised to it. The peers may have announced their rates before this station
-/// sent, and these rates no longer show how the air is used.
-const FRESH_TICKS: u32 = 10;
-/// In this many ticks after a station begins to send, the sum of the rates is still rising, and is
-/// not compared with the expected sum.
-const SETTLED_TICKS: u32 = 4;
-/// The same number for a station that is the only sender.
+/// [`SETTLED_TICKS`] for a station that is the only sender.
 const SETTLED_TICKS_ALONE: u32 = 1;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
@@ -36,8 +31,6 @@ const AIR_LIMITED_PERCENT: u64 = 50;
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 /// The weight of each station where all weights are equal.
 const EQUAL: Rate = Rate::from_mbps(1);
-/// The smallest number of peers for which the median of their parts is useful.
-const ENOUGH_FOR_A_MEDIAN: usize = 3;
 
 /// The use of the air, and the share of this station.
 ///
@@ -162,7 +155,8 @@ impl Share {
         let carried = match weights.expected {
             None => highest.max(sum),
             Some(expected) => {
-                let fresh = !enough || ticks <= FRESH_TICKS;
+                // The peers may have announced their rates before this station sent.
+                let fresh = !enough || ticks <= SETTLED_TICKS;
                 let least =
                     if fresh || !queues { expected } else { expected * LEAST_PERCENT / 100 };
                 highest.clamp(least, expected * MOST_PERCENT / 100)
@@ -196,7 +190,7 @@ impl Share {
 
 fn median(parts: &mut [u64]) -> Option<u64> {
     let at = parts.len() / 2;
-    (parts.len() >= ENOUGH_FOR_A_MEDIAN).then(|| *parts.select_nth_unstable(at).1)
+    (parts.len() >= ENOUGH).then(|| *parts.select_nth_unstable(at).1)
 }
 
 /// The share of a station that begins to send now; `None` where the rate that it reaches alone is

@@ -38,8 +38,8 @@ const ROOM_PATH_DIVISOR: u64 = 12;
 /// The same for stations that send frames one by one.
 const ROOM_SINGLE: Duration = Duration::from_millis(2);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
-/// The path that is assumed while no sender has announced its own.
-const PATH_UNKNOWN: Duration = Duration::from_millis(20);
+/// The minimum RTT that is assumed where it has not been measured yet.
+pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
 
@@ -233,7 +233,7 @@ mod tests {
             &Share::default(),
             Bottleneck::Air,
         );
-        assert_eq!(none, ms(6) + ms(20) / 12, "no path is known");
+        assert_eq!(none, ms(6) + ms(100) / 12, "no path is known");
     }
 
     #[test]

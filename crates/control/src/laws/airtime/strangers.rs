@@ -1,0 +1,338 @@
+//! Decides whether stations without agents, or with agents that do not obey, hold a longer queue than
+//! the target. A station with a short window gets little beside them. There are two answers.
+//!
+//! In a *contest* the station holds the longest target. Each station can see that it and the others
+//! with agents have lost their share.
+//!
+//! In a *release* the law sets no bounds, except a floor for at most the first five seconds. Strangers
+//! fill the queue so far that no target gets the share back.
+
+use wakeai_units::{Duration, Instant, Rate};
+
+#[cfg(doc)]
+use super::AirtimeKnobs;
+use super::backoff::Backoff;
+use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation};
+
+/// A contest begins when the count of suspicious ticks (decisions, one every 0.5 s) reaches this number.
+const CONTEST_WITHIN: u32 = 3;
+/// The same number for a release, so that a contest comes first.
+const OBEY_WITHIN: u32 = 4;
+/// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to
+/// know each other. Until then the law must not take them for strangers.
+const SENDERS_PER_TICK: u32 = 2;
+/// The number for the release of a station without sending peers. It is smaller because the window of
+/// a single station does not build a long queue. So a long queue shows after fewer ticks that
+/// strangers are sending.
+const OBEY_WITHIN_ALONE: u32 = 2;
+/// The number for the release of a station without sending peers whose PHY rate is unknown. Its
+/// interface may be cellular. In a cellular network each station has a queue of its own. The law takes
+/// the highest rates of the last ten seconds. Where the rates were high just after the station began
+/// to send, they keep its window large, and so this queue long, until they are ten seconds old. Then
+/// the queue shortens without a release.
+const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
+/// A station's part of the air is its rate divided by the rate that it reaches alone, or by its PHY
+/// rate. Where the parts of the stations with agents together are less than this part, millionths,
+/// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
+/// that strangers are sending.
+const FOREIGN_BELOW: u64 = 650_000;
+/// Where they are together at least this part of the expected sum, millionths, none of them is behind,
+/// and the law assumes that no stranger sends any more.
+const OURS_FROM: u64 = BEHIND_PERCENT * 10_000;
+
+/// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
+/// over.
+#[derive(Clone, Debug, Default)]
+struct Episode {
+    /// Each suspicious tick adds one, and each other tick subtracts one, down to zero.
+    suspicious: u32,
+    began: Instant,
+    until: Option<Instant>,
+    lasts: Backoff,
+}
+
+impl Episode {
+    /// Whether the episode is under way at this tick. It begins when the count of suspicious ticks
+    /// reaches `within`, and ends early where `has_cause` does not hold.
+    fn on_tick(&mut self, now: Instant, suspicious: bool, within: u32, has_cause: bool) -> bool {
+        if let Some(until) = self.until {
+            if now < until && has_cause {
+                return true;
+            }
+            (self.until, self.suspicious) = (None, 0);
+        }
+        self.suspicious =
+            if suspicious { self.suspicious + 1 } else { self.suspicious.saturating_sub(1) };
+        if self.suspicious < within {
+            return false;
+        }
+        (self.began, self.until) = (now, Some(now + self.lasts.next()));
+        true
+    }
+}
+
+/// Decides whether a contest is under way: the queue is longer than the windows of stations with
+/// agents make it, and all that obey lose their share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contest(Episode);
+
+impl Contest {
+    /// Whether a contest is under way at this tick, the `tick`th since the station began to send.
+    /// `median` is the rate at which this station would use the median of its peers' parts of the
+    /// air; zero where that is not known. `path_is_checked` says whether the station has looked if its
+    /// path has become longer, which it does where only it is behind.
+    pub(super) fn on_tick(
+        &mut self,
+        now: Instant,
+        tick: u32,
+        situation: &Situation,
+        median: Rate,
+        path_is_checked: bool,
+    ) -> bool {
+        let limit = situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
+        // A station that alone is behind has another reason than the queue of strangers.
+        let all_behind = if median > Rate::ZERO { median < limit } else { path_is_checked };
+        let long = situation.queue_is_long();
+        let lost = long && all_behind && situation.rate < limit && situation.senders > 1;
+        self.0.on_tick(now, lost && tick > SETTLED_TICKS, CONTEST_WITHIN, long)
+    }
+}
+
+/// Decides whether a release is under way: the queue is far too long although the stations with agents
+/// hold their windows, and they deliver less than the air carries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Release(Episode);
+
+impl Release {
+    /// Whether a release is under way at this tick. `used` is the part of the expected rate that
+    /// all stations with agents deliver together, millionths; `None` where it is not known.
+    ///
+    /// A queue is far too long where the queueing delay is above twice the longest target
+    /// ([`AirtimeKnobs::queue_max`]) and a quarter of the minimum RTT. A station without sending peers
+    /// counts a queue as far too long where it is a long one, because its own window does not build
+    /// such a queue.
+    pub(super) fn on_tick(
+        &mut self,
+        now: Instant,
+        situation: &Situation,
+        used: Option<u64>,
+    ) -> bool {
+        let far_too_long = match situation.senders {
+            1 => situation.queue_is_long(),
+            _ => situation.path.growth > situation.queue_max * 2 + situation.path.min / 4,
+        };
+        let within = match situation.senders {
+            1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
+            1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
+            senders => OBEY_WITHIN + senders / SENDERS_PER_TICK,
+        };
+        let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
+        let has_cause = used.is_none_or(|used| used < OURS_FROM);
+        self.0.on_tick(now, suspicious, within, has_cause)
+    }
+
+    /// The time since the last release began.
+    pub(super) fn lasts_for(&self, now: Instant) -> Duration {
+        now.saturating_since(self.0.began)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_units::Segments;
+
+    use super::super::path::Path;
+    use super::*;
+
+    const HIGH: u64 = 500;
+    const USED_BY_OTHERS: Option<u64> = Some(300_000);
+    const ALL_USED: Option<u64> = Some(900_000);
+
+    /// A situation with this number of senders, this queueing delay, a minimum RTT of 40 ms, a
+    /// target of 50 ms, and a longest target of 75 ms.
+    fn situation(senders: u32, growth_ms: u64) -> Situation {
+        let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
+        Situation {
+            path: Path { min, growth, current: min + growth, common: growth },
+            share: Rate::from_mbps(10),
+            target: Duration::from_millis(50),
+            queue_max: Duration::from_millis(75),
+            rate: Rate::from_mbps(10),
+            window: Segments::new(100),
+            connections: 1,
+            senders,
+            phy_rate_known: true,
+            trouble: false,
+        }
+    }
+
+    /// Consecutive ticks.
+    struct Ticks {
+        release: Release,
+        count: u64,
+        phy_rate_known: bool,
+    }
+
+    impl Ticks {
+        fn new() -> Self {
+            Self { release: Release::default(), count: 0, phy_rate_known: true }
+        }
+
+        fn tick(&mut self, senders: u32, growth_ms: u64, used: Option<u64>) -> bool {
+            self.count += 1;
+            let now = Instant::ZERO + Duration::from_millis(500) * self.count;
+            let phy_rate_known = self.phy_rate_known;
+            let situation = Situation { phy_rate_known, ..situation(senders, growth_ms) };
+            self.release.on_tick(now, &situation, used)
+        }
+
+        /// The number of ticks until the release begins, while stations without agents fill the
+        /// queue; at most 1000.
+        fn until_released(&mut self, senders: u32) -> usize {
+            (1..1_000).find(|_| self.tick(senders, HIGH, USED_BY_OTHERS)).unwrap_or(1_000)
+        }
+
+        /// The number of ticks until the release has ended, the last tick included. The
+        /// queueing delay is zero at each of these ticks.
+        fn until_bound(&mut self, used: Option<u64>) -> usize {
+            (1..5_000).find(|_| !self.tick(1, 0, used)).unwrap_or(5_000)
+        }
+    }
+
+    #[test]
+    fn a_lasting_queue_releases_and_more_senders_wait_longer() {
+        for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
+            assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
+        }
+    }
+
+    #[test]
+    fn a_station_alone_without_a_phy_rate_waits_until_the_rates_of_the_start_are_forgotten() {
+        let mut ticks = Ticks { phy_rate_known: false, ..Ticks::new() };
+        assert_eq!(ticks.until_released(1), 24);
+        let mut ticks = Ticks { phy_rate_known: false, ..Ticks::new() };
+        assert_eq!(ticks.until_released(2), 5, "peers show that the air is shared");
+    }
+
+    #[test]
+    fn no_release_while_the_air_is_used_or_its_use_is_unknown() {
+        for used in [ALL_USED, Some(FOREIGN_BELOW), None] {
+            let mut ticks = Ticks::new();
+            assert!((0..200).all(|_| !ticks.tick(1, HIGH, used)), "{used:?}");
+        }
+    }
+
+    #[test]
+    fn twice_the_longest_target_and_a_quarter_of_the_path_are_tolerated() {
+        let mut ticks = Ticks::new();
+        assert!((0..200).all(|_| !ticks.tick(2, 160, USED_BY_OTHERS)));
+        assert!((0..5).any(|_| ticks.tick(2, 161, USED_BY_OTHERS)));
+        let mut alone = Ticks::new();
+        assert!((0..200).all(|_| !alone.tick(1, 110, USED_BY_OTHERS)), "twice the target");
+        assert!((0..2).any(|_| alone.tick(1, 111, USED_BY_OTHERS)));
+    }
+
+    #[test]
+    fn high_ticks_among_low_ones_release_nothing() {
+        let mut ticks = Ticks::new();
+        assert!((0..4).all(|_| !ticks.tick(2, HIGH, USED_BY_OTHERS)));
+        assert!((0..4).all(|_| !ticks.tick(2, 20, USED_BY_OTHERS)));
+        for _ in 0..100 {
+            assert!(!ticks.tick(2, HIGH, USED_BY_OTHERS), "a single tick with a long queue");
+            assert!(!ticks.tick(2, 20, USED_BY_OTHERS));
+        }
+    }
+
+    #[test]
+    fn a_release_lasts_60_s_then_120_s_and_600_s_at_most() {
+        let mut ticks = Ticks::new();
+        for seconds in [60, 120, 240, 480, 600, 600] {
+            assert_eq!(ticks.until_released(1), 2, "two new ticks with a long queue");
+            assert_eq!(ticks.until_bound(USED_BY_OTHERS), seconds * 2, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_release_ends_when_agents_deliver_the_expected_rate() {
+        let mut ticks = Ticks::new();
+        ticks.until_released(1);
+        for used in [None, USED_BY_OTHERS, Some(OURS_FROM - 1)] {
+            assert!(ticks.tick(1, 0, used), "{used:?}");
+        }
+        assert!(!ticks.tick(1, HIGH, Some(OURS_FROM)));
+        assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "the count begins anew");
+    }
+
+    #[test]
+    fn the_begin_of_a_release_is_known() {
+        let mut ticks = Ticks::new();
+        ticks.until_released(1);
+        let began = Instant::ZERO + Duration::from_millis(500) * ticks.count;
+        ticks.tick(1, HIGH, USED_BY_OTHERS);
+        let later = began + Duration::from_secs(3);
+        assert_eq!(ticks.release.lasts_for(later), Duration::from_secs(3));
+    }
+
+    /// A station with a share of 10 Mbit/s, a path of 40 ms and a target of 10 ms.
+    fn beside(mbps: u64, growth_ms: u64) -> Situation {
+        let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
+        Situation {
+            path: Path { min, growth, current: min + growth, common: growth },
+            share: Rate::from_mbps(10),
+            target: Duration::from_millis(10),
+            queue_max: Duration::from_millis(75),
+            rate: Rate::from_mbps(mbps),
+            window: Segments::new(100),
+            connections: 1,
+            senders: 8,
+            phy_rate_known: true,
+            trouble: false,
+        }
+    }
+
+    /// The first tick of a contest among twenty ticks of this situation. `median` is the rate of the
+    /// others, Mbit/s.
+    fn begins(situation: &Situation, median: u64, path_is_checked: bool) -> Option<u32> {
+        let mut contest = Contest::default();
+        (1..=20).find(|tick| {
+            let now = Instant::ZERO + super::super::TICK * u64::from(*tick);
+            contest.on_tick(now, *tick, situation, Rate::from_mbps(median), path_is_checked)
+        })
+    }
+
+    #[test]
+    fn a_long_queue_in_which_all_lose_their_share_is_a_contest() {
+        assert_eq!(begins(&beside(3, 100), 3, false), Some(7));
+        assert_eq!(begins(&beside(3, 47), 3, false), None, "37.5 ms and a quarter of the path");
+        assert_eq!(begins(&beside(8, 100), 3, false), None, "it is not behind");
+        assert_eq!(begins(&beside(3, 100), 8, false), None, "the others have theirs");
+    }
+
+    #[test]
+    fn without_a_median_the_path_is_checked_first() {
+        assert_eq!(begins(&beside(3, 100), 0, false), None);
+        assert_eq!(begins(&beside(3, 100), 0, true), Some(7));
+    }
+
+    #[test]
+    fn a_station_alone_has_no_contest() {
+        assert_eq!(begins(&Situation { senders: 1, ..beside(3, 100) }, 0, true), None);
+    }
+
+    #[test]
+    fn a_contest_ends_with_its_queue_or_after_60_s_then_120_s() {
+        let mut contest = Contest::default();
+        let mut tick = 0;
+        let mut next = |growth| {
+            tick += 1;
+            let now = Instant::ZERO + super::super::TICK * tick;
+            contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false)
+        };
+        assert!((0..7).any(|_| next(100)));
+        assert!(!next(20), "the queue is gone");
+        for seconds in [120, 240, 480, 600, 600] {
+            assert!((0..3).any(|_| next(100)));
+            assert_eq!((1..9_999).find(|_| !next(100)), Some(seconds * 2));
+        }
+    }
+}
