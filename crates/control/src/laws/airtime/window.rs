@@ -65,10 +65,17 @@ impl Situation {
     }
 
     /// Whether the queue is longer than the windows of stations with agents make it. Short targets are
-    /// below the differences between turns, so half of the longest target counts at least.
+    /// below the differences between turns, so half of the longest target counts at least. A station
+    /// alone may fill a queue of its own up to the cap of its window.
     pub(super) fn queue_is_long(&self) -> bool {
-        let ours = (self.target * 2).max(self.queue_max / 2);
+        let least = if self.senders == 1 { self.capped_queue() } else { self.queue_max / 2 };
+        let ours = (self.target * 2).max(least);
         self.path.growth > ours + self.path.min / 4
+    }
+
+    /// The queue that the cap of a window allows however short the target is.
+    fn capped_queue(&self) -> Duration {
+        self.queue_max * 7 / 10
     }
 
     /// Whether the queue is short enough for the opening phase. A burst of slow start alone can
@@ -137,8 +144,8 @@ impl Airtime {
     /// one and a half times the target, and at 70 % of the longest target at least. Where nothing was
     /// delivered yet, the window may at most double, as in a round trip of slow start.
     fn most(&self, situation: &Situation, mss: Bytes) -> Bytes {
-        let Situation { path, target, queue_max, .. } = *situation;
-        let queue = (target + target / 2).max(queue_max * 7 / 10);
+        let Situation { path, target, .. } = *situation;
+        let queue = (target + target / 2).max(situation.capped_queue());
         match self.proved(situation) {
             Some(rate) => self.probed(rate.bytes_in(path.min + queue)),
             None => scale(situation.window, 2000).bytes(mss),
