@@ -10,6 +10,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
+/// The flag of a task whose resources the kernel frees (`include/linux/sched.h`), in field 9 of
+/// `/proc/PID/stat`.
+const PF_EXITING: u32 = 4;
 /// The longest wait for the end of a process that was killed.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -63,13 +66,34 @@ impl ProcessId {
     /// Where the signal was refused.
     pub fn kill(self) -> io::Result<bool> {
         let was_there = self.signal(Signal::SIGKILL)?;
-        // The kernel frees a process's resources before the process ends. That may take a moment,
-        // and longer where a device does not answer.
+        self.wait_for_end(|_| true);
+        Ok(was_there)
+    }
+
+    /// Waits for the end of the process where it was killed or exits already, and returns at once
+    /// where it goes on.
+    pub(crate) fn wait_if_ending(self) {
+        self.wait_for_end(Self::is_ending);
+    }
+
+    /// Waits for the end of the process, as long as `goes_on` says so. The kernel frees a process's
+    /// resources before the process ends. That may take a moment, and longer where a device does not
+    /// answer.
+    fn wait_for_end(self, goes_on: impl Fn(Self) -> bool) {
         let give_up = Instant::now() + END_PATIENCE;
-        while self.is_alive() && Instant::now() < give_up {
+        while self.is_alive() && goes_on(self) && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(was_there)
+    }
+
+    /// Whether the process has a SIGKILL that it has not taken yet, or the kernel frees its resources.
+    fn is_ending(self) -> bool {
+        let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", self.pid));
+        let exits = read("stat").is_ok_and(|stat| {
+            let flags: Option<u32> = fields(&stat).and_then(|mut all| all.nth(6)?.parse().ok());
+            flags.is_some_and(|flags| flags & PF_EXITING != 0)
+        });
+        exits || read("status").is_ok_and(|status| has_sigkill(&status))
     }
 
     /// Sends a signal to the process; returns `false` where it had ended. The signal goes through a
@@ -119,6 +143,16 @@ fn fields(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
 
 fn start_time(stat: &str) -> Option<u64> {
     fields(stat)?.nth(19)?.parse().ok() // `fields` begins with field 3 of the file: 3 + 19 = 22
+}
+
+/// Whether SIGKILL waits for the process, by the text of `/proc/PID/status`.
+fn has_sigkill(status: &str) -> bool {
+    let pending = |line: &str| {
+        let mask = line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    };
+    let sigkill = 1 << (Signal::SIGKILL as i32 - 1);
+    status.lines().filter_map(pending).any(|mask| mask & sigkill != 0)
 }
 
 fn state(stat: &str) -> Option<char> {

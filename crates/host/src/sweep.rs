@@ -214,10 +214,14 @@ impl Sweep<'_> {
         }
     }
 
-    /// The leases of dead processes that no earlier round has undone.
+    /// The leases of dead processes that no earlier round has undone. A process that was killed a
+    /// moment ago is waited for: while the kernel frees what it holds, it still counts as alive.
     fn newly_dead(&mut self, registry: &Registry) -> io::Result<Vec<Holder>> {
         let is_new = |holder: &Holder| !self.seen.contains(&(holder.process, holder.sequence));
         let mut dead = registry.holders()?;
+        for holder in &dead {
+            holder.process.wait_if_ending();
+        }
         dead.retain(|holder| is_new(holder) && !holder.process.is_alive());
         self.seen.extend(dead.iter().map(|holder| (holder.process, holder.sequence)));
         Ok(dead)
@@ -431,6 +435,33 @@ mod tests {
             false
         });
         let (removed, errors) = sweep_in(&registry, &ends);
+        assert!(errors.is_empty() && removed.len() == 1, "{removed:?} {errors:?}");
+        assert!(!socket.exists() && registry.holders().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_was_killed_and_has_not_ended_yet_is_swept_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(&dir.path().join("leases"));
+        // The kernel needs a while to free 512 MB.
+        let large = ["if=/dev/zero", "of=/dev/null", "bs=512M", "status=none"];
+        let mut child = std::process::Command::new("dd").args(large).spawn().unwrap();
+        let process = ProcessId::of(child.id()).unwrap();
+        let resident = || {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            line.map_or(0, |line| line.trim().split(' ').next().unwrap().parse::<u64>().unwrap())
+        };
+        while resident() < 500_000 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let socket = dir.path().join("socket");
+        let changes = vec![made(&socket)];
+        let _ = registry.lock().unwrap();
+        registry.write(&Holder { process, sequence: 0, role: agent(), changes }).unwrap();
+        child.kill().unwrap();
+        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        child.wait().unwrap();
         assert!(errors.is_empty() && removed.len() == 1, "{removed:?} {errors:?}");
         assert!(!socket.exists() && registry.holders().unwrap().is_empty());
     }
