@@ -221,6 +221,7 @@ mod tests {
         let (mut now, mut tried, mut closed) = (Instant::ZERO, 0, 0);
         while !race.waiting.is_empty() {
             now = race.next_timeout();
+            assert!(!race.is_over(now), "{} were not tried", race.waiting.len());
             tried += std::iter::from_fn(|| race.poll_attempt(now)).count();
             closed += std::iter::from_fn(|| race.poll_abandoned()).count();
             assert!(race.running.len() <= MOST_AT_ONCE);
