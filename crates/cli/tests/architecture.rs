@@ -48,6 +48,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
             "api",
             "host",
+            "world",
+            "sim",
             "proxy",
             "probe",
             "transfer",

@@ -1,4 +1,5 @@
-//! The fuzz targets: one function per place where input from outside enters Wakeai.
+//! The fuzz targets: one function per place where input from outside enters Wakeai, and one that runs
+//! random scenarios in the simulator.
 //!
 //! Each function takes any bytes, and panics if a property that must hold for all bytes does not
 //! hold. The programs in `fuzz/` pass these functions to libFuzzer. The tests of this crate call
@@ -14,13 +15,14 @@ mod probe;
 mod proxy;
 mod scenario;
 mod serve;
+mod simulation;
 mod station;
 
 /// One target: its name and its function. Its program and its corpus have this name, too.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("presence", presence::target),
     ("controller", controller::target),
     ("lease", lease::target),
@@ -29,6 +31,7 @@ pub const TARGETS: [Target; 10] = [
     ("socks", proxy::socks),
     ("connect", proxy::connect),
     ("scenario", scenario::target),
+    ("simulation", simulation::target),
     ("probe", probe::target),
     ("serve", serve::target),
 ];

@@ -431,7 +431,8 @@ impl Run {
                 names.filter_map(|name| goodputs.get(name.as_str()).copied()).collect();
             GroupResult {
                 group: group.name.clone(),
-                goodput_mbps: own.iter().sum(),
+                // Not `sum`, which is -0.0 of nothing.
+                goodput_mbps: own.iter().fold(0.0, |sum, own| sum + own),
                 jain: figures::jain(&own),
                 rtt_ms: RttMillis::of(rtt),
             }
