@@ -8,6 +8,7 @@ mod support;
 
 mod addresses;
 mod content;
+mod full_disk;
 mod guide;
 mod interrupted;
 mod receiver;
@@ -37,7 +38,12 @@ impl Server {
     }
 
     fn with(directory: &Path, options: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_wakeai"))
+        Self::spawn(Command::new(env!("CARGO_BIN_EXE_wakeai")), directory, options)
+    }
+
+    /// Starts it by a command that `serve` and its arguments are added to.
+    fn spawn(mut command: Command, directory: &Path, options: &[&str]) -> Self {
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
             .args(options)
             .arg(directory)
