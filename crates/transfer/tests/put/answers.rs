@@ -86,12 +86,13 @@ fn a_missing_directory_and_a_full_disk_end_the_upload_at_once() {
     for refused in [400, 401, 403, 405, 409, 411, 413, 414, 415, 417, 422, 451, 501, 505, 507, 508]
     {
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PUT" => Answer::new(refused),
+            "PUT" => Answer::new(refused).body("in the server's words\n"),
             "OPTIONS" => Answer::new(200),
             _ => Answer::new(404),
         });
         let error = put(&home.config(&file, &fake.url("/d/"))).unwrap_err();
         assert_eq!((status(&error), fake.count("PUT")), (refused, 1), "{error}");
+        assert!(error.to_string().contains("in the server's words"), "{error}");
     }
 }
 

@@ -22,7 +22,7 @@ fn every_request_names_its_host_and_its_program() {
         assert!(request.get("host").unwrap().starts_with("127.0.0.1:"));
         assert!(request.get("user-agent").unwrap().starts_with("wakeai/"));
         let hosts = request.headers.iter().filter(|(name, _)| name == "host").count();
-        assert_eq!(hosts, 1);
+        assert_eq!((hosts, request.headers[0].0.as_str()), (1, "host"));
         assert!(request.target.starts_with('/'), "the origin form");
     }
 }
@@ -148,7 +148,11 @@ fn tus_has_its_version_its_offset_and_its_type_in_every_request_that_needs_them(
     let tus = Tus { extensions: "creation,checksum", compares: true, ..Tus::default() };
     let fake = Fake::start(move |request| tus.answer(request));
     put(&home.config(&file, &fake.url("/files"))).unwrap();
-    for request in fake.requests().iter().filter(|request| request.method != "OPTIONS") {
+    for request in fake.requests() {
+        if request.method == "OPTIONS" {
+            assert_eq!(request.get("tus-resumable"), None);
+            continue;
+        }
         assert_eq!(request.get("tus-resumable"), Some("1.0.0"), "{}", request.method);
         let is_patch = request.method == "PATCH";
         assert_eq!(request.get("upload-offset").is_some(), is_patch);
@@ -197,4 +201,57 @@ fn the_reference_page_names_tests_that_exist() {
         count += 1;
     }
     assert!(count > 40, "{count}");
+}
+
+/// The requests of an upload, each over a connection of its own, in their order.
+fn counted(kind: Kind, name: &str, exists: bool, pieces: u64) -> Option<String> {
+    let home = Home::new();
+    let file = home.write(name, &content(10));
+    let peer = Peer::start(kind)?;
+    if exists {
+        std::fs::write(peer.served.join(name), "an older file").unwrap();
+        // Apache and nginx serve as this user.
+        let nobody = Some(65534);
+        let _ = std::os::unix::fs::chown(peer.served.join(name), nobody, nobody);
+    }
+    let to = peer.url("");
+    let fake = Fake::raw(move |stream, request| relay(stream, request, &to));
+    let mut config = home.config(&file, &fake.url("/"));
+    config.chunks = wakeai_transfer::put::Chunks::Count(pieces.try_into().unwrap());
+    put(&config).unwrap();
+    let mut runs: Vec<(String, u32)> = Vec::new();
+    for request in fake.requests() {
+        match runs.last_mut() {
+            Some((method, count)) if *method == request.method => *count += 1,
+            _ => runs.push((request.method, 1)),
+        }
+    }
+    let word = |(method, count): (String, u32)| {
+        if count == 1 { method } else { format!("{count} {method}") }
+    };
+    Some(runs.into_iter().map(word).collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn an_upload_takes_the_requests_that_decision_022_lists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = root.join("../../docs/decisions/022-uploads-under-another-name.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let cases = [
+        ("nginx, a new name", Kind::Nginx, "f.bin", false, 1),
+        ("nginx, a name that exists", Kind::Nginx, "f.bin", true, 1),
+        ("nginx, a name that exists and is not ASCII", Kind::Nginx, "Übung.bin", true, 1),
+        ("Apache, a new name, one piece", Kind::Apache, "f.bin", false, 1),
+        ("Apache, a new name, two pieces", Kind::Apache, "f.bin", false, 2),
+        ("Apache, a name that exists, two pieces", Kind::Apache, "f.bin", true, 2),
+    ];
+    let mut missing = Vec::new();
+    for (case, kind, name, exists, pieces) in cases {
+        let Some(found) = counted(kind, name, exists, pieces) else { return };
+        let row = format!("| {case} | {found} |");
+        if !page.contains(&row) {
+            missing.push(row);
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
 }
