@@ -1,10 +1,13 @@
 //! One assignment, from its start until its changes are undone.
 
+use std::cell::RefCell;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use wakeai_api::Drift;
 use wakeai_host::{
-    Cgroup, Change, Drifts, Guard, Lease, Outcome, Role, SysctlError, Watch, set_sysctl, since_boot,
+    Cgroup, Change, Drifts, Guard, InKernel, Lease, Outcome, Role, SysctlError, Watch, set_sysctl,
+    since_boot,
 };
 use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
 use wakeai_units::{Duration, Instant, Rate};
@@ -140,12 +143,13 @@ impl Running<'_> {
 
     /// Looks whether other programs have undone the assignment. It ends where it cannot be put back.
     fn look(&mut self, watch: &mut Watch) -> Result<(), AssignError> {
-        let is_ours = Bounded::named(self.algorithm).is_some();
-        let registered = || match Control::check_registered() {
-            Err(error) if is_ours => Err(error.to_string()),
-            _ => Ok(()),
+        let assignment = self.found.assignment(self.algorithm, self.rate);
+        let cgroup = match &self.found.scope {
+            Scope::Cgroup(first) => Some(self.successor.as_ref().unwrap_or(first)),
+            _ => None,
         };
-        for drift in watch.look(self.lease, &registered) {
+        let parts = Parts { assignment, cgroup, assigner: RefCell::new(&mut self.assigner) };
+        for drift in watch.look(self.lease, &parts) {
             let is_needed = !matches!(drift.change, Change::Socket { .. });
             if is_needed && matches!(drift.outcome, Outcome::Lost(_)) {
                 return Err(AssignError::Lost { drift: Box::new(drift) });
@@ -262,9 +266,46 @@ impl Running<'_> {
     }
 }
 
+/// What an assignment has in the kernel.
+struct Parts<'a> {
+    assignment: Assignment<'a>,
+    /// The cgroup whose new connections are moved.
+    cgroup: Option<&'a Cgroup>,
+    assigner: RefCell<&'a mut Assigner>,
+}
+
+impl InKernel for Parts<'_> {
+    fn holds(&self, change: &Change) -> Result<(), String> {
+        match (change, self.cgroup) {
+            (Change::KernelParts, _) => match Control::check_registered() {
+                Err(error) if Bounded::named(self.assignment.algorithm).is_some() => {
+                    Err(error.to_string())
+                }
+                _ => Ok(()),
+            },
+            // The program of a cgroup that was removed went with it; `Running::follow` waits for another one.
+            (Change::Connections(_), Some(cgroup))
+                if cgroup.is_there() && !self.assigner.borrow().is_attached() =>
+            {
+                Err("no program that moves new connections of the cgroup".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn put_back(&self, change: &Change) -> io::Result<()> {
+        if let (Change::Connections(_), Some(cgroup)) = (change, self.cgroup) {
+            let covered = Covered::Cgroup(cgroup.as_fd());
+            let again = Assigner::open(&Assignment { covered, ..self.assignment });
+            **self.assigner.borrow_mut() = again.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
 fn default_refused(source: SysctlError) -> AssignError {
     match &source {
-        SysctlError::Io { source: io, .. } if io.kind() == std::io::ErrorKind::PermissionDenied => {
+        SysctlError::Io { source: io, .. } if io.kind() == io::ErrorKind::PermissionDenied => {
             let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control");
             AssignError::NotAllowed { allowed: allowed.unwrap_or_default(), source }
         }

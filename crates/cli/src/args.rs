@@ -37,6 +37,7 @@ Exit status:
   0   done
   1   failed, or the timing of a lab run was not faithful to its scenario
   2   bad usage, a bad configuration or a bad scenario
+  3   proxy and use: another program has changed what they hold on the host, and it is not put back
   77  a privilege or a kernel feature is missing
   130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
 

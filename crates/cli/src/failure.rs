@@ -27,6 +27,11 @@ impl Failure {
         Self { code: if missing { 77 } else { 1 }, error: error.into() }
     }
 
+    /// Exit status 3: another program has changed what the command holds on the host, and it is not put back.
+    pub(crate) fn lost(error: impl Into<anyhow::Error>) -> Self {
+        Self { code: wakeai_host::LOST_STATUS, error: error.into() }
+    }
+
     /// The same failure with exit status 77: a privilege or a kernel feature is missing.
     pub(crate) fn missing(self) -> Self {
         Self { code: 77, ..self }

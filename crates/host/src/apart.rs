@@ -26,6 +26,11 @@ use crate::watch::{Keeper, LOOK_EVERY};
 /// The shortest time between two looks at the changes.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The exit status of a process that ends because another program has changed what it holds on the
+/// host, where that is not put back. It has a status of its own so that a service manager does not
+/// start the process again, which would make the change anew.
+pub const LOST_STATUS: u8 = 3;
+
 /// A program cannot serve as another user.
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
@@ -41,6 +46,12 @@ pub enum ApartError {
     /// The serving process has ended by itself.
     #[error("the serving process has ended by itself; see its log for the reason")]
     Ended,
+    /// The serving process has ended with [`LOST_STATUS`].
+    #[error(
+        "the serving process has ended, because another program has changed what it holds on the host; see \
+         its log for what was found, and start it again when that program is done"
+    )]
+    Lost,
     /// A privilege could not be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
@@ -134,7 +145,8 @@ pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), Apa
 ///
 /// # Errors
 ///
-/// [`ApartError::Ended`] where the serving process was killed or ended with an error.
+/// [`ApartError::Ended`] where the serving process was killed or ended with an error, and
+/// [`ApartError::Lost`] where it ended with [`LOST_STATUS`].
 pub fn supervise(
     child: Pid,
     kept: &[Capability],
@@ -164,6 +176,9 @@ pub fn supervise(
             .map_err(refused("wait for the serving process"))?
         {
             WaitStatus::Exited(_, 0) => return Ok(()),
+            WaitStatus::Exited(_, status) if status == i32::from(LOST_STATUS) => {
+                return Err(ApartError::Lost);
+            }
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Err(ApartError::Ended),
             _ => {}
         }

@@ -137,12 +137,14 @@ impl Cgroup {
     /// The cgroup that has replaced this one at the same path, as happens when a unit is restarted.
     /// `None` while this cgroup is still there, and while the path has no cgroup.
     pub fn successor(&self) -> Option<Self> {
+        if self.is_there() { None } else { Self::find(&self.path).ok() }
+    }
+
+    /// Whether this cgroup is still at its path. The kernel removes nothing of one that is.
+    pub fn is_there(&self) -> bool {
         let inode = |metadata: fs::Metadata| metadata.ino();
-        let now = fs::metadata(&self.path).ok()?;
-        if Some(now.ino()) == self.directory.metadata().ok().map(inode) {
-            return None;
-        }
-        Self::find(&self.path).ok()
+        let own = self.directory.metadata().ok().map(inode);
+        own.is_some() && fs::metadata(&self.path).ok().map(inode) == own
     }
 
     /// The directory of the cgroup.

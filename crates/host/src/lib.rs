@@ -36,7 +36,9 @@ mod sysctl;
 mod undo;
 mod watch;
 
-pub use apart::{Apart, ApartError, block_signals, serve_as, serving_user, split, supervise};
+pub use apart::{
+    Apart, ApartError, LOST_STATUS, block_signals, serve_as, serving_user, split, supervise,
+};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Assigned, AssignedWay, Change, FileId, Guard, RouteKey};
 pub use clock::since_boot;
@@ -57,5 +59,5 @@ pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6, rul
 pub use sweep::{KernelUndo, KernelUnload, Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
 pub use watch::{
-    Drift, Drifts, Keeper, KernelHolds, LOOK_EVERY, Outcome, Teller, Told, Watch, channel,
+    Drift, Drifts, InKernel, Keeper, KernelHolds, LOOK_EVERY, Outcome, Teller, Told, Watch, channel,
 };

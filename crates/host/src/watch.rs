@@ -44,9 +44,37 @@ pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 const MOST_PUT_BACK: usize = 3;
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// Tells whether the kernel's parts (registrations and pins of BPF, which only the `kernel` crate
-/// knows) are still in force, or what was found instead.
-pub type KernelHolds<'a> = &'a dyn Fn() -> Result<(), String>;
+/// Looks at what only the `kernel` crate knows: registrations and pins of BPF
+/// ([`Change::KernelParts`]), and the programs that move connections ([`Change::Connections`]). A
+/// closure stands for a process that has only the former, or none of both.
+pub trait InKernel {
+    /// Whether the change is in force.
+    ///
+    /// # Errors
+    ///
+    /// What was found instead.
+    fn holds(&self, change: &Change) -> Result<(), String>;
+
+    /// Makes the change again.
+    ///
+    /// # Errors
+    ///
+    /// Where that is not possible.
+    fn put_back(&self, change: &Change) -> io::Result<()>;
+}
+
+impl<F: Fn() -> Result<(), String>> InKernel for F {
+    fn holds(&self, change: &Change) -> Result<(), String> {
+        if *change == Change::KernelParts { self() } else { Ok(()) }
+    }
+
+    fn put_back(&self, _: &Change) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// See [`InKernel`].
+pub type KernelHolds<'a> = &'a dyn InKernel;
 
 /// A change that did not hold any more when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -295,7 +323,7 @@ impl Item {
         if self.put_back.len() >= MOST_PUT_BACK {
             return Outcome::Lost("it was put back three times within ten minutes".to_owned());
         }
-        match put_back(&self.change) {
+        match put_back(&self.change, kernel) {
             // What the change is about, such as a route that comes and goes with a link, is not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Outcome::Waits(error.to_string());
@@ -357,7 +385,7 @@ fn standing(
                 None => Ok(Some("no namespace of that name".to_owned())),
             };
         }
-        Change::KernelParts => return Ok(kernel().err()),
+        Change::KernelParts | Change::Connections(_) => return Ok(kernel.holds(change).err()),
         Change::Sysctl { netns, name, ours, .. } => within(*netns, || {
             let now = sysctl::read_sysctl(name)?;
             let by_us = |now: &String| {
@@ -389,9 +417,8 @@ fn standing(
         Change::LocalRoute { netns, mark, table } => {
             within(*netns, || local_route(*mark, *table, before))
         }
-        // The owners of processes and connections look after them; the others are not made yet.
+        // The owners of processes look after them; the others are not made yet.
         Change::Process(_)
-        | Change::Connections(_)
         | Change::Socket { .. }
         | Change::Directory { .. }
         | Change::File { .. }
@@ -465,7 +492,7 @@ fn local_route(mark: u32, table: u32, before: &Baseline) -> io::Result<Option<St
 }
 
 /// Makes the change again.
-fn put_back(change: &Change) -> io::Result<()> {
+fn put_back(change: &Change, kernel: KernelHolds<'_>) -> io::Result<()> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "its network namespace is gone");
     let done = match change {
         Change::Sysctl { netns, name, ours, .. } => {
@@ -479,6 +506,7 @@ fn put_back(change: &Change) -> io::Result<()> {
             within(*netns, again).ok_or_else(gone)
         }
         Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),
+        Change::Connections(_) => return kernel.put_back(change),
         _ => return Ok(()),
     };
     done?

@@ -148,6 +148,12 @@ impl ProxyError {
         }
     }
 
+    /// Whether another program has changed what the proxy holds. The command then exits with
+    /// [`wakeai_host::LOST_STATUS`].
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. } | Self::Apart(ApartError::Lost))
+    }
+
     /// Whether the options are wrong. The command then exits with status 2.
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -202,6 +208,7 @@ mod tests {
             ProxyError::ForwardedFromAnywhere,
             ProxyError::NothingForwarded,
             ProxyError::Apart(ApartError::System { asked: "fork", source: refused() }),
+            ProxyError::Apart(ApartError::Lost),
             ProxyError::Routing(RoutingError::Run { program: "nft", source: refused() }),
             ProxyError::Lease(LeaseError::Io(refused())),
             ProxyError::Privilege(PrivilegeError::Missing { program: "x", needed, missing }),

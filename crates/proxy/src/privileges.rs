@@ -1,7 +1,7 @@
 //! The privileges that the proxy keeps once it listens, and the user as which it serves.
 
 use nix::unistd::{Pid, User};
-use wakeai_host::{Capability, become_user, drop_privileges, serving_user};
+use wakeai_host::{Capability, LOST_STATUS, become_user, drop_privileges, serving_user};
 use wakeai_kernel::Bounded;
 
 use crate::config::Config;
@@ -57,10 +57,10 @@ pub(crate) fn serve_as(
     Ok(drop_privileges(&to_serve(config))?)
 }
 
-/// Ends the serving process; its parent then undoes the changes.
+/// Ends the serving process; its parent then undoes the changes, and learns from the exit status
+/// whether another program was the reason.
 pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
-    if let Err(error) = served {
-        tracing::error!(%error, "the serving process ends");
-    }
-    std::process::exit(i32::from(served.is_err()))
+    let Err(error) = served else { std::process::exit(0) };
+    tracing::error!(%error, "the serving process ends");
+    std::process::exit(if error.is_lost() { i32::from(LOST_STATUS) } else { 1 })
 }

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
     };
     wakeai_proxy::run(config, terminated(), tell).map_err(|error| match error {
         error if error.is_usage() => Failure::usage(error),
+        error if error.is_lost() => Failure::lost(error),
         error => Failure::missing_if(error.is_missing(), error),
     })
 }

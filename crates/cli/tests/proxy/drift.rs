@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 
 use crate::road::{Proxy, Road, SERVER, ip};
-use crate::support::{Machine, stderr, wait_for};
+use crate::support::{Machine, stderr, stdout, wait_for, wakeai};
 use crate::{echoes, line, serve};
 
 const FORWARDED: [&str; 4] = ["--transparent", "forwarded", "--in-interface", "client"];
@@ -87,7 +87,7 @@ fn a_firewall_that_is_flushed_ends_the_proxy_and_stays_flushed() {
         let mut running = Logged::start(&road, user);
         nft(&road, "flush ruleset");
         let status = running.proxy.wait();
-        assert_eq!(status.code(), Some(1));
+        assert_eq!(status.code(), Some(3));
         let said = running.log();
         assert!(
             said.contains("table inet wakeai_proxy of nftables: found no such table"),
@@ -110,10 +110,21 @@ fn a_rule_that_is_deleted_a_fourth_time_ends_the_proxy() {
         wait_for("the rule is back", || (road.rules() == held).then_some(()));
     }
     road.ip("router", &format!("rule del fwmark {MARK}"));
-    assert_eq!(running.proxy.wait().code(), Some(1));
+    assert_eq!(running.proxy.wait().code(), Some(3));
     let said = running.log();
     assert!(said.contains("three times within ten minutes"), "{said}");
     assert_eq!(road.rules(), before);
+}
+
+#[test]
+fn the_packaged_unit_does_not_start_a_proxy_again_that_another_program_has_undone() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/wakeai-proxy.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let prevents = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus="));
+    let prevents: Vec<_> = prevents.unwrap().split(' ').collect();
+    assert_eq!(prevents, ["2", &wakeai_host::LOST_STATUS.to_string(), "77"]);
+    let help = stdout(&wakeai(&["--help"]));
+    assert!(help.contains("\n  3   proxy and use: another program has changed"), "{help}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use wakeai_host::Namespace;
 
-use crate::support::{must, wakeai};
+use crate::support::{must, wait_for, wakeai};
 
 pub(crate) const CLIENT: [&str; 2] = ["10.71.0.2", "fd71::2"];
 pub(crate) const SERVER: [&str; 2] = ["10.72.0.2", "fd72::2"];
@@ -161,7 +161,7 @@ impl Proxy {
 
     /// Waits until it ends by itself.
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        wait_for("the proxy ends", || self.child.try_wait().unwrap())
     }
 
     pub(crate) fn kill(mut self) {

@@ -3,15 +3,17 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use serde_json::Value;
 use wakeai_kernel::TcpSnapshot;
 
 use crate::rig::{SERVER, Use, find, hosts, is_as_before, state};
 use crate::support::bss::Bss;
-use crate::support::{Machine, must, stderr, wait_for, wakeai};
+use crate::support::{Machine, must, stderr, stdout, wait_for, wakeai};
 
 /// A control group of the test, removed when dropped.
 pub(crate) struct Group(pub(crate) PathBuf);
@@ -154,6 +156,40 @@ fn a_new_cgroup_in_the_same_place_is_covered_again() {
     running.ends_well();
     assert_eq!([&first, &second].map(|client| client.algorithm(&bss)), ["reno"; 2]);
     drop((first, second));
+    is_as_before(&bss, &before);
+}
+
+#[test]
+fn a_program_for_new_connections_that_another_program_detaches_is_attached_again_and_listed() {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, group) = (hosts(), Group::new());
+    let before = state(&bss);
+    let mut running = Use::run(&format!("wakeai_cubic --cgroup {}", group.path()), &[]);
+    let cgroup = fs::metadata(&group.0).unwrap().ino();
+    let attached = || -> Option<u64> {
+        let links: Vec<Value> = serde_json::from_str(&must("bpftool", "-j link show")).unwrap();
+        links
+            .iter()
+            .find(|link| link["cgroup_id"] == cgroup)
+            .map(|link| link["id"].as_u64().unwrap())
+    };
+    let first = attached().unwrap();
+    must("bpftool", &format!("link detach id {first}"));
+    let again = wait_for("it is attached again", attached);
+    assert_ne!(again, first);
+    let client = Client::start(&bss, group.path());
+    wait_for("a new connection has the algorithm", || {
+        (client.algorithm(&bss) == "wakeai_cubic").then_some(())
+    });
+    let list = wakeai(&["use", "--list", "--json"]);
+    let listed: Value = serde_json::from_str(&stdout(&list)).unwrap();
+    let drift = &listed["drifts"][0];
+    assert_eq!(drift["found"], "no program that moves new connections of the cgroup");
+    assert_eq!(drift["outcome"], "put back");
+    running.ends_well();
+    assert_eq!(client.algorithm(&bss), "reno");
+    assert_eq!(attached(), None);
+    drop(client);
     is_as_before(&bss, &before);
 }
 

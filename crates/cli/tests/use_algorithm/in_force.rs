@@ -84,7 +84,7 @@ fn what_another_program_undoes_is_put_back_and_listed_and_the_fourth_time_ends_i
     let said = stderr(&wakeai(&["use", "--list"]));
     assert!(said.contains("was changed by another program"), "{said}");
     replace();
-    assert_eq!(over.wait().code(), Some(1));
+    assert_eq!(over.wait().code(), Some(3));
     is_as_before(&bss, &before);
 }
 

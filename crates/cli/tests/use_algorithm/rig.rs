@@ -160,7 +160,7 @@ impl Use {
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        wait_for("the assignment ends", || self.child.try_wait().unwrap())
     }
 
     pub(crate) fn ends_well(&mut self) {

@@ -3,6 +3,7 @@
 mod assignment;
 mod load;
 
+use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
 use wakeai_host::Namespace;
 use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
@@ -102,6 +103,17 @@ impl Assigner {
     /// Where the kernel refuses.
     pub fn count(&mut self) -> Result<u32, Error> {
         self.aim(self.value.rate)
+    }
+
+    /// Whether the program for new connections is attached, where the assignment has one. The
+    /// kernel detaches the program of a cgroup that is removed, too; other programs can detach it
+    /// with `bpftool link detach`.
+    pub fn is_attached(&self) -> bool {
+        let Some(Ok(info)) = self.hook.as_ref().map(Link::info) else { return true };
+        match info.info {
+            LinkTypeInfo::Cgroup(group) => group.cgroup_id != 0,
+            _ => true, // the kernel detaches no program of a tracepoint
+        }
     }
 
     /// Stops moving new connections.
