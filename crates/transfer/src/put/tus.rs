@@ -114,7 +114,8 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
 /// Asks for the version, the extensions and the limits of the server.
 async fn ask_server(transfer: &mut Transfer<'_>) -> Result<Server, PutError> {
     let answer = loop {
-        let query = query(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
+        // OPTIONS goes without Tus-Resumable (tus 1.0.0, core protocol, OPTIONS).
+        let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
         match transfer.client.ask(query).await {
             Ok(answer) => match answer.meaning() {
                 Meaning::Done | Meaning::Unsaid => break answer,
