@@ -72,7 +72,7 @@ pub(crate) fn scenario(bytes: &[u8]) -> String {
     for name in &GROUPS[..groups] {
         stations(&mut text, name, standard, &mut choices);
     }
-    for _ in 0..1 + choices.below(4) {
+    for _ in 0..=choices.below(4) {
         flow(&mut text, &GROUPS[..groups], duration, &mut choices);
     }
     if choices.rarely(4) {
