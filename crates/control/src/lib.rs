@@ -29,6 +29,7 @@ mod lasting;
 pub mod laws;
 mod observation;
 mod pieces;
+mod places;
 pub mod presence;
 mod rates;
 mod reservation;

@@ -221,7 +221,8 @@ fn messages_that_are_read_together_before_the_next_tick_have_the_same_effect() {
         heard = ether.recorded.len();
         if late.next_timeout().is_some_and(|due| due <= now) {
             assert!(inbox.iter().all(|(_, opened)| opened.can_wait()));
-            inbox.drain(..).for_each(|(at, opened)| late.handle_opened(at, &opened));
+            late.handle_opened(inbox.iter().map(|(at, opened)| (*at, opened)));
+            inbox.clear();
             if late.next_tick() <= now {
                 let connections = [sending(20, Duration::from_millis(40))];
                 let both = [&mut prompt, &mut late];
@@ -238,4 +239,48 @@ fn messages_that_are_read_together_before_the_next_tick_have_the_same_effect() {
         assert_eq!(prompt.next_timeout(), late.next_timeout());
     }
     assert_eq!(peers(&prompt), [0, 1, 2, 3]);
+}
+
+#[test]
+fn ticks_that_can_wait_have_the_same_effect_when_they_are_made_late() {
+    let mut ether = Ether::new((0..4).map(|id| station(Instant::ZERO, id, 1)).collect());
+    ether.own[0] = (Some(Rate::from_mbps(65)), vec![sending(20, Duration::from_millis(40))]);
+    let (mut prompt, mut late) = (station(Instant::ZERO, 9, 1), station(Instant::ZERO, 9, 1));
+    let (mut inbox, mut heard, mut waited) = (Vec::new(), 0, 0);
+    for _ in 0..1_000 {
+        ether.run(Duration::from_millis(37));
+        let now = ether.now;
+        while prompt.next_tick() < now {
+            prompt.handle_tick(prompt.next_tick(), None, &[]);
+        }
+        for (_, datagram) in &ether.recorded[heard..] {
+            prompt.handle_datagram(now, datagram);
+            inbox.push((now, late.open(datagram)));
+        }
+        heard = ether.recorded.len();
+        assert!(late.ticks_can_wait());
+        assert_eq!(prompt.next_message(), late.next_message());
+        if late.next_message() <= now {
+            for (at, opened) in inbox.drain(..) {
+                while late.next_tick() < at {
+                    waited += 1;
+                    late.handle_tick(late.next_tick(), None, &[]);
+                }
+                late.handle_opened([(at, &opened)]);
+            }
+            while late.next_tick() < now {
+                late.handle_tick(late.next_tick(), None, &[]);
+            }
+            let sent = late.poll_transmit(now);
+            assert_eq!(prompt.poll_transmit(now), sent);
+            assert_eq!(shown(&prompt), shown(&late));
+            if let Some(datagram) = sent {
+                ether.stations.iter_mut().for_each(|one| one.handle_datagram(now, &datagram));
+            }
+        }
+    }
+    assert!(waited > 50, "{waited}");
+    assert_eq!(peers(&prompt), [0, 1, 2, 3]);
+    late.handle_tick(late.next_tick(), None, &[sending(20, Duration::from_millis(40))]);
+    assert!(!late.ticks_can_wait());
 }

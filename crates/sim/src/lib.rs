@@ -7,6 +7,7 @@
 //! explains how it works, and its limits.
 
 mod announcing;
+mod broadcasts;
 mod capture;
 mod carrier;
 mod connection;

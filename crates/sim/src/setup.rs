@@ -21,6 +21,7 @@ use wakeai_world::{
 };
 
 use crate::announcing::Announcing;
+use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
 use crate::sampler::{QUEUE_STEP, Sampler};
@@ -76,7 +77,7 @@ pub(crate) fn set_up<O: Observer>(
         senders,
         sampler: None,
         unfinished: expanded.flows.len(),
-        opened: None,
+        broadcasts: Broadcasts::new(),
     };
     for flow in &expanded.flows {
         let bounded = |station: usize| laws[station].is_some_and(AgentLaw::binds);
@@ -171,9 +172,10 @@ impl<O: Observer> Simulation<O> {
                 let announcing = Announcing::new(group.announces, &group_key);
                 let (binds, link_rate) = (law.binds(), facts.link_rate);
                 let default = SocketBounds::NONE;
-                let (inbox, due) = (Vec::new(), Some(start));
-                Box::new(Agent { controller, inbox, due, binds, link_rate, announcing, default })
+                Box::new(Agent { controller, binds, link_rate, announcing, default })
             });
+            let start = agent.as_ref().map(|agent| agent.controller.next_tick());
+            self.broadcasts.add_station(start);
             let mut host = Station { agent, ..Station::default() };
             host.reserving.flows = reserving(expanded, index);
             self.stations.push(host);

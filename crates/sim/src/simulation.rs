@@ -8,13 +8,12 @@ pub(crate) use agents::Agent;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
-use wakeai_control::presence::Opened;
 use wakeai_medium::{Delivery, Node, StationId};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Change, Changes};
 
+use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
 use crate::connection::Connection;
 use crate::flow::{FlowState, Reserving};
@@ -44,8 +43,8 @@ pub(crate) struct Simulation<O> {
     pub(crate) sampler: Option<(Sampler, u32)>,
     /// The number of flows that have not completed and still can.
     pub(crate) unfinished: usize,
-    /// The last broadcast of an agent, as it was read.
-    pub(crate) opened: Option<(Rc<[u8]>, Rc<Opened>)>,
+    /// The broadcasts of agents that have arrived.
+    pub(crate) broadcasts: Broadcasts,
 }
 
 /// A station's host.
@@ -117,9 +116,11 @@ impl<O: Observer> Simulation<O> {
 
     fn change(&mut self, now: Instant) {
         let Some(timed) = self.changes.poll(now) else { return };
-        let agent = self.stations[timed.station.index()].agent.as_mut();
-        if let (Some(agent), Change::Rate(rate)) = (agent, timed.change) {
-            agent.link_rate = Some(rate);
+        if let Change::Rate(rate) = timed.change {
+            self.catch_up(now, timed.station.0);
+            if let Some(agent) = &mut self.stations[timed.station.index()].agent {
+                agent.link_rate = Some(rate);
+            }
         }
         let changed = timed.apply(&mut self.carrier.medium);
         changed.expect("the scenario's values were checked when it was read");
@@ -162,8 +163,7 @@ impl<O: Observer> Simulation<O> {
             Packet::Presence(bytes) => {
                 self.carrier.show(delivery, (0, 0));
                 if let Node::Station(StationId(station)) = delivery.to {
-                    let bytes = Rc::clone(bytes);
-                    self.presence(now, station, &bytes);
+                    self.presence(now, station, bytes);
                 }
             }
         }

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant};
 
 use super::{BootId, Challenge};
+use crate::places::Places;
 
 /// The largest number of challenges that are valid at one time.
 const KEPT: usize = 32;
@@ -39,6 +40,37 @@ pub(crate) struct Challenges {
     boot: BootId,
     count: u64,
     epochs: VecDeque<Epoch>,
+    /// The challenges of all epochs.
+    sieve: Sieve,
+}
+
+/// A set of challenges that finds most of the others not to be in it without looking at each one (a
+/// Bloom filter with one hash function, the challenge's own bits). Few of the many messages of
+/// incarnations that have not yet proved to be live answer one of this station's challenges.
+struct Sieve {
+    bits: [u64; Self::BITS / 64],
+}
+
+impl Sieve {
+    /// So many that with 32 challenges one in 128 of the others is let through.
+    const BITS: usize = 4096;
+
+    fn of(challenges: impl Iterator<Item = Challenge>) -> Self {
+        let mut bits = [0; Self::BITS / 64];
+        for Challenge(number) in challenges {
+            bits[Self::word(number)] |= 1 << (number % 64);
+        }
+        Self { bits }
+    }
+
+    /// Whether the challenge may be in the set.
+    fn passes(&self, Challenge(number): Challenge) -> bool {
+        self.bits[Self::word(number)] >> (number % 64) & 1 == 1
+    }
+
+    fn word(number: u64) -> usize {
+        (number / 64) as usize % (Self::BITS / 64)
+    }
 }
 
 impl Challenges {
@@ -46,7 +78,8 @@ impl Challenges {
     /// group key.
     pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
-        let mut this = Self { key, boot, count: 0, epochs: VecDeque::new() };
+        let (epochs, sieve) = (VecDeque::new(), Sieve::of([].into_iter()));
+        let mut this = Self { key, boot, count: 0, epochs, sieve };
         this.open(now);
         this
     }
@@ -81,11 +114,19 @@ impl Challenges {
 
     /// Whether the `answers` in a message of the incarnation `boot` prove that it is live.
     pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
-        self.epochs
-            .iter()
-            .rev()
-            .take_while(|epoch| epoch.closed_by != Some(boot))
-            .any(|epoch| answers.contains(&epoch.challenge))
+        let mut later = self.epochs.iter().rev().take_while(|epoch| epoch.closed_by != Some(boot));
+        later.any(|epoch| answers.contains(&epoch.challenge))
+    }
+
+    /// Whether one of `answers` may repeat one of the challenges. This is found without looking at
+    /// each challenge, and is false for most messages that prove nothing.
+    pub(crate) fn may_prove(&self, answers: &[Challenge]) -> bool {
+        answers.iter().any(|answer| self.sieve.passes(*answer))
+    }
+
+    /// The number of challenges so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
     }
 
     fn open(&mut self, now: Instant) {
@@ -100,28 +141,25 @@ impl Challenges {
             self.epochs.pop_front();
         }
         self.epochs.push_back(Epoch { challenge, since: now, closed_by: None });
+        self.sieve = Sieve::of(self.epochs.iter().map(|epoch| epoch.challenge));
     }
 }
 
 /// The number of times that a challenge is answered. Broadcasts are not acknowledged, so some
 /// answers are lost.
-const REPEATS: u8 = 4;
+const REPEATS: usize = 4;
 
+#[derive(Clone, Copy)]
 struct Owed {
+    boot: BootId,
     challenge: Challenge,
     /// The highest sequence number that was received from the sender of the challenge.
     sequence: u64,
     heard: Instant,
+    /// The number of the challenge, by arrival.
+    number: u32,
     answered: u8,
-    /// The place of the challenge in the order of arrival, from 0.
-    place: u64,
 }
-
-#[expect(
-    clippy::disallowed_types,
-    reason = "nothing depends on its order, and each message looks in"
-)]
-type Unordered<K, V> = std::collections::HashMap<K, V>;
 
 /// The challenges of other stations, which this station answers.
 ///
@@ -135,68 +173,123 @@ type Unordered<K, V> = std::collections::HashMap<K, V>;
 /// one that was heard least recently.
 pub(crate) struct Answers {
     limit: usize,
-    /// A map without an order, because each message looks one up. Where the order matters, it is that
-    /// of the places, or of the boot ids.
-    owed: Unordered<BootId, Owed>,
-    places: u64,
+    owed: Vec<Owed>,
+    places: Places,
+    /// The challenges that were answered as often as the queue's place says, in the order of their
+    /// arrival: a challenge leaves one queue at its front for the end of the next. An entry has the place
+    /// and the number of a challenge, and counts while the place has this number.
+    queues: [VecDeque<(u32, u32)>; REPEATS],
+    arrived: u32,
 }
 
 impl Answers {
     /// An empty list for at most `limit` incarnations.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, owed: Unordered::default(), places: 0 }
+        let queues = std::array::from_fn(|_| VecDeque::new());
+        Self { limit, owed: Vec::new(), places: Places::default(), queues, arrived: 0 }
+    }
+
+    /// The place of an incarnation. It is valid while [`Answers::count`] stays the same.
+    pub(crate) fn find(&self, boot: BootId) -> Option<usize> {
+        self.places.find(boot, |place| self.owed[place].boot)
+    }
+
+    /// The number of challenges that have arrived.
+    pub(crate) fn count(&self) -> u32 {
+        self.arrived
     }
 
     /// Takes `challenge`, which the incarnation `boot` sent in the message with the number
-    /// `sequence`. Where this message or a later one was received before, the call changes nothing
+    /// `sequence`. `place` is the place of the incarnation. Where this message or a later one was received before, the call changes nothing
     /// and returns false.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
+        place: Option<usize>,
         boot: BootId,
         sequence: u64,
         challenge: Challenge,
     ) -> bool {
-        let place = self.places;
-        self.places += 1;
-        if let Some(owed) = self.owed.get_mut(&boot) {
+        if let Some(owed) = place.map(|place| &mut self.owed[place]) {
             if sequence <= owed.sequence {
                 return false;
             }
             (owed.sequence, owed.heard) = (sequence, now);
-            if owed.challenge != challenge {
-                (owed.challenge, owed.answered, owed.place) = (challenge, 0, place);
+            if owed.challenge == challenge {
+                return true;
             }
-            return true;
         }
-        if self.owed.len() >= self.limit {
-            let of = |(id, owed): (&BootId, &Owed)| (owed.answered == 0, owed.heard, *id);
-            let dropped = self.owed.iter().map(of).min().map(|(_, _, id)| id);
-            dropped.and_then(|id| self.owed.remove(&id));
-        }
-        self.owed.insert(boot, Owed { challenge, sequence, heard: now, answered: 0, place });
+        self.arrived = self.arrived.wrapping_add(1);
+        let number = self.arrived;
+        let owed = Owed { boot, challenge, sequence, heard: now, number, answered: 0 };
+        let place = if let Some(place) = place {
+            self.owed[place] = owed;
+            place
+        } else {
+            self.add(owed)
+        };
+        self.queue(0, place as u32, number);
         true
     }
 
     /// The number of challenges that the next message would answer if it had room for all.
     pub(crate) fn waiting(&self) -> usize {
-        self.owed.values().filter(|owed| owed.answered < REPEATS).count()
+        self.owed.iter().filter(|owed| usize::from(owed.answered) < REPEATS).count()
+    }
+
+    /// Adds the challenge of an incarnation that has no place. Returns its place.
+    fn add(&mut self, new: Owed) -> usize {
+        let is_full = self.owed.len() >= self.limit;
+        let order = |(_, owed): &(usize, &Owed)| (owed.answered == 0, owed.heard, owed.boot);
+        let dropped = self.owed.iter().enumerate().filter(|_| is_full).min_by_key(order);
+        let place = if let Some((place, Owed { boot, .. })) = dropped {
+            self.places.remove(*boot, place);
+            self.owed[place] = new;
+            place
+        } else {
+            self.owed.push(new);
+            self.owed.len() - 1
+        };
+        self.places.add(new.boot, place, |place| self.owed[place].boot);
+        place
+    }
+
+    /// Puts a challenge at the end of a queue. Entries that no longer count are removed where they
+    /// are more than half of the queue.
+    fn queue(&mut self, answered: usize, place: u32, number: u32) {
+        let Self { owed, queues, .. } = self;
+        let queue = &mut queues[answered];
+        if queue.len() > 2 * owed.len() {
+            queue.retain(|(place, number)| owed[*place as usize].number == *number);
+        }
+        queue.push_back((place, number));
     }
 
     /// The answers of the next message, at most `slots`. Challenges that were answered less often
     /// come first. Of two that were answered equally often, the one that arrived earlier comes
     /// first.
     pub(crate) fn take(&mut self, slots: usize) -> Vec<Challenge> {
-        let mut open: Vec<&mut Owed> =
-            self.owed.values_mut().filter(|owed| owed.answered < REPEATS).collect();
-        open.sort_by_key(|owed| (owed.answered, owed.place));
-        open.truncate(slots);
-        open.into_iter()
-            .map(|owed| {
+        let mut taken = Vec::with_capacity(slots);
+        let mut answers = Vec::with_capacity(slots);
+        for queue in &mut self.queues {
+            while answers.len() < slots
+                && let Some((place, number)) = queue.pop_front()
+            {
+                let owed = &mut self.owed[place as usize];
+                if owed.number != number {
+                    continue;
+                }
                 owed.answered += 1;
-                owed.challenge
-            })
-            .collect()
+                answers.push(owed.challenge);
+                taken.push((usize::from(owed.answered), place, number));
+            }
+        }
+        for (answered, place, number) in taken {
+            if answered < REPEATS {
+                self.queue(answered, place, number);
+            }
+        }
+        answers
     }
 }
 
@@ -211,6 +304,16 @@ mod tests {
 
     fn at(secs: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    fn hear(
+        answers: &mut Answers,
+        now: Instant,
+        boot: BootId,
+        sequence: u64,
+        challenge: Challenge,
+    ) -> bool {
+        answers.hear(now, answers.find(boot), boot, sequence, challenge)
     }
 
     fn challenges() -> Challenges {
@@ -267,27 +370,27 @@ mod tests {
     #[test]
     fn each_challenge_is_answered_four_times_new_ones_first() {
         let mut answers = Answers::new(100);
-        answers.hear(at(0), THEM, 1, Challenge(5));
+        hear(&mut answers, at(0), THEM, 1, Challenge(5));
         assert_eq!(
             [answers.take(ANSWER_SLOTS), answers.take(ANSWER_SLOTS)],
             [[Challenge(5)], [Challenge(5)]]
         );
-        answers.hear(at(1), OTHERS, 1, Challenge(6));
+        hear(&mut answers, at(1), OTHERS, 1, Challenge(6));
         assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(6), Challenge(5)]);
         answers.take(ANSWER_SLOTS);
         assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(6)]);
         answers.take(ANSWER_SLOTS);
         assert!(answers.take(ANSWER_SLOTS).is_empty());
-        answers.hear(at(2), THEM, 2, Challenge(7));
+        hear(&mut answers, at(2), THEM, 2, Challenge(7));
         assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(7)]);
     }
 
     #[test]
     fn a_message_counts_once() {
         let mut answers = Answers::new(10);
-        assert!(answers.hear(at(0), THEM, 7, Challenge(5)));
+        assert!(hear(&mut answers, at(0), THEM, 7, Challenge(5)));
         for (sequence, challenge) in [(7, 5), (7, 6), (1, 6)] {
-            assert!(!answers.hear(at(1), THEM, sequence, Challenge(challenge)));
+            assert!(!hear(&mut answers, at(1), THEM, sequence, Challenge(challenge)));
         }
         assert_eq!(answers.take(ANSWER_SLOTS), [Challenge(5)]);
     }
@@ -296,7 +399,7 @@ mod tests {
     fn changing_challenges_do_not_delay_one_that_waits() {
         let mut answers = Answers::new(100);
         let hear = |answers: &mut Answers, boot, sequence, challenge| {
-            answers.hear(at(0), BootId([boot; 16]), sequence, Challenge(challenge))
+            hear(answers, at(0), BootId([boot; 16]), sequence, Challenge(challenge))
         };
         for round in 1..100 {
             for boot in 0..40 {
@@ -320,7 +423,7 @@ mod tests {
     fn answered_incarnations_are_dropped_first() {
         let mut answers = Answers::new(20);
         let hear = |answers: &mut Answers, boot, secs| {
-            answers.hear(at(secs), BootId([boot; 16]), 1, Challenge(u64::from(boot) + 1))
+            hear(answers, at(secs), BootId([boot; 16]), 1, Challenge(u64::from(boot) + 1))
         };
         for boot in 0..20 {
             hear(&mut answers, boot, 0);
@@ -339,7 +442,7 @@ mod tests {
         let mut answers = Answers::new(40);
         for boot in 0..50 {
             let challenge = Challenge(u64::from(boot) + 1);
-            answers.hear(at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
+            hear(&mut answers, at(u64::from(boot)), BootId([boot; 16]), 1, challenge);
         }
         assert_eq!(answers.owed.len(), 40);
         let mut said: Vec<Challenge> = (0..3).flat_map(|_| answers.take(ANSWER_SLOTS)).collect();

@@ -19,7 +19,7 @@ use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, Statio
 
 /// Sends and receives presence messages, queries and answers.
 ///
-/// Order of calls: [`Endpoint::open`] and [`Endpoint::handle_opened`] for each datagram, and
+/// Order of calls: [`Endpoint::open`], [`Endpoint::find`] and [`Endpoint::handle_opened`] for each datagram, and
 /// [`Endpoint::expire`] at each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
 /// [`Endpoint::poll_fleet`]. After each of them, [`Endpoint::poll_change`] until it gives `None`.
 /// `now` never goes back.
@@ -28,6 +28,8 @@ pub(crate) struct Endpoint {
     bssid: [u8; 6],
     boot: BootId,
     basic_rate: Rate,
+    /// The airtime of a message of a peer whose PHY rate is not known.
+    slowest: Duration,
     clocks: Clocks,
     law: Option<CommonLaw>,
     codec: Codec,
@@ -60,6 +62,23 @@ impl Opened {
     pub fn can_wait(&self) -> bool {
         !matches!(self.0, Ok(Message::Fleet(_)))
     }
+
+    fn presence(&self) -> Option<&Presence> {
+        if let Ok(Message::Presence(message)) = &self.0 { Some(message) } else { None }
+    }
+}
+
+/// What an endpoint has found of the sender of a presence message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// The place of the station in the table.
+    peer: Option<usize>,
+    /// The place of the incarnation among the answers.
+    owed: Option<usize>,
+    /// Whether the message may prove that the incarnation is live.
+    may_prove: bool,
+    /// The state of the endpoint at that time.
+    as_of: (u64, u32, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +99,7 @@ impl Endpoint {
             bssid: config.bssid,
             boot,
             basic_rate: config.basic_rate,
+            slowest: airtime(config.basic_rate, None),
             clocks: config.clocks,
             law: config.common_law,
             codec: Codec::accepting(&config.group_key, &config.accepted_keys),
@@ -123,16 +143,50 @@ impl Endpoint {
         })
     }
 
-    /// Takes a datagram and counts it in exactly one counter.
-    pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened) {
+    /// Finds what is known of the senders of some datagrams.
+    ///
+    /// One kind of look-up is made for all of them before the next. Among many peers a look-up waits for
+    /// memory, and look-ups that follow each other closely and do not depend on each other wait together.
+    pub(crate) fn find(&self, datagrams: &[(Instant, &Opened)]) -> Vec<Found> {
+        let messages = || datagrams.iter().map(|(_, opened)| opened.presence());
+        let as_of = self.state();
+        let owed = messages().map(|one| one.and_then(|one| self.answers.find(one.boot)));
+        let new = |owed| Found { peer: None, owed, may_prove: false, as_of };
+        let mut found: Vec<Found> = owed.map(new).collect();
+        for (found, message) in found.iter_mut().zip(messages()) {
+            found.peer = message.and_then(|one| self.table.place(one.station));
+        }
+        for (found, message) in found.iter_mut().zip(messages()) {
+            found.may_prove = message.is_some_and(|one| self.challenges.may_prove(&one.answers));
+        }
+        found
+    }
+
+    fn look_up(&self, message: &Presence) -> Found {
+        Found {
+            peer: self.table.place(message.station),
+            owed: self.answers.find(message.boot),
+            may_prove: self.challenges.may_prove(&message.answers),
+            as_of: self.state(),
+        }
+    }
+
+    /// What is found of a sender holds while these numbers stay the same.
+    fn state(&self) -> (u64, u32, u64) {
+        (self.table.changes(), self.answers.count(), self.challenges.count())
+    }
+
+    /// Takes a datagram and counts it in exactly one counter. `found` is what [`Endpoint::find`] has
+    /// found of its sender; other datagrams may have been handled since.
+    pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened, found: Found) {
         match &opened.0 {
-            Ok(Message::Presence(message)) => self.handle_presence(now, message),
+            Ok(Message::Presence(message)) => self.handle_presence(now, message, found),
             Ok(Message::Fleet(message)) => self.handle_fleet(now, message.clone()),
             Err(error) => self.refuse(*error),
         }
     }
 
-    fn handle_presence(&mut self, now: Instant, message: &Presence) {
+    fn handle_presence(&mut self, now: Instant, message: &Presence, found: Found) {
         let counters = &mut self.counters;
         let refused = if message.bssid != self.bssid {
             Some(&mut counters.wrong_bssid)
@@ -147,7 +201,7 @@ impl Endpoint {
         };
         match refused {
             Some(counter) => *counter += 1,
-            None => self.hear(now, message),
+            None => self.hear(now, message, found),
         }
     }
 
@@ -276,23 +330,25 @@ impl Endpoint {
         self.other_version.take()
     }
 
-    fn hear(&mut self, now: Instant, message: &Presence) {
+    fn hear(&mut self, now: Instant, message: &Presence, found: Found) {
         let (station, boot, challenge) = (message.station, message.boot, message.challenge);
         let sequence = message.sequence;
         self.expire_one(now, station);
-        let slowest = airtime(self.basic_rate, None);
-        let interval = message.interval.min(longest_interval(self.table.len() + 1, slowest));
+        let found = if found.as_of == self.state() { found } else { self.look_up(message) };
+        let longest = longest_interval(self.table.len() + 1, self.slowest);
+        let interval = message.interval.min(longest);
         // Where clocks agree, the time in a message proves that its incarnation is live. This does
         // not hold for an incarnation that was dropped, because a recorded message of it may be
         // younger than the tolerance. A dropped incarnation has to answer a challenge.
         let (clocks, challenges) = (self.clocks, &self.challenges);
         let proven = || {
             let timely = in_time(clocks, now, message) == Some(true);
-            (timely && !challenges.retired(boot)) || challenges.prove(boot, &message.answers)
+            let answers = || found.may_prove && challenges.prove(boot, &message.answers);
+            (timely && !challenges.retired(boot)) || answers()
         };
-        let verdict = self.table.hear(now, message, interval, proven);
+        let verdict = self.table.hear(now, message, interval, found.peer, proven);
         let answered = !matches!(verdict, Verdict::Replayed | Verdict::Full);
-        let new = answered && self.answers.hear(now, boot, sequence, challenge);
+        let new = answered && self.answers.hear(now, found.owed, boot, sequence, challenge);
         let counter = match verdict {
             Verdict::Updated => &mut self.counters.accepted,
             Verdict::Joined => {

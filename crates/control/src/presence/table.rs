@@ -4,6 +4,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::{BootId, LAW_EVERY, Presence};
 use crate::common::PeerLaw;
+use crate::places::Places;
 use crate::{Announcement, PeerView, StationId};
 
 /// A peer is no longer live after a silence of more than this many of its announced intervals.
@@ -38,6 +39,7 @@ pub(crate) enum Verdict {
 
 #[derive(Clone, Copy)]
 struct Peer {
+    station: StationId,
     boot: BootId,
     /// The sequence number of the peer's last message.
     sequence: u64,
@@ -63,6 +65,7 @@ impl Peer {
             None => same.map_or(PeerLaw::Unknown, |before| before.law),
         };
         Self {
+            station: message.station,
             boot: message.boot,
             sequence: message.sequence,
             queried: same.map_or(0, |before| before.queried),
@@ -100,9 +103,9 @@ impl Peer {
         self.live && (sends || self.has_reserved)
     }
 
-    fn view(&self, now: Instant, station: StationId) -> PeerView {
+    fn view(&self, now: Instant) -> PeerView {
         PeerView {
-            station,
+            station: self.station,
             interval: self.interval,
             age: now.saturating_since(self.heard),
             announced: self.announced,
@@ -125,21 +128,28 @@ fn must_have_a_law(message: &Presence) -> bool {
 /// message, [`PeerTable::expire_one`] and then [`PeerTable::hear`] or [`PeerTable::query`].
 pub(crate) struct PeerTable {
     limit: usize,
-    /// The places of the peers in `peers`, in the order of their ids.
+    /// The places of the peers in `peers`.
+    places: Places,
+    /// The same places, in the order of the peers' ids.
     order: Vec<(StationId, u32)>,
     peers: Vec<Peer>,
+    /// The last time at which the silence of the peer with this place changes nothing. It is kept
+    /// apart, because all of them are read where one may have passed.
+    last: Vec<Instant>,
     /// The places in `peers` that are free.
     free: Vec<u32>,
     /// The number of live peers.
     live: usize,
-    /// The time until which no peer can have been silent for too long; `None` without peers.
-    lasts_until: Option<Instant>,
+    /// A time until which no peer has been silent for too long.
+    lasts_until: Instant,
     /// The peers that were or are active, and have changed since the last tick.
     changed: Vec<StationId>,
     /// The time of the last call of [`PeerTable::update_active`].
     updated_at: Instant,
     /// The station whose law the last message has changed, with what was known before and is known now.
     law_changed: Option<(StationId, PeerLaw, PeerLaw)>,
+    /// The number of peers that have come into the table or have been removed from it.
+    changes: u64,
 }
 
 impl PeerTable {
@@ -147,14 +157,17 @@ impl PeerTable {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
+            places: Places::default(),
             order: Vec::new(),
             peers: Vec::new(),
+            last: Vec::new(),
             free: Vec::new(),
             live: 0,
-            lasts_until: None,
+            lasts_until: Instant::MAX,
             changed: Vec::new(),
             updated_at: Instant::ZERO,
             law_changed: None,
+            changes: 0,
         }
     }
 
@@ -162,30 +175,25 @@ impl PeerTable {
         self.order.binary_search_by_key(&station, |(station, _)| *station)
     }
 
-    fn get(&self, station: StationId) -> Option<&Peer> {
-        let at = self.find(station).ok()?;
-        Some(&self.peers[self.order[at].1 as usize])
-    }
-
-    fn get_mut(&mut self, station: StationId) -> Option<&mut Peer> {
-        let at = self.find(station).ok()?;
-        Some(&mut self.peers[self.order[at].1 as usize])
+    /// The place of a peer. It is valid while [`PeerTable::changes`] stays the same.
+    pub(crate) fn place(&self, station: StationId) -> Option<usize> {
+        self.places.find(station, |place| self.peers[place].station)
     }
 
     /// Takes an authentic message of this access point. `interval` is the time until the next one, as far
-    /// as the announced one is believed. `proven` says whether the message proves
-    /// that its incarnation is live. It is asked only where needed: the message of an incarnation in
+    /// as the announced one is believed. `place` is the place of its station. `proven` says whether the
+    /// message proves that its incarnation is live. It is asked only where needed: the message of an incarnation in
     /// the table needs no proof.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
         message: &Presence,
         interval: Duration,
+        place: Option<usize>,
         proven: impl FnOnce() -> bool,
     ) -> Verdict {
-        let full = self.order.len() >= self.limit;
-        let Some(peer) = self.get(message.station).copied() else {
-            return match (proven(), full) {
+        let Some(place) = place else {
+            return match (proven(), self.order.len() >= self.limit) {
                 (false, _) => Verdict::Unproven,
                 (true, true) => Verdict::Full,
                 (true, false) => {
@@ -194,26 +202,27 @@ impl PeerTable {
                 }
             };
         };
-        if peer.boot == message.boot {
-            if message.sequence <= peer.sequence {
+        let Peer { boot, sequence, live, .. } = self.peers[place];
+        if boot == message.boot {
+            if message.sequence <= sequence {
                 return Verdict::Replayed;
             }
-            self.replace(now, message, interval, &peer);
-            return if peer.live { Verdict::Updated } else { Verdict::Joined };
+            self.replace(now, message, interval, place);
+            return if live { Verdict::Updated } else { Verdict::Joined };
         }
         if !proven() {
             return Verdict::Unproven;
         }
-        self.replace(now, message, interval, &peer);
-        Verdict::Restarted(peer.boot)
+        self.replace(now, message, interval, place);
+        Verdict::Restarted(boot)
     }
 
     /// Takes a query of the incarnation `boot` of `station`. The result is [`Verdict::Updated`]
     /// where the query is new and the incarnation is in the table. A query does not make a dormant
     /// peer live.
     pub(crate) fn query(&mut self, station: StationId, boot: BootId, sequence: u64) -> Verdict {
-        let peer = self.get_mut(station).filter(|peer| peer.boot == boot);
-        let Some(peer) = peer else { return Verdict::Unproven };
+        let peer = self.place(station).map(|place| &mut self.peers[place]);
+        let Some(peer) = peer.filter(|peer| peer.boot == boot) else { return Verdict::Unproven };
         if sequence <= peer.sequence.max(peer.queried) {
             return Verdict::Replayed;
         }
@@ -223,39 +232,41 @@ impl PeerTable {
 
     fn insert(&mut self, now: Instant, message: &Presence, interval: Duration) {
         let peer = Peer::of(now, message, interval, None);
-        let place = if let Some(place) = self.free.pop() {
-            self.peers[place as usize] = peer;
-            place
-        } else {
+        let place = self.free.pop().unwrap_or_else(|| {
             self.peers.push(peer);
+            self.last.push(Instant::MAX);
             (self.peers.len() - 1) as u32 // far fewer than 2^32 peers have room
-        };
+        });
+        self.peers[place as usize] = peer;
+        self.places.add(message.station, place as usize, |place| self.peers[place].station);
         let at = self.find(message.station).unwrap_or_else(|at| at);
         self.order.insert(at, (message.station, place));
-        self.note(message.station, None, &peer);
+        self.live += 1;
+        self.changes += 1;
+        self.note(message.station, place as usize, false, PeerLaw::Unknown);
     }
 
-    /// Replaces what is known of a station that is in the table.
-    fn replace(&mut self, now: Instant, message: &Presence, interval: Duration, before: &Peer) {
-        let after = Peer::of(now, message, interval, Some(before));
-        if let Some(peer) = self.get_mut(message.station) {
-            *peer = after;
-        }
-        self.note(message.station, Some(before), &after);
+    /// Replaces what is known of the peer at `place` by what its message says.
+    fn replace(&mut self, now: Instant, message: &Presence, interval: Duration, place: usize) {
+        let peer = &mut self.peers[place];
+        let (was_active, held) = (peer.is_active(), peer.law);
+        self.live += usize::from(!peer.live);
+        *peer = Peer::of(now, message, interval, Some(peer));
+        self.note(message.station, place, was_active, held);
     }
 
-    /// Records a change by a message.
-    fn note(&mut self, station: StationId, before: Option<&Peer>, after: &Peer) {
-        self.live += usize::from(!before.is_some_and(|before| before.live));
-        let law = before.map_or(PeerLaw::Unknown, |before| before.law);
-        if law != after.law {
-            self.law_changed = Some((station, law, after.law));
+    /// Notes what a message of `station` has changed. Before it, the peer was active or not, and held
+    /// the law `held`.
+    fn note(&mut self, station: StationId, place: usize, was_active: bool, held: PeerLaw) {
+        let peer = &self.peers[place];
+        if peer.law != held {
+            self.law_changed = Some((station, held, peer.law));
         }
-        if after.is_active() || before.is_some_and(Peer::is_active) {
+        if was_active || peer.is_active() {
             self.changed.push(station);
         }
-        let until = after.lasts_until();
-        self.lasts_until = Some(self.lasts_until.map_or(until, |all| all.min(until)));
+        self.last[place] = peer.lasts_until();
+        self.lasts_until = self.lasts_until.min(self.last[place]);
     }
 
     /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for
@@ -266,14 +277,20 @@ impl PeerTable {
         mut left: impl FnMut(StationId),
         mut dropped: impl FnMut(BootId),
     ) {
-        if self.lasts_until.is_none_or(|until| now <= until) {
+        if now <= self.lasts_until {
             return;
         }
-        let Self { order, peers, free, live, changed, .. } = self;
-        let mut lasts_until: Option<Instant> = None;
+        self.lasts_until = self.last.iter().copied().min().unwrap_or(Instant::MAX);
+        if now <= self.lasts_until {
+            return;
+        }
+        let Self { places, order, peers, last, free, live, changed, changes, .. } = self;
         order.retain(|(station, place)| {
+            if now <= last[*place as usize] {
+                return true;
+            }
             let peer = &mut peers[*place as usize];
-            if peer.live && peer.silent_for(now, LIVE_INTERVALS) {
+            if peer.live {
                 if peer.is_active() {
                     changed.push(*station);
                 }
@@ -282,16 +299,18 @@ impl PeerTable {
                 left(*station);
             }
             let keep = !peer.silent_for(now, DORMANT_INTERVALS);
-            if keep {
-                let until = peer.lasts_until();
-                lasts_until = Some(lasts_until.map_or(until, |all| all.min(until)));
+            last[*place as usize] = if keep {
+                peer.lasts_until()
             } else {
+                *changes += 1;
                 free.push(*place);
+                places.remove(*station, *place as usize);
                 dropped(peer.boot);
-            }
+                Instant::MAX
+            };
             keep
         });
-        self.lasts_until = lasts_until;
+        self.lasts_until = self.last.iter().copied().min().unwrap_or(Instant::MAX);
     }
 
     /// Removes `station` where it is due to be removed. Calls `left` and `dropped` as
@@ -304,17 +323,22 @@ impl PeerTable {
         left: impl FnOnce(StationId),
         dropped: impl FnOnce(BootId),
     ) {
-        if self.lasts_until.is_none_or(|until| now <= until) {
+        if now <= self.lasts_until {
             return;
         }
-        let Ok(at) = self.find(station) else { return };
-        let place = self.order[at].1;
-        let peer = self.peers[place as usize];
+        let Some(place) = self.place(station).filter(|place| now > self.last[*place]) else {
+            return;
+        };
+        let peer = self.peers[place];
         if !peer.silent_for(now, DORMANT_INTERVALS) {
             return;
         }
+        self.changes += 1;
+        self.places.remove(station, place);
+        let at = self.find(station).expect("both have the same peers");
         self.order.remove(at);
-        self.free.push(place);
+        self.free.push(place as u32);
+        self.last[place] = Instant::MAX;
         if peer.is_active() {
             self.changed.push(station);
         }
@@ -335,8 +359,9 @@ impl PeerTable {
         }
         for station in std::mem::take(&mut self.changed) {
             let known = active.binary_search_by_key(&station, |peer| peer.station);
-            let view = self.get(station).filter(|peer| peer.is_active());
-            match (known, view.map(|peer| peer.view(now, station))) {
+            let peer = self.place(station).map(|place| &self.peers[place]);
+            let view = peer.filter(|peer| peer.is_active());
+            match (known, view.map(|peer| peer.view(now))) {
                 (Ok(at), Some(view)) => active[at] = view,
                 (Err(at), Some(view)) => active.insert(at, view),
                 (Ok(at), None) => {
@@ -349,10 +374,8 @@ impl PeerTable {
 
     /// The live peers, in the order of their ids.
     pub(crate) fn live(&self, now: Instant) -> impl Iterator<Item = PeerView> {
-        let all =
-            self.order.iter().map(|(station, place)| (*station, &self.peers[*place as usize]));
-        let live = all.filter(|(_, peer)| peer.live);
-        live.map(move |(station, peer)| peer.view(now, station))
+        let all = self.order.iter().map(|(_, place)| &self.peers[*place as usize]);
+        all.filter(|peer| peer.live).map(move |peer| peer.view(now))
     }
 
     /// Takes the station whose law the last message has changed, with what was known before and is
@@ -364,6 +387,11 @@ impl PeerTable {
     /// The number of live peers.
     pub(crate) fn live_count(&self) -> usize {
         self.live
+    }
+
+    /// The number of peers that have come into the table or have been removed from it.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The number of peers in the table, live and dormant.
@@ -397,7 +425,8 @@ mod tests {
 
     /// Takes a message that proves at time zero that its sender is live.
     fn hear(table: &mut PeerTable, message: &Presence) -> Verdict {
-        table.hear(Instant::ZERO, message, message.interval, || true)
+        let place = table.place(message.station);
+        table.hear(Instant::ZERO, message, message.interval, place, || true)
     }
 
     #[derive(Clone, Debug)]
@@ -486,7 +515,9 @@ mod tests {
                         };
                         let mut message = message(station, boot, sequence, interval_ms);
                         message.announced.sending = sends;
-                        prop_assert_eq!(table.hear(at, &message, message.interval, || proven), expected);
+                        let (interval, place) = (message.interval, table.place(message.station));
+                        let verdict = table.hear(at, &message, interval, place, || proven);
+                        prop_assert_eq!(verdict, expected);
                         let taken = !matches!(
                             expected,
                             Verdict::Replayed | Verdict::Unproven | Verdict::Full

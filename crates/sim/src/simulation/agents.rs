@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use wakeai_connection::SocketBounds;
-use wakeai_control::presence::Opened;
 use wakeai_control::{Actuation, Controller};
 use wakeai_medium::{Destination, Node, StationId};
 use wakeai_units::{Instant, Rate};
@@ -17,12 +16,6 @@ use crate::packet::Packet;
 /// A station's agent: the controller, and the state that the simulation keeps for it.
 pub(crate) struct Agent {
     pub(crate) controller: Controller,
-    /// The messages that have arrived and that the controller has not handled yet. It handles them
-    /// together before anything else, because thousands of controllers that take turns with every
-    /// message would find little of their tables in the processor's cache.
-    pub(crate) inbox: Vec<(Instant, Rc<Opened>)>,
-    /// The time of the controller's next timeout.
-    pub(crate) due: Option<Instant>,
     /// Whether the agent bounds connections; otherwise it only observes them.
     pub(crate) binds: bool,
     /// The PHY rate. On a device, the Wi-Fi driver reports it.
@@ -33,13 +26,6 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Lets the controller handle the messages that have arrived, each with the time of its arrival.
-    pub(crate) fn read(&mut self) {
-        for (at, message) in self.inbox.drain(..) {
-            self.controller.handle_opened(at, &message);
-        }
-    }
-
     /// The presence message that is due, as the station sends it: a scenario may replace true
     /// figures by others.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
@@ -71,11 +57,46 @@ impl Agent {
 }
 
 impl<O: Observer> Simulation<O> {
+    /// Lets a station's agent do what was due before `now`: it handles the broadcasts that have
+    /// arrived, and makes the ticks that could wait.
+    pub(super) fn catch_up(&mut self, now: Instant, station: u32) {
+        let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        loop {
+            let tick = agent.controller.next_tick();
+            agent.controller.handle_opened(self.broadcasts.read(station, tick.min(now)));
+            if tick >= now {
+                break;
+            }
+            agent.tick(tick, &[]);
+        }
+        self.take_events(now, station);
+    }
+
+    /// Takes the events of a station's agent, also where nobody hears them, because they must not accumulate.
+    fn take_events(&mut self, now: Instant, station: u32) {
+        let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        while let Some(event) = agent.controller.poll_event() {
+            if O::HEARS {
+                let at = self.carrier.span.since(now);
+                self.carrier.observer.on_event(at, station, &event);
+            }
+        }
+    }
+
+    /// Lets a station's agent catch up, and make its next tick when it is due.
+    pub(super) fn tick_in_time(&mut self, now: Instant, station: u32) {
+        self.catch_up(now, station);
+        if let Some(agent) = self.stations[station as usize].agent.as_deref() {
+            let due = agent.controller.next_timeout();
+            self.set_due(station, due);
+        }
+    }
+
     pub(super) fn wake_agent(&mut self, now: Instant, station: u32) {
+        self.catch_up(now, station);
         let left = self.left_in_turns(station);
         let host = &mut self.stations[station as usize];
         let Some(agent) = host.agent.as_deref_mut() else { return };
-        agent.read();
         if now >= agent.controller.next_tick() {
             if left.is_some() {
                 agent.controller.transfer(now, left);
@@ -99,47 +120,45 @@ impl<O: Observer> Simulation<O> {
         self.announce(now, station);
     }
 
-    /// Handles a presence message that has arrived at a station. All agents have the same group key, so
-    /// a broadcast is authenticated and read once, by the first that it reaches. It waits in the inbox
-    /// where that changes nothing.
+    /// Takes a presence message that has arrived at a station. Its agent handles it later where that
+    /// changes nothing.
     pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &Rc<[u8]>) {
-        let host = &mut self.stations[station as usize];
-        let Some(agent) = host.agent.as_deref_mut() else { return };
-        let opened = match &self.opened {
-            Some((of, opened)) if Rc::ptr_eq(of, bytes) => Rc::clone(opened),
-            _ => {
-                let opened = Rc::new(agent.controller.open(bytes));
-                self.opened = Some((Rc::clone(bytes), Rc::clone(&opened)));
-                opened
-            }
-        };
-        let is_due = agent.due.is_none_or(|due| due <= now);
-        let waits = opened.can_wait() && host.in_turns.is_empty() && !is_due;
-        agent.inbox.push((now, opened));
-        if !waits {
+        let agent = &self.stations[station as usize].agent;
+        let open = || agent.as_ref().expect("an agent reads").controller.open(bytes);
+        if self.broadcasts.arrive(now, station, bytes, open) {
             self.announce(now, station);
         }
     }
 
     /// Broadcasts the presence messages of the station's agent, sets its timer, and uses its turn.
     pub(super) fn announce(&mut self, now: Instant, station: u32) {
-        let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
-        agent.read();
+        self.catch_up(now, station);
+        let host = &mut self.stations[station as usize];
+        let Some(agent) = host.agent.as_deref_mut() else { return };
         let from = Node::Station(StationId(station));
         while let Some(message) = agent.poll_transmit(now) {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        // The events are taken also where nobody hears them, because they must not accumulate.
-        while let Some(event) = agent.controller.poll_event() {
-            if O::HEARS {
-                let at = self.carrier.span.since(now);
-                self.carrier.observer.on_event(at, station, &event);
-            }
-        }
-        let timer = self.flows.len() as u32 + station;
-        agent.due = agent.controller.next_timeout();
-        self.timers.set(timer, agent.due);
+        let quiet =
+            host.senders.is_empty() && host.in_turns.is_empty() && host.reserving.flows.is_empty();
+        // Who hears events hears those of a tick when it is due.
+        let due = if !O::HEARS && quiet && agent.controller.ticks_can_wait() {
+            Some(agent.controller.next_message())
+        } else {
+            agent.controller.next_timeout()
+        };
+        self.take_events(now, station);
+        self.set_due(station, due);
         self.use_turn(now, station);
+    }
+
+    /// Sets the time at which the station's agent has something to do.
+    fn set_due(&mut self, station: u32, due: Option<Instant>) {
+        self.timers.set(self.flows.len() as u32 + station, due);
+        // In the order of turns, the time at which a station begins depends on the messages.
+        let in_turns = !self.stations[station as usize].in_turns.is_empty();
+        let busy_from = if in_turns { Instant::ZERO } else { due.unwrap_or(Instant::MAX) };
+        self.broadcasts.set_busy_from(station, busy_from);
     }
 }

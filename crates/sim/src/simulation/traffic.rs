@@ -182,6 +182,9 @@ impl<O: Observer> Simulation<O> {
 
     /// Opens the next connection of a flow, where the flow has another.
     pub(super) fn connect(&mut self, now: Instant, flow: u32, permission: Permission) {
+        if let Node::Station(station) = self.flows[flow as usize].from {
+            self.tick_in_time(now, station.0);
+        }
         let state = &mut self.flows[flow as usize];
         let Source::Tcp(stream) = &mut state.source else { return };
         let id = self.connections.len() as u32;

@@ -25,8 +25,8 @@ impl<O: Observer> Simulation<O> {
         if !in_turns.contains(&flow) {
             in_turns.push(flow);
             let left = self.left_in_turns(station.0);
+            self.catch_up(now, station.0);
             if let Some(agent) = self.stations[station.index()].agent.as_deref_mut() {
-                agent.read();
                 agent.controller.transfer(now, left);
             }
         }
@@ -38,8 +38,11 @@ impl<O: Observer> Simulation<O> {
         let Some(station) = self.takes_turns(flow) else { return };
         let host = &mut self.stations[station.index()];
         host.in_turns.retain(|other| *other != flow);
-        if let (true, Some(agent)) = (host.in_turns.is_empty(), host.agent.as_deref_mut()) {
-            agent.read();
+        if !host.in_turns.is_empty() {
+            return;
+        }
+        self.catch_up(now, station.0);
+        if let Some(agent) = self.stations[station.index()].agent.as_deref_mut() {
             agent.controller.transfer(now, None);
             self.announce(now, station.0);
         }
