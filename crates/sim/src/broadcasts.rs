@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(read(5), [0_u64; 0]);
         assert_eq!(read(400).len(), 129);
         assert_eq!(opened, 200, "each is opened once");
-        let last = Rc::from([1_u8; 8]);
-        arrive(&mut broadcasts, 500, &last, &[2]);
+        let last: Rc<[u8]> = Rc::from([1_u8; 8]);
+        broadcasts.arrive(at(500), 2, &last, || reader.open(&last));
         assert!(broadcasts.kept.len() <= 2 * LEAST_LIMIT + 200);
     }
 }
