@@ -143,9 +143,10 @@ fn spawn(kind: Kind, bss: &Bss, home: &Path) -> Child {
         }
         Kind::Rclone => {
             let mut command = Command::new("rclone");
+            // Without a cache of writes: rclone 1.60 that was killed with a write in its cache never listens again.
             command.args(["serve", "webdav", "--addr", &format!("{ADDRESS}:8080")]);
-            command.args(["--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--cache-dir"]);
-            command.arg(at("cache")).args(["--dir-cache-time", "0s", "--config", ""]);
+            command.arg("--cache-dir").arg(at("cache"));
+            command.args(["--dir-cache-time", "0s", "--config", ""]);
             command.arg(at("served")).env("HOME", home);
             command
         }
