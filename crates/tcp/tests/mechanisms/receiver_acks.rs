@@ -2,6 +2,8 @@
 
 use wakeai_tcp::{Flags, Profile, Reading, Segment, TcpConfig, Timestamp};
 
+use wakeai_units::Rate;
+
 use crate::script::{MSS, ReceiverScript, at_ms, clock_ms, position};
 
 fn linux() -> TcpConfig {
@@ -90,6 +92,18 @@ fn the_ack_of_a_write_that_was_not_read_is_delayed() {
     pushed(&mut tcp, next).sends_nothing();
     tcp.at_us(49_999).sends_nothing();
     tcp.at(50).acks(next + 1);
+}
+
+#[test]
+fn the_ack_of_a_write_waits_until_the_application_has_read_all_of_it() {
+    let (mut tcp, next) = settled();
+    // Half of a segment every 10 ms.
+    let rate = Rate::from_bps(MSS * 8 / 2 * 100);
+    tcp.receiver.set_reading(tcp.now(), Reading::At(rate));
+    pushed(&mut tcp, next).sends_nothing();
+    tcp.at(20).sends_nothing();
+    tcp.at_us(29_999).sends_nothing();
+    tcp.at(30).acks(next + 1);
 }
 
 #[test]
