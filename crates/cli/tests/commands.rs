@@ -381,8 +381,7 @@ fn without_root_the_doctor_marks_only_needed_features_missing() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("wakeai");
-    fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    let program = support::program_in(directory.path());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let run = |arguments: &[&str]| {
         // iperf3 is not in the path. Only the lab needs it, so the finding is a note and no error.
@@ -424,8 +423,7 @@ fn a_namespace_that_does_not_exist_is_bad_usage() {
 fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("wakeai");
-    fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    let program = support::program_in(directory.path());
     let key = directory.path().join("group.key");
     wakeai_agent::key::GroupKeys::generate(&key).unwrap();
     std::os::unix::fs::chown(&key, Some(65534), None).unwrap();

@@ -345,8 +345,7 @@ fn bad_usage_and_missing_privileges_are_told_apart() {
     }
     // A copy of the program that every user may run.
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("wakeai");
-    std::fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+    let program = support::program_in(directory.path());
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     for arguments in [
         &["--transparent", "own"] as &[&str],

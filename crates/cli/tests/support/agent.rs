@@ -38,8 +38,7 @@ impl Fleet {
 
     /// A copy of the program that every user may run.
     pub(crate) fn program(&self) -> PathBuf {
-        let program = self.path("wakeai");
-        fs::copy(env!("CARGO_BIN_EXE_wakeai"), &program).unwrap();
+        let program = super::program_in(self.directory.path());
         for path in [program.parent().unwrap(), &program] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }

@@ -11,7 +11,7 @@ pub(crate) mod probe;
 pub(crate) mod traffic;
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -142,6 +142,17 @@ fn wait_or_say<T>(mut found: impl FnMut() -> Result<T, String>) -> T {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// A copy of the program in this directory, for users who may not enter the target directory. A process of its own
+/// writes it: while this one had it open for writing, a child that another thread starts at that moment would keep it
+/// open, and running it would fail with ETXTBSY.
+pub(crate) fn program_in(directory: &Path) -> PathBuf {
+    let program = directory.join("wakeai");
+    let copied =
+        Command::new("cp").arg(env!("CARGO_BIN_EXE_wakeai")).arg(&program).status().unwrap();
+    assert!(copied.success(), "cp: {copied}");
+    program
 }
 
 /// What agents and labs have left outside of their namespaces.
