@@ -189,7 +189,9 @@ fn a_sockets_own_bounds_precede_those_of_its_interface() {
     for connection in &connections {
         registration.0.clear_socket(connection.socket.cookie).unwrap();
     }
-    assert!(watched().values().all(|samples| largest(samples) == 30));
+    // The windows grow again, up to the bound of the interface.
+    let grow = || watched().values().all(|samples| largest(samples) == 30);
+    assert!((0..30).any(|_| grow()), "30 s were not enough");
 }
 
 #[test]
