@@ -117,7 +117,6 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::path::Path;
     use super::*;
 
     const MSS: Bytes = Bytes::new(1448);
@@ -125,19 +124,7 @@ mod tests {
     /// A situation with this number of senders, this minimum RTT, a share of 10 Mbit/s, and a
     /// target of 50 ms.
     fn situation(senders: u32, min_ms: u64) -> Situation {
-        let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(50));
-        Situation {
-            path: Path { min, growth, current: min + growth, common: growth },
-            share: Rate::from_mbps(10),
-            target: Duration::from_millis(50),
-            queue_max: Duration::from_millis(75),
-            rate: Rate::from_mbps(10),
-            window: Segments::new(100),
-            connections: 1,
-            senders,
-            phy_rate_known: true,
-            trouble: false,
-        }
+        Situation { senders, ..Situation::example(min_ms, 50) }
     }
 
     /// The ticks in which a station drains. `at` gives the situation of each tick.

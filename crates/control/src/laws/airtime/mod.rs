@@ -131,6 +131,27 @@ struct Situation {
     trouble: bool,
 }
 
+#[cfg(test)]
+impl Situation {
+    /// The situation of one connection with a share of 10 Mbit/s, which it delivers, a target of 50 ms, and a longest
+    /// target of 75 ms, where all see the same queueing delay.
+    fn example(min_ms: u64, growth_ms: u64) -> Self {
+        let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
+        Self {
+            path: Path { min, growth, current: min + growth, common: growth },
+            share: Rate::from_mbps(10),
+            target: Duration::from_millis(50),
+            queue_max: Duration::from_millis(75),
+            rate: Rate::from_mbps(10),
+            window: Segments::new(100),
+            connections: 1,
+            senders: 1,
+            phy_rate_known: true,
+            trouble: false,
+        }
+    }
+}
+
 impl Airtime {
     /// The law with these knobs.
     pub fn new(knobs: AirtimeKnobs) -> Self {

@@ -139,9 +139,6 @@ impl Release {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_units::Segments;
-
-    use super::super::path::Path;
     use super::*;
 
     const HIGH: u64 = 500;
@@ -151,19 +148,7 @@ mod tests {
     /// A situation with this number of senders, this queueing delay, a minimum RTT of 40 ms, a
     /// target of 50 ms, and a longest target of 75 ms.
     fn situation(senders: u32, growth_ms: u64) -> Situation {
-        let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
-        Situation {
-            path: Path { min, growth, current: min + growth, common: growth },
-            share: Rate::from_mbps(10),
-            target: Duration::from_millis(50),
-            queue_max: Duration::from_millis(75),
-            rate: Rate::from_mbps(10),
-            window: Segments::new(100),
-            connections: 1,
-            senders,
-            phy_rate_known: true,
-            trouble: false,
-        }
+        Situation { senders, ..Situation::example(40, growth_ms) }
     }
 
     /// Consecutive ticks.
@@ -275,19 +260,8 @@ mod tests {
 
     /// A station with a share of 10 Mbit/s, a path of 40 ms and a target of 10 ms.
     fn beside(mbps: u64, growth_ms: u64) -> Situation {
-        let (min, growth) = (Duration::from_millis(40), Duration::from_millis(growth_ms));
-        Situation {
-            path: Path { min, growth, current: min + growth, common: growth },
-            share: Rate::from_mbps(10),
-            target: Duration::from_millis(10),
-            queue_max: Duration::from_millis(75),
-            rate: Rate::from_mbps(mbps),
-            window: Segments::new(100),
-            connections: 1,
-            senders: 8,
-            phy_rate_known: true,
-            trouble: false,
-        }
+        let (target, rate) = (Duration::from_millis(10), Rate::from_mbps(mbps));
+        Situation { target, rate, senders: 8, ..Situation::example(40, growth_ms) }
     }
 
     /// The first tick of a contest among twenty ticks of this situation. `median` is the rate of the
