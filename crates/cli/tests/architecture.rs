@@ -1,87 +1,90 @@
 //! The dependencies between the crates go one way (ARCHITECTURE.md). This file lists what each
-//! crate may use, and the test fails for any other dependency.
+//! crate uses, and the tests fail for any other dependency, and for one that is listed and not used.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each crate, with the crates of this workspace that it may use.
+/// Each crate, with the crates of this workspace that it uses. A crate comes after those that it uses.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("net", &["units"]),
-    ("metrics", &["net"]),
     ("wifi", &["units"]),
     ("connection", &["units"]),
     ("control", &["units", "wifi", "connection"]),
     ("medium", &["units", "wifi"]),
-    ("algorithms", &["units", "connection"]),
+    ("algorithms", &["connection"]),
+    ("tcp", &["units", "connection", "algorithms"]),
+    ("net", &["units"]),
+    ("metrics", &["net"]),
+    ("host", &["units"]),
+    ("kernel", &["units", "connection", "host"]),
+    ("api", &["units", "control", "metrics"]),
+    ("agent", &["units", "control", "metrics", "host", "kernel", "api"]),
+    ("assign", &["units", "host", "kernel", "api"]),
+    ("proxy", &["units", "net", "metrics", "host", "kernel"]),
+    ("transfer", &["units", "control", "net", "metrics", "api"]),
+    ("probe", &["units", "net"]),
     ("tables", &["units", "connection"]),
     ("scenario", &["units", "wifi", "connection", "tables"]),
-    ("report", &["scenario", "tables"]),
-    ("host", &["units"]),
-    ("api", &["units", "control", "metrics"]),
-    // Its tests read the records back.
-    ("world", &["units", "wifi", "connection", "tables", "control", "medium", "scenario"]),
-    ("tcp", &["units", "connection", "algorithms"]),
+    ("world", &["units", "wifi", "connection", "control", "medium", "scenario"]),
+    ("report", &["tables", "scenario"]),
+    ("sim", &["units", "connection", "control", "medium", "tcp", "scenario", "world"]),
     (
-        "sim",
-        &["units", "connection", "control", "medium", "algorithms", "scenario", "tcp", "world"],
+        "lab",
+        &["units", "control", "medium", "metrics", "host", "kernel", "api", "scenario", "world"],
     ),
     ("validation", &["units", "wifi", "control", "medium", "scenario", "world", "sim"]),
     ("python", &["scenario", "world", "sim"]),
     ("guest", &[]),
-    ("kernel", &["units", "connection", "algorithms", "host", "guest"]),
-    ("agent", &["units", "control", "metrics", "api", "host", "kernel"]),
-    ("proxy", &["units", "net", "metrics", "host", "kernel"]),
-    ("transfer", &["units", "net", "control", "metrics", "api"]),
-    ("assign", &["units", "api", "host", "kernel"]),
-    ("top", &["units", "connection", "tables", "scenario", "host", "api", "kernel"]),
-    ("probe", &["units", "net", "wifi", "medium"]), // its tests send through the medium
+    ("top", &["units", "connection", "host", "kernel", "api", "tables", "scenario"]),
+    (
+        "cli",
+        &[
+            "units", "net", "metrics", "host", "kernel", "api", "agent", "assign", "proxy",
+            "transfer", "probe", "scenario", "world", "report", "sim", "lab", "top",
+        ],
+    ),
     (
         "fuzz-targets",
         &[
             "units",
             "connection",
             "control",
-            "scenario",
-            "api",
             "host",
+            "api",
+            "proxy",
+            "transfer",
+            "probe",
+            "scenario",
             "world",
             "sim",
-            "proxy",
-            "probe",
-            "transfer",
-        ],
-    ),
-    (
-        "lab",
-        &[
-            "units",
-            "wifi",
-            "connection",
-            "control",
-            "metrics",
-            "medium",
-            "scenario",
-            "api",
-            "host",
-            "kernel",
-            "world",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "units", "net", "metrics", "scenario", "api", "host", "kernel", "assign", "agent",
-            "world", "sim", "lab", "proxy", "probe", "report", "top", "transfer", "guest",
         ],
     ),
 ];
 
-/// The crates of the workspace, each with the other crates that it uses, also for tests only.
-fn dependencies() -> BTreeMap<String, Vec<String>> {
+/// What only the tests and benches of a crate use in addition.
+const ARROWS_OF_TESTS: &[(&str, &[&str])] = &[
+    ("kernel", &["guest"]),
+    ("probe", &["wifi", "medium"]),
+    ("world", &["tables"]),
+    ("lab", &["wifi"]),
+    ("cli", &["guest"]),
+];
+
+/// A crate of the workspace.
+struct Member {
+    /// The folder below `crates/` in which it lies: its wing, or "" for a crate that is in none.
+    wing: String,
+    manifest: PathBuf,
+    uses: BTreeSet<String>,
+    /// What only its tests and benches use.
+    tests_use: BTreeSet<String>,
+}
+
+/// The crates of the workspace by their names without `wakeai-`.
+fn members() -> BTreeMap<String, Member> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -89,37 +92,51 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let ours = |name: &str| name.strip_prefix("wakeai-").map(str::to_owned);
     let packages = metadata["packages"].as_array().unwrap().iter();
-    packages
-        .map(|package| {
-            let name = package["name"].as_str().unwrap();
-            let used = package["dependencies"].as_array().unwrap().iter();
-            let used = used.filter_map(|dependency| ours(dependency["name"].as_str().unwrap()));
-            (ours(name).unwrap_or_else(|| panic!("{name} is not named wakeai-*")), used.collect())
-        })
-        .collect()
+    packages.map(member).collect()
+}
+
+fn member(package: &serde_json::Value) -> (String, Member) {
+    let ours = |name: &str| name.strip_prefix("wakeai-").map(str::to_owned);
+    let used = |for_tests: bool| -> BTreeSet<String> {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        all.filter(|dependency| (dependency["kind"] == "dev") == for_tests)
+            .filter_map(|dependency| ours(dependency["name"].as_str().unwrap()))
+            .collect()
+    };
+    let (uses, all_tests_use) = (used(false), used(true));
+    let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap());
+    let folders: Vec<_> = manifest.iter().map(|part| part.to_str().unwrap()).collect();
+    let at = folders.iter().rposition(|part| *part == "crates").unwrap();
+    // crates / wing / name / Cargo.toml, or crates / name / Cargo.toml
+    let wing = if folders.len() - at == 4 { folders[at + 1].to_owned() } else { String::new() };
+    let name = package["name"].as_str().unwrap();
+    let tests_use = all_tests_use.difference(&uses).cloned().collect();
+    let name = ours(name).unwrap_or_else(|| panic!("{name} is not named wakeai-*"));
+    (name, Member { wing, manifest, uses, tests_use })
+}
+
+/// The list of `name` in a table; empty where the table has no line for it.
+fn listed(table: &[(&str, &[&str])], name: &str) -> BTreeSet<String> {
+    let lines = table.iter().filter(|line| line.0 == name);
+    lines.flat_map(|line| line.1.iter().map(|used| (*used).to_owned())).collect()
 }
 
 #[test]
-fn every_arrow_between_crates_is_an_allowed_one() {
-    let allowed: BTreeMap<_, _> = ARROWS.iter().copied().collect();
-    for (name, used) in dependencies() {
-        let may_use = allowed
-            .get(name.as_str())
-            .unwrap_or_else(|| panic!("crate {name} has no place in the architecture yet"));
-        for other in used {
-            assert!(
-                may_use.contains(&other.as_str()),
-                "{name} must not use {other}; it may use {may_use:?}"
-            );
-        }
+fn the_arrows_between_crates_are_those_of_the_table() {
+    for (name, member) in members() {
+        assert_eq!(member.uses, listed(ARROWS, &name), "what {name} uses, and what the table says");
+        let tests = listed(ARROWS_OF_TESTS, &name);
+        assert_eq!(
+            member.tests_use, tests,
+            "what the tests of {name} use, and what the table says"
+        );
     }
 }
 
 #[test]
 fn the_table_of_arrows_has_no_cycle_and_no_removed_crate() {
-    let existing = dependencies();
+    let existing = members();
     let mut seen = Vec::new();
     for (name, uses) in ARROWS {
         assert!(existing.contains_key(*name), "{name} is in the table and not in the workspace");
@@ -129,31 +146,47 @@ fn the_table_of_arrows_has_no_cycle_and_no_removed_crate() {
         );
         seen.push(name);
     }
+    assert_eq!(seen.len(), existing.len(), "each crate has one line");
+}
+
+#[test]
+fn the_arrows_between_the_wings_go_one_way() {
+    let members = members();
+    for (name, member) in &members {
+        let allowed: &[&str] = match (member.wing.as_str(), name.as_str()) {
+            ("core", _) => &["core"],
+            // It replays the records of an experiment.
+            ("device", "top") => &["core", "device", "experiment"],
+            ("device", _) => &["core", "device"],
+            _ => &["core", "device", "experiment"],
+        };
+        for used in &member.uses {
+            let wing = members[used].wing.as_str();
+            assert!(allowed.contains(&wing), "{name} ({}) uses {used} ({wing})", member.wing);
+        }
+    }
 }
 
 #[test]
 fn only_tests_use_the_crate_of_guests() {
-    for (name, _) in ARROWS {
-        let manifest = format!("{}/../{name}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
-        let manifest = std::fs::read_to_string(manifest).unwrap();
-        let built_with = manifest.split("[dev-dependencies]").next().unwrap();
-        assert!(!built_with.contains("wakeai-guest."), "{name}");
+    for (name, member) in members() {
+        assert!(!member.uses.contains("guest"), "{name}");
     }
 }
 
 #[test]
 fn nothing_but_the_fuzzer_s_programs_uses_the_crate_of_its_targets() {
-    for (name, used) in dependencies() {
-        assert!(!used.contains(&"fuzz-targets".to_owned()), "{name}");
+    for (name, member) in members() {
+        let used = member.uses.union(&member.tests_use).any(|used| used == "fuzz-targets");
+        assert!(!used, "{name}");
     }
 }
 
 #[test]
 fn only_the_kernel_crate_uses_libbpf() {
-    for (name, _) in ARROWS {
-        let manifest = format!("{}/../{name}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
-        let uses = std::fs::read_to_string(manifest).unwrap().contains("libbpf");
-        assert_eq!(uses, *name == "kernel", "{name}");
+    for (name, member) in members() {
+        let uses = std::fs::read_to_string(member.manifest).unwrap().contains("libbpf");
+        assert_eq!(uses, name == "kernel", "{name}");
     }
 }
 

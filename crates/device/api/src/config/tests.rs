@@ -1,0 +1,320 @@
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt as _;
+
+use proptest::option;
+use proptest::prelude::*;
+use wakeai_units::{Bytes, Segments};
+
+use super::*;
+
+const SMALLEST: &str = "interface = \"wlan0\"\nkey_file = \"/etc/wakeai/group.key\"\n";
+
+fn problem(text: &str) -> String {
+    Config::parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn two_keys_are_enough() {
+    let config = Config::parse(SMALLEST).unwrap();
+    assert_eq!(config.interface, "wlan0");
+    assert_eq!(config.presence.port, 19719);
+    assert_eq!(config.access_point.buffer, 300);
+    assert_eq!(config.access_point.basic_rate, Rate::from_mbps(6));
+    assert_eq!(config.bssid, Automatic::Auto);
+    assert_eq!(config.link_rate, Automatic::Auto);
+    assert_eq!((config.reserve, config.access_point.reservable_percent), (None, 80));
+    assert_eq!(config, Config::new("wlan0", "/etc/wakeai/group.key"));
+    assert_eq!(config.law_name(), "airtime");
+    assert_eq!(config.log.level, "info");
+}
+
+#[test]
+fn the_documented_file_is_accepted_and_sets_every_key() {
+    let page = include_str!("../../../../../docs/reference/agent.md");
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let config = Config::parse(example).unwrap();
+    assert_eq!(config.station, Some(17));
+    assert_eq!(config.bssid, Automatic::Given(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
+    assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
+    assert_eq!(config.max, Some(Rate::from_mbps(31)));
+    assert_eq!(config.reserve, Some("9.66Mbit/s".parse().unwrap()));
+    assert_eq!(config.metrics, Some("127.0.0.1:9719".parse().unwrap()));
+    assert_eq!(config.access_point.reservable_percent, 60);
+    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
+    let bounds = LawConfig::by_hand(Segments::new(10), Segments::new(50));
+    assert_eq!(config.law, Some(bounds));
+    assert_eq!(config.api.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
+    assert_eq!(config.api.group, Some(Group::Name("wakeai".to_owned())));
+    assert_eq!(config.log.format, LogFormat::Json);
+}
+
+#[test]
+fn an_error_names_line_key_found_and_allowed() {
+    let cases = [
+        (
+            "[access_point]\nbuffer = 0\n",
+            ":4: access_point.buffer: found 0, allowed are 1 to 1000000",
+        ),
+        (
+            "metrics = \"0.0.0.0:9719\"\n",
+            ":3: metrics: found 0.0.0.0:9719, expected an address of the loopback interface",
+        ),
+        ("[presence]\nport = 65536\n", ":4: presence.port: found 65536, allowed are 1 to 65535"),
+        (
+            "bssid = \"01:00:00:00:00:00\"\n",
+            ":3: bssid: found \"01:00:00:00:00:00\", expected six octets",
+        ),
+        ("[presence]\nclock_tolerance = \"61s\"\n", "allowed are 1ms to 60s"),
+        ("bssid = \"auto \"\n", "or \"auto\""),
+        (
+            "link_rate = \"0Mbit/s\"\n",
+            ":3: link_rate: found \"0Mbit/s\", expected a rate above zero",
+        ),
+        ("max = \"fast\"\n", ":3: max: found \"fast\""),
+        ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "allowed are 1Mbit/s to 54Mbit/s"),
+        (
+            "[access_point]\nreservable_percent = 96\n",
+            ":4: access_point.reservable_percent: found 96, allowed are 0 to 95",
+        ),
+        ("reserve = \"0bit/s\"\n", ":3: reserve: found \"0bit/s\", expected a rate above zero"),
+        ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling or a floor"),
+        (
+            "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
+            ":6: law.ceiling: found 8, allowed are 9 to",
+        ),
+        ("[law]\nname = \"airtime\"\nfloor = 9\n", ":5: law.floor: this law has no such key"),
+        (
+            "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
+            ":6: law.queue_min: this law has no such key",
+        ),
+        (
+            "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
+            ":5: law.queue_min: found \"0ms\", allowed",
+        ),
+        (
+            "[law]\nname = \"airtime\"\nqueue_min = \"20ms\"\nqueue_max = \"5ms\"\n",
+            "queue_min 20ms above queue_max 5ms",
+        ),
+        ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "allowed are 1 to 10000"),
+        ("[law]\nname = \"best\"\n", "expected one of"),
+        ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),
+        ("[api]\nsocket = \"agent.sock\"\n", "expected an absolute path of at most 107 bytes"),
+        ("[api]\ngroup = true\n", ":4: api.group: expected a group's name or number"),
+        ("[log]\nformat = \"xml\"\n", "expected `text` or `json`"),
+        ("port\n", ":3: "),
+    ];
+    for (text, expected) in cases {
+        let problem = problem(&format!("{SMALLEST}{text}"));
+        assert!(problem.contains(expected), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn an_interface_name_that_the_kernel_would_refuse_is_refused() {
+    for name in ["", "a/b", "two words", "sixteen-bytes-xx", ".."] {
+        let problem = problem(&format!("interface = {name:?}\nkey_file = \"k\"\n"));
+        assert!(problem.contains(":1: interface: found"), "{problem}");
+    }
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    assert!(problem("interface = \"wlan0\"\n").contains("missing field `key_file`"));
+}
+
+#[test]
+fn all_problems_are_found_and_the_usable_part_is_kept() {
+    let text = "interface = 3\nspeed = 9\nbssid = \"x\"\nmax = \"7Mbit/s\"\n\
+                [presence]\nport = 0\nbroadcast = \"10.0.0.255\"\ncolour = \"red\"\n\
+                [law]\nname = \"fixed\"\nceiling = \"high\"\n[log]\nlevel = 5\nformat = \"json\"\n";
+    let examined = Examined::parse(text);
+    let found: Vec<_> = examined.problems.iter().map(ToString::to_string).collect();
+    for expected in [
+        "configuration: missing field `key_file`",
+        ":1: interface: ",
+        ":2: speed: unknown field",
+        ":3: bssid: found \"x\"",
+        ":6: presence.port: found 0",
+        ":8: presence.colour: unknown field",
+        ":11: law.ceiling: ",
+        ":13: log.level: ",
+    ] {
+        let count = found.iter().filter(|problem| problem.contains(expected)).count();
+        assert_eq!(count, 1, "{expected}: {found:#?}");
+    }
+    assert_eq!(found.len(), 8, "{found:#?}");
+    for bad in ["interface", "key_file", "bssid", "presence.port", "law", "law.name", "log.level"] {
+        assert!(!examined.is_good(bad), "{bad}");
+    }
+    assert!(
+        ["max", "presence", "presence.broadcast", "station"]
+            .iter()
+            .all(|key| examined.is_good(key))
+    );
+    let config = examined.config.unwrap();
+    assert_eq!(config.max, Some(Rate::from_mbps(7)));
+    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(10, 0, 0, 255)));
+    assert_eq!((config.presence.port, config.log.format), (19719, LogFormat::Json));
+}
+
+#[test]
+fn one_mistake_is_one_problem() {
+    for mistake in [
+        "[law]\nname = \"best\"\nceiling = 5\n",
+        "[law]\nname = \"fixed\"\nceiling = \"high\"\n",
+        "[law]\nceiling = 5\n",
+        "law = 5\n",
+        "[presence]\nport = [1,\n 2]\n",
+        "presence.port = 0\n",
+        "access_point = { buffer = 0 }\n",
+        "station = -1\n",
+    ] {
+        let examined = Examined::parse(&format!("{SMALLEST}{mistake}"));
+        assert_eq!(examined.problems.len(), 1, "{mistake}: {:#?}", examined.problems);
+        assert!(examined.config.is_some(), "{mistake}");
+    }
+}
+
+#[test]
+fn a_text_that_is_not_toml_is_one_problem() {
+    let examined = Examined::parse("interface = \"wlan0\nkey_file\n");
+    assert_eq!((examined.problems.len(), examined.config), (1, None));
+}
+
+#[test]
+fn the_file_is_named_in_the_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agent.toml");
+    std::fs::write(&path, "interface = 3\n").unwrap();
+    let problem = Config::load(&path).unwrap_err().to_string();
+    assert!(problem.starts_with(&format!("{}:1: interface: ", path.display())), "{problem}");
+}
+
+#[test]
+fn the_knobs_of_airtime_are_taken_over() {
+    let text = "[law]\nname = \"airtime\"\nqueue_rounds_percent = 150\nqueue_min = \"10ms\"\n\
+                queue_max = \"40ms\"\n";
+    let config = Config::parse(&format!("{SMALLEST}{text}")).unwrap();
+    let Some(LawConfig::Airtime(knobs)) = config.law else { panic!("{:?}", config.law) };
+    assert_eq!(knobs.queue_rounds_percent, 150);
+    assert_eq!(knobs.queue_min, Duration::from_millis(10));
+    assert_eq!(knobs.queue_max, Duration::from_millis(40));
+}
+
+#[test]
+fn a_value_that_no_file_can_have_is_named_when_it_is_written() {
+    let good = || Config::new("wlan0", "/etc/wakeai/group.key");
+    let bounds = LawConfig::by_hand(Segments::new(9), Segments::new(8));
+    let not_utf8 = std::ffi::OsStr::from_bytes(b"\xff");
+    let cases: [(Config, &str); 5] = [
+        (Config { interface: "a/b".to_owned(), ..good() }, "interface: found \"a/b\""),
+        (Config { max: Some(Rate::ZERO), ..good() }, "max: found \"0bit/s\""),
+        (
+            Config { access_point: AccessPoint { buffer: 0, ..AccessPoint::default() }, ..good() },
+            "access_point.buffer: found 0, allowed are 1 to 1000000",
+        ),
+        (Config { law: Some(bounds), ..good() }, "law.ceiling: found 8, allowed are 9 to"),
+        (Config { key_file: not_utf8.into(), ..good() }, "cannot be written as TOML"),
+    ];
+    for (config, expected) in cases {
+        let problem = config.to_toml().unwrap_err().to_string();
+        assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    (1_u64..1_000_000_000_000).prop_map(Rate::from_bps)
+}
+
+fn automatic<T: Clone + std::fmt::Debug>(
+    given: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Automatic<T>> {
+    option::of(given).prop_map(Automatic::from)
+}
+
+fn laws() -> impl Strategy<Value = Option<LawConfig>> {
+    let segments = |range| Strategy::prop_map(range, Segments::new);
+    let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=MAX_SEGMENTS)];
+    let knobs =
+        (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000).prop_map(|(percent, min, max)| {
+            AirtimeKnobs {
+                queue_rounds_percent: percent,
+                queue_min: Duration::from_millis(min),
+                queue_max: Duration::from_millis(max),
+            }
+        });
+    prop_oneof![
+        Just(None),
+        Just(Some(LawConfig::ShimadaBefore)),
+        Just(Some(LawConfig::ShimadaAfter)),
+        (segments(0..=500), ceilings, 0_u64..=100_000_000).prop_map(|(floor, ceiling, bytes)| {
+            let small_queue = if ceiling == Segments::MAX { 0 } else { bytes };
+            Some(LawConfig::Fixed { floor, ceiling, small_queue: Bytes::new(small_queue) })
+        }),
+        knobs.prop_map(|knobs| Some(LawConfig::Airtime(knobs))),
+    ]
+}
+
+fn metrics() -> impl Strategy<Value = Local> {
+    let addresses = prop_oneof![
+        any::<[u8; 3]>().prop_map(|[b, c, d]| IpAddr::from([127, b, c, d])),
+        Just(IpAddr::from(Ipv6Addr::LOCALHOST)),
+    ];
+    (addresses, 1..=u16::MAX)
+        .prop_map(|address| Local::try_from(SocketAddr::from(address)).unwrap())
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let octets = any::<[u8; 6]>().prop_map(|[first, rest @ .., last]| {
+        let [second, third, fourth, fifth] = rest;
+        Bssid([first & !1, second, third, fourth, fifth, last | 1])
+    });
+    let top = (
+        "[a-z0-9\"\\\\é]{1,7}",
+        "/[ -~é]{0,40}",
+        option::of(any::<u64>()),
+        automatic(octets),
+        automatic(rates()),
+        option::of(rates()),
+        option::of(rates()),
+        laws(),
+        option::of(metrics()),
+    );
+    let tolerances = (1_u64..=60_000).prop_map(Duration::from_millis);
+    let presence = (1..=u16::MAX, automatic(any::<Ipv4Addr>()), option::of(tolerances));
+    let basic_rates = (1_000_000_u64..=54_000_000).prop_map(Rate::from_bps);
+    let access_point = (1_u32..=1_000_000, basic_rates, 0_u32..=95);
+    let groups = prop_oneof![any::<u32>().prop_map(Group::Id), ".{0,9}".prop_map(Group::Name)];
+    let api = (option::of("/[ -~]{0,90}".prop_map(PathBuf::from)), option::of(groups));
+    let log = (prop_oneof![Just(LogFormat::Text), Just(LogFormat::Json)], ".{0,20}");
+    (top, presence, access_point, api, log).prop_map(|(top, presence, access_point, api, log)| {
+        let (interface, key_file, station, bssid, link_rate, max, reserve, law, metrics) = top;
+        let (port, broadcast, clock_tolerance) = presence;
+        let (buffer, basic_rate, reservable_percent) = access_point;
+        Config {
+            interface,
+            key_file: key_file.into(),
+            station,
+            bssid,
+            link_rate,
+            max,
+            reserve,
+            metrics,
+            presence: Presence { port, broadcast, clock_tolerance },
+            access_point: AccessPoint { buffer, basic_rate, reservable_percent },
+            law,
+            api: Api { socket: api.0, group: api.1 },
+            log: Log { format: log.0, level: log.1 },
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_configuration_reads_back_as_it_was_written(config in configs()) {
+        let text = config.to_toml().unwrap();
+        prop_assert_eq!(Config::parse(&text).unwrap(), config);
+    }
+}

@@ -1,0 +1,70 @@
+//! Compiles each BPF source with clang, links the algorithms into one object, and generates the Rust skeletons.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libbpf_cargo::SkeletonBuilder;
+use libbpf_rs::Linker;
+
+/// The sources whose objects become one: `algorithms`. For each object that is loaded, libbpf reads the types of the
+/// kernel, which are megabytes.
+const ALGORITHMS: [&str; 5] =
+    ["wakeai_cubic", "wakeai_reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"];
+
+const PROGRAMS: [&str; 4] = ["connections", "snapshot", "monitor", "assign"];
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    assert!(
+        Command::new(&clang).arg("--version").output().is_ok(),
+        "clang compiles the BPF programs and was not found: install it (Debian: apt install \
+         clang) or name it in the variable CLANG"
+    );
+    let object = |name: &str| out.join(name).with_extension("o");
+    for program in ALGORITHMS.into_iter().chain(PROGRAMS) {
+        compile(&clang, program, &object(program));
+    }
+    link(&ALGORITHMS.map(object), &object("algorithms"));
+    for name in PROGRAMS.into_iter().chain(["algorithms"]) {
+        SkeletonBuilder::new()
+            .obj(object(name))
+            .generate(out.join(name).with_extension("skel.rs"))
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    }
+    println!("cargo::rerun-if-env-changed=CLANG");
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=../../core/algorithms/c");
+}
+
+fn compile(clang: &OsString, program: &str, object: &Path) {
+    // An object's BTF names its source files. Without the directory of the build in the names, the same source
+    // gives the same bytes everywhere.
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let directory = format!("-fdebug-prefix-map={here}=.");
+    SkeletonBuilder::new()
+        .source(Path::new("bpf").join(program).with_extension("bpf.c"))
+        .obj(object)
+        .clang(clang)
+        .clang_args([
+            "-mcpu=v3",
+            "-Wall",
+            "-Wextra",
+            "-Wno-unused-parameter",
+            "-Werror",
+            &directory,
+        ])
+        .build()
+        .unwrap_or_else(|error| panic!("{program}.bpf.c: {error:?}"));
+}
+
+fn link(objects: &[PathBuf], to: &Path) {
+    let linked = || {
+        let mut linker = Linker::new(to)?;
+        objects.iter().try_for_each(|object| linker.add_file(object))?;
+        linker.link()
+    };
+    linked().unwrap_or_else(|error| panic!("{}: {error:?}", to.display()));
+}

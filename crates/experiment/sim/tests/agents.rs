@@ -1,0 +1,101 @@
+//! Agents: the connections with bounds, and the presence messages that arrive.
+
+mod common;
+
+use common::{DOWN, UP, goodput, scenario, simulate};
+use wakeai_medium::{Destination, Node};
+use wakeai_sim::{Observer, Seen};
+use wakeai_units::Duration;
+
+fn law(name: &str, more: &str) -> String {
+    format!("[[conditions]]\nname = \"one\"\nlaw = \"{name}\"\n{more}")
+}
+
+#[test]
+fn a_ceiling_binds_uploads_and_not_downloads() {
+    let fixed = law(
+        "fixed",
+        "bounds = [{ stations = \"tablet\", floor = 1, ceiling = 2 }]\n\
+                              set = { \"stations.tablet.wired_delay\" = \"50ms\" }",
+    );
+    let (bound, ()) = simulate(&scenario("802.11g", 2, UP, &fixed), 1, ());
+    // Two segments per round trip of 102 ms, from two stations, are 0.45 Mbit/s.
+    assert!((0.35..0.5).contains(&goodput(&bound)), "{}", goodput(&bound));
+    assert_eq!(bound.outcome.flows[0].algorithm.as_deref(), Some("wakeai_cubic"));
+    let (free, ()) = simulate(&scenario("802.11g", 2, DOWN, &fixed), 1, ());
+    assert!(goodput(&free) > 15.0, "{}", goodput(&free));
+    assert_eq!(free.outcome.flows[0].algorithm.as_deref(), Some("cubic"));
+}
+
+#[test]
+fn a_ceiling_is_shared_among_the_connections_of_a_station() {
+    let fixed = law(
+        "fixed",
+        "bounds = [{ stations = \"tablet\", ceiling = 8 }]\n\
+                              set = { \"stations.tablet.wired_delay\" = \"50ms\" }",
+    );
+    let one = simulate(&scenario("802.11g", 1, UP, &fixed), 1, ()).0;
+    let four = format!("{UP}\n[[flows]]\n{UP}\n[[flows]]\n{UP}\n[[flows]]\n{UP}");
+    let four = simulate(&scenario("802.11g", 1, &four, &fixed), 1, ()).0;
+    assert_eq!(four.outcome.flows.len(), 4);
+    assert!((goodput(&four) / goodput(&one) - 1.0).abs() < 0.15);
+}
+
+/// Counts the presence messages that were sent and heard.
+#[derive(Default)]
+struct Presence {
+    sent: u32,
+    heard: u32,
+    first: Option<Duration>,
+}
+
+impl Observer for Presence {
+    fn on_sent(&mut self, at: Duration, _: Node, to: Destination, packet: Seen<'_>) {
+        if let Seen::Presence(bytes) = packet {
+            assert_eq!((to, bytes.len()), (Destination::Broadcast, 264));
+            self.first.get_or_insert(at);
+            self.sent += 1;
+        }
+    }
+
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        self.heard += u32::from(matches!(packet, Seen::Presence(_)));
+    }
+}
+
+#[test]
+fn presence_crosses_the_air_and_reaches_every_other_station() {
+    let watching = law("airtime", "");
+    let quiet = format!("{UP}\nkind = \"udp\"\nrate = \"100kbit/s\"");
+    let scenario = scenario("802.11g", 4, &quiet, &watching);
+    let (outcome, heard) = simulate(&scenario, 1, Presence::default());
+    assert!(heard.sent >= 4 * 3, "{}", heard.sent);
+    assert_eq!(heard.first, Some(Duration::ZERO), "agents begin before the run");
+    // A broadcast that collides is not sent again.
+    assert!(heard.heard > heard.sent * 3 * 9 / 10, "{} of {}", heard.heard, heard.sent * 3);
+    assert!(outcome.counters.access_point.broadcasts > 0);
+}
+
+#[test]
+fn the_law_airtime_shortens_the_queue_at_full_goodput() {
+    let more =
+        "[[conditions]]\nname = \"default\"\n[[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
+    let scenario = scenario("802.11n", 6, UP, more);
+    let report = common::report(&scenario, &wakeai_world::Options::default());
+    let [default, airtime] = &report.runs[..] else { panic!("two runs") };
+    assert!(airtime.total_goodput_mbps > 0.95 * default.total_goodput_mbps);
+    assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 2.0));
+}
+
+#[test]
+fn phones_without_peers_keep_a_short_queue_on_a_cellular_link() {
+    let text = include_str!("../../../../scenarios/lte.toml");
+    let text = text.replace("duration = \"60s\"", "duration = \"30s\"");
+    let scenario = wakeai_scenario::Scenario::parse(&text).expect("a valid scenario");
+    let conditions = vec!["default".to_owned(), "airtime".to_owned()];
+    let options = wakeai_world::Options { conditions, ..Default::default() };
+    let report = common::report(&scenario, &options);
+    let [default, airtime] = &report.runs[..] else { panic!("two runs") };
+    assert!(airtime.total_goodput_mbps > 0.97 * default.total_goodput_mbps);
+    assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 4.0));
+}
