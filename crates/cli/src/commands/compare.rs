@@ -3,8 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use wakeai_scenario::compare::Comparison;
-use wakeai_scenario::result::Report;
+use wakeai_results::compare::Comparison;
+use wakeai_results::result::Report;
 use wakeai_units::text::without_mark;
 
 use crate::args::CompareArguments;

@@ -4,10 +4,10 @@ mod progress;
 
 use std::path::Path;
 
+use wakeai_results::records::Output;
+use wakeai_results::result::Report;
+use wakeai_results::table::{self, Layout};
 use wakeai_scenario::Scenario;
-use wakeai_scenario::records::Output;
-use wakeai_scenario::result::Report;
-use wakeai_scenario::table::{self, Layout};
 use wakeai_world::{Made, Options};
 
 use crate::args::ExperimentArguments;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wakeai_scenario::result::Report;
+use wakeai_results::result::Report;
 use wakeai_units::Duration;
 use wakeai_world::{Made, RunError};
 

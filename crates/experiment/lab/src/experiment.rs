@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use wakeai_host::{Change, Lease, Role};
 use wakeai_metrics::Local;
+use wakeai_results::result::{Lateness, Report};
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::{Lateness, Report};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 

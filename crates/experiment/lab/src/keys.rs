@@ -78,8 +78,9 @@ mod tests {
 
     use super::every_key::cases;
     use super::*;
+    use wakeai_results::given_maxima;
     use wakeai_scenario::Scenario;
-    use wakeai_scenario::{FlowKind, ResolvedCondition, given_maxima};
+    use wakeai_scenario::{FlowKind, ResolvedCondition};
     use wakeai_units::Instant;
     use wakeai_world::agent::{self, AgentLaw};
     use wakeai_world::{Changes, StationQueue, keys_without_effect, medium_config, reservations};

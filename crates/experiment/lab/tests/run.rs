@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use wakeai_host::{Holder, holders};
 use wakeai_lab::{LabError, LabOptions};
+use wakeai_results::result::Run;
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::Run;
 use wakeai_world::{Options, Silent};
 
 /// The largest number of runs of a scenario. On a shared machine the lab may sometimes lose the

@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
-use wakeai_scenario::figures::Interval;
+use wakeai_results::figures::Interval;
 
 use crate::table::Table;
 

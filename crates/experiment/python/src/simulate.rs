@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use wakeai_scenario::records::Output;
+use wakeai_results::records::Output;
 use wakeai_world::{Asked, KnownSolos, Options, Progress, RunError, SoloKey};
 
 use crate::errors;

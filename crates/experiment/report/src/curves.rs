@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use wakeai_scenario::aggregate::by_condition;
-use wakeai_scenario::records::SCHEMA;
-use wakeai_scenario::result::Report;
+use wakeai_results::aggregate::by_condition;
+use wakeai_results::records::SCHEMA;
+use wakeai_results::result::Report;
 use wakeai_tables::{Group, TableError, TableReader};
 
 /// The most points of a line over time. More cannot be told apart on a screen.

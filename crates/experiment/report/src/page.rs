@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
-use wakeai_scenario::aggregate::{Aggregate, FIGURES, Spread};
-use wakeai_scenario::result::Run;
+use wakeai_results::aggregate::{Aggregate, FIGURES, Spread};
+use wakeai_results::result::Run;
 
 use crate::curves::{self, Plot};
 use crate::source::Source;

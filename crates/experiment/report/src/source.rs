@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use wakeai_scenario::result::{NotAReport, Report};
+use wakeai_results::result::{NotAReport, Report};
 use wakeai_tables::TableError;
 
 use crate::curves::{self, Curves};

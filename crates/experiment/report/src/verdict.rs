@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use wakeai_scenario::aggregate::{Aggregate, by_condition};
-use wakeai_scenario::compare::{Comparison, Difference};
-use wakeai_scenario::result::Report;
+use wakeai_results::aggregate::{Aggregate, by_condition};
+use wakeai_results::compare::{Comparison, Difference};
+use wakeai_results::result::Report;
 
 /// A sentence for each condition against the first one.
 pub(crate) fn sentences(report: &Report) -> Vec<String> {

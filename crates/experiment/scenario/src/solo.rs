@@ -7,8 +7,7 @@ use wakeai_units::Duration;
 
 use crate::error::ScenarioError;
 use crate::expand::{Flow, Node, StationDirection};
-use crate::experiment::FlowKnobs;
-use crate::result::{Max, MaxFrom, MeasuredFlow};
+use crate::experiment::{Experiment, FlowKnobs};
 use crate::tree::{Node as Written, Origin, Table, Value};
 use crate::{ResolvedCondition, Scenario};
 
@@ -32,7 +31,7 @@ pub struct SoloRun {
 type Class = (Node, Node, Option<std::sync::Arc<str>>, FlowKnobs);
 
 /// The runs that measure the solo goodput of each station of a condition in each direction. A
-/// station whose `max` the scenario states needs no run ([`given_maxima`]). If a station has
+/// station whose `max` the scenario states needs no run. If a station has
 /// several flows in one direction, the first flow decides the kind and the algorithm.
 pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     let scenario = &condition.scenario;
@@ -63,19 +62,8 @@ pub fn solo_plan(condition: &ResolvedCondition) -> Vec<SoloRun> {
     runs
 }
 
-/// The solo goodputs that the scenario states.
-pub fn given_maxima(condition: &ResolvedCondition) -> BTreeMap<StationDirection, Max> {
-    let scenario = &condition.scenario;
-    let stations = scenario.expand_stations();
-    let given = first_flows(scenario).into_keys().filter_map(|key| {
-        let rate = scenario.stations[stations[key.station].group].max?;
-        Some((key, Max { mbps: rate.as_mbps_f64(), from: MaxFrom::Given }))
-    });
-    given.collect()
-}
-
 /// The first flow of every station and direction.
-fn first_flows(scenario: &Scenario) -> BTreeMap<StationDirection, Flow> {
+pub fn first_flows(scenario: &Experiment) -> BTreeMap<StationDirection, Flow> {
     let mut first = BTreeMap::new();
     for flow in scenario.expand(0).flows {
         let key = StationDirection { station: flow.station(), direction: flow.direction() };
@@ -154,7 +142,7 @@ fn member(scenario: &Scenario, group: usize, name: Written) -> Table {
     member
 }
 
-/// The lengths with which a solo run is made, until its flow [is no longer gaining speed](is_settled) or the run
+/// The lengths with which a solo run is made, until its flow is no longer gaining speed or the run
 /// is as long as `scenario`, which has the length of the runs of the conditions. The first is 60 s, or 60 s more than
 /// a warmup of 60 s or more.
 pub fn solo_lengths(scenario: &Scenario) -> impl Iterator<Item = Duration> + use<> {
@@ -164,14 +152,6 @@ pub fn solo_lengths(scenario: &Scenario) -> impl Iterator<Item = Duration> + use
         (*length < whole).then(|| length.saturating_mul(LONGER).min(whole))
     };
     std::iter::successors(Some(first.min(whole)), next)
-}
-
-/// Whether the flow of a solo run has reached its speed: in the second half of the time after the warmup it got at
-/// most a tenth more than in the first.
-pub fn is_settled(flow: &MeasuredFlow) -> bool {
-    let second = u128::from(flow.bytes_in_second_half.get());
-    let first = u128::from(flow.bytes_after_warmup.get()).saturating_sub(second);
-    second * 10 <= first * 11
 }
 
 impl ResolvedCondition {
@@ -191,11 +171,7 @@ impl ResolvedCondition {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_units::Bytes;
-
     use super::*;
-    use crate::expand::Direction;
-    use crate::experiment::FlowKind;
 
     fn lengths(duration: &str, warmup: &str) -> Vec<u64> {
         let text = format!(
@@ -215,31 +191,6 @@ mod tests {
         assert_eq!(lengths("600s", "20s"), [60_000, 240_000, 600_000]);
         assert_eq!(lengths("100s", "70s"), [100_000]);
         assert_eq!(lengths("1000s", "70s"), [130_000, 520_000, 1_000_000]);
-    }
-
-    #[test]
-    fn a_flow_is_settled_where_its_second_half_is_at_most_a_tenth_above_the_first() {
-        let settled = |first: u64, second: u64| {
-            is_settled(&MeasuredFlow {
-                station: 0,
-                direction: Direction::Up,
-                kind: FlowKind::Tcp,
-                algorithm: None,
-                bytes: Bytes::ZERO,
-                bytes_after_warmup: Bytes::new(first + second),
-                bytes_in_second_half: Bytes::new(second),
-                start: Duration::ZERO,
-                completion: None,
-                retransmits: 0,
-                timeouts: 0,
-                avr: None,
-                simulated: None,
-                reservation: None,
-            })
-        };
-        assert!(settled(0, 0) && settled(100, 90) && settled(100, 110) && settled(9, 0));
-        assert!(!settled(100, 111) && !settled(0, 1));
-        assert!(settled(1 << 62, 1 << 62));
     }
 
     #[test]

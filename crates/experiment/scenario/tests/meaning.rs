@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use proptest::prelude::*;
-use wakeai_scenario::result::MaxFrom;
 use wakeai_scenario::{
     AccessPoint, Chunks, Direction, FixedBounds, HostQueue, Law, Medium, Node, Place, Scenario,
-    TcpProfile, given_maxima, repeat_seed, solo_lengths, solo_plan,
+    TcpProfile, repeat_seed, solo_lengths, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use wakeai_wifi::{
@@ -340,20 +339,6 @@ fn conditions_share_the_solo_runs_that_their_set_does_not_reach() {
     assert_eq!(default, controlled);
     let shared = far.iter().filter(|text| default.contains(text)).count();
     assert_eq!((default.len(), far.len(), shared), (4, 4, 2)); // the runs of `phone` and `same`
-}
-
-#[test]
-fn a_maximum_that_is_given_needs_no_run() {
-    let condition = &parse(MIXED).conditions()[0];
-    let given = given_maxima(condition);
-    let stations: Vec<_> = given.keys().map(|key| (key.station, key.direction)).collect();
-    assert_eq!(stations, [(2, Direction::Up), (3, Direction::Up)]);
-    assert!(
-        given.values().all(|max| max.from == MaxFrom::Given && (max.mbps - 100.0).abs() < 1e-9)
-    );
-    let planned = solo_plan(condition).into_iter().flat_map(|run| run.applies_to);
-    let planned: Vec<_> = planned.map(|key| key.station).collect();
-    assert!(!planned.contains(&2) && !planned.contains(&3), "{planned:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The result of a run.
 
 use wakeai_medium::Counters;
-use wakeai_scenario::result::{Drops, MeasuredFlow, SimulatedFlow};
+use wakeai_results::result::{Drops, MeasuredFlow, SimulatedFlow};
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
 use wakeai_world::Outcome;

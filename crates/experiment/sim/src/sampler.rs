@@ -1,7 +1,7 @@
 //! Samples of queue lengths and airtime for the records.
 
 use wakeai_medium::{Airtime, Medium, Node, StationId};
-use wakeai_scenario::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow, Row};
+use wakeai_results::records::{AirKind, AirOf, AirtimeRow, Queue, QueueRow, Row};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{RunSink, Span};
 

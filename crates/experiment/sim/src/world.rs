@@ -1,6 +1,6 @@
 //! The simulator as a world: what `wakeai_world` needs to run scenarios in it.
 
-use wakeai_scenario::result::Report;
+use wakeai_results::result::Report;
 use wakeai_scenario::{Experiment, Scenario, StationGroup};
 use wakeai_units::Duration;
 use wakeai_world::{

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use wakeai_scenario::{Scenario, figures};
+use wakeai_results::figures;
+use wakeai_scenario::Scenario;
 use wakeai_sim::Job;
 use wakeai_units::Duration;
 

@@ -5,8 +5,8 @@
 mod common;
 
 use common::report;
+use wakeai_results::result::Report;
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::Report;
 use wakeai_world::Options;
 
 /// Two stations that send and one that receives, for 300 ms.

@@ -11,7 +11,7 @@ use std::path::Path;
 use common::{UP, scenario};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
-use wakeai_scenario::result::Report;
+use wakeai_results::result::Report;
 use wakeai_world::{Options, Silent};
 
 const TWO: &str = "size = \"2MB\"\n[[conditions]]\nname = \"default\"\n\

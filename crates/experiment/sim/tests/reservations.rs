@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::Mutex;
 
+use wakeai_results::result::{FlowReservation, ReservationOutcome, Run};
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::{FlowReservation, ReservationOutcome, Run};
 use wakeai_world::{Options, Progress};
 
 /// Four uploads over 802.11g. Each reaches some 24 Mbit/s alone, and some 6 Mbit/s beside the
@@ -56,7 +56,7 @@ fn a_reserved_target_beyond_the_fair_share_is_held() {
     assert_eq!(held.outcome, ReservationOutcome::Admitted);
     assert!((0.40..0.43).contains(&held.share.unwrap()) && held.admitted_s > 57.0, "{held:?}");
     let others: Vec<f64> = runs[2].flows[1..].iter().map(|flow| flow.goodput_mbps).collect();
-    assert!(wakeai_scenario::figures::jain(&others).unwrap() > 0.95, "{others:?}");
+    assert!(wakeai_results::figures::jain(&others).unwrap() > 0.95, "{others:?}");
     assert!(runs[2].total_goodput_mbps > 0.92 * runs[0].total_goodput_mbps);
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use wakeai_medium::Counters;
+use wakeai_results::result::Run;
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::Run;
 use wakeai_sim::FlowDetail;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos, chosen};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use wakeai_medium::Counters;
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::result::Run;
 use wakeai_scenario::ResolvedCondition;
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::result::Run;
 use wakeai_sim::{FlowDetail, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};

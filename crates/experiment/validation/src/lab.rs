@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::{Report, Run};
+use wakeai_results::result::{Report, Run};
 
 use crate::job::Job;
 

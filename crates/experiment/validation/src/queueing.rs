@@ -1,6 +1,6 @@
 //! The queueing delay of a run: of each RTT sample the part above the path of its own station.
 
-use wakeai_scenario::figures::DurationHistogram;
+use wakeai_results::figures::DurationHistogram;
 use wakeai_scenario::{Experiment, StationGroup};
 use wakeai_units::Duration;
 

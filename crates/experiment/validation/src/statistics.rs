@@ -1,6 +1,6 @@
 //! Means, deviations and factors.
 
-pub use wakeai_scenario::figures::{Interval, mean};
+pub use wakeai_results::figures::{Interval, mean};
 
 /// The mean of a figure over those of `all` that have it; `None` if none has it.
 pub fn mean_of<T>(all: &[T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wakeai_control::presence::{AIR_PARTS, airtime};
 use wakeai_control::{AirtimeKnobs, ControllerConfig, LawConfig, StationId};
-use wakeai_scenario::result::Max;
+use wakeai_results::result::Max;
 use wakeai_scenario::{
     Direction, Experiment, FixedBounds, Flow, Law, LawParameters, ResolvedCondition,
     StationDirection,

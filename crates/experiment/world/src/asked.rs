@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use wakeai_scenario::records::{Manifest, Output, RecordsError};
-use wakeai_scenario::result::Report;
+use wakeai_results::records::{Manifest, Output, RecordsError};
+use wakeai_results::result::Report;
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 

@@ -1,6 +1,6 @@
 //! Records the goodput of a flow over time.
 
-use wakeai_scenario::records::{GoodputRow, Row};
+use wakeai_results::records::{GoodputRow, Row};
 use wakeai_units::{Duration, Instant};
 
 use crate::RunSink;

@@ -2,9 +2,9 @@
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_control::ReservationState;
-use wakeai_scenario::figures::{AvrMeter, DurationHistogram};
-use wakeai_scenario::records::{EventRow, Row, RowEvent, SampleRow};
-use wakeai_scenario::result::{ErrorCounts, MeasuredFlow};
+use wakeai_results::figures::{AvrMeter, DurationHistogram};
+use wakeai_results::records::{EventRow, Row, RowEvent, SampleRow};
+use wakeai_results::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
 
@@ -325,8 +325,8 @@ impl SenderMeter {
 #[cfg(test)]
 mod tests {
     use wakeai_connection::ErrorCode;
+    use wakeai_results::records::Manifest;
     use wakeai_scenario::Scenario;
-    use wakeai_scenario::records::Manifest;
 
     use crate::Recorder;
 

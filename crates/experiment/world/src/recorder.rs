@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use wakeai_scenario::records::{
+use wakeai_results::records::{
     Captures, Manifest, Output, Records, RecordsError, Row, RunCaptures,
 };
-use wakeai_scenario::result::{Report, Run};
+use wakeai_results::result::{Report, Run};
 use wakeai_scenario::{Expanded, Scenario};
 
 /// The number of rows that a run writes at once.

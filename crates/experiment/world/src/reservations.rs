@@ -2,7 +2,7 @@
 //! in a run.
 
 use wakeai_control::{ReservationState, Share};
-use wakeai_scenario::result::{FlowReservation, ReservationOutcome};
+use wakeai_results::result::{FlowReservation, ReservationOutcome};
 use wakeai_scenario::{Expanded, Flow, Node};
 use wakeai_units::{Duration, Instant, Rate};
 

@@ -6,13 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::result::{
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::result::{
     Drops, ErrorCounts, FailedRun, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
 };
-use wakeai_scenario::{
-    ResolvedCondition, Station, StationDirection, given_maxima, is_settled, solo_lengths,
-};
+use wakeai_results::{given_maxima, is_settled};
+use wakeai_scenario::{ResolvedCondition, Station, StationDirection, solo_lengths};
 use wakeai_units::Duration;
 
 use crate::VERSION;

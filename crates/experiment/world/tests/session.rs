@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::records::Output;
-use wakeai_scenario::result::{ErrorCounts, Report};
-use wakeai_scenario::{Scenario, records};
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::records;
+use wakeai_results::records::Output;
+use wakeai_results::result::{ErrorCounts, Report};
+use wakeai_scenario::Scenario;
 use wakeai_tables::TableReader;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wakeai_connection::{EventKind, SocketBounds};
-use wakeai_scenario::records;
+use wakeai_results::records;
 use wakeai_tables::{Group, TableError, TableReader, figures_of};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 

@@ -19,8 +19,8 @@ use std::thread::JoinHandle;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{Counters, Medium, MediumConfig};
+use wakeai_results::figures::DurationHistogram;
 use wakeai_scenario::Experiment;
-use wakeai_scenario::figures::DurationHistogram;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Changes, RunError};
 

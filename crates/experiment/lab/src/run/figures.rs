@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use wakeai_results::result::MeasuredFlow;
 use wakeai_scenario::Expanded;
-use wakeai_scenario::result::MeasuredFlow;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::reservations::{ReservationLog, of_flow};
 use wakeai_world::{ReceiverMeter, SenderMeter, Span};

@@ -11,7 +11,7 @@ mod options;
 use std::collections::BTreeMap;
 
 use wakeai_medium::{Destination, Node, StationId};
-use wakeai_scenario::records::{Host, RecordsError, RunCaptures, Way};
+use wakeai_results::records::{Host, RecordsError, RunCaptures, Way};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};

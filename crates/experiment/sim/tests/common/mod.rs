@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
+use wakeai_results::result::Report;
 use wakeai_scenario::Scenario;
-use wakeai_scenario::result::Report;
 use wakeai_sim::{Job, Observer, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Options, Silent};

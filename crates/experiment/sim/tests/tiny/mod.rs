@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wakeai_scenario::result::{Report, RttMillis, Run};
+use wakeai_results::result::{Report, RttMillis, Run};
 use wakeai_scenario::{Expanded, Experiment, FlowKind, Node, Scenario};
 use wakeai_units::{Duration, Rate};
 use wakeai_world::{Options, Silent};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use wakeai_scenario::result::{Report, Run};
+use wakeai_results::result::{Report, Run};
 
 use super::point::Point;
 use crate::law::Setting;

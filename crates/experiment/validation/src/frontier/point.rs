@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::result::Run;
 use wakeai_scenario::Scenario;
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::result::Run;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
 

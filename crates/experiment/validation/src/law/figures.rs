@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_lengths, solo_plan};
 use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 use wakeai_sim::FlowDetail;
 
 /// The seconds over which a newcomer's goodput is averaged. A shorter average is noisy, and a

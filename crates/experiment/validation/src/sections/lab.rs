@@ -1,7 +1,7 @@
 //! The same scenarios in the simulator and on the real TCP stack.
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::Context;

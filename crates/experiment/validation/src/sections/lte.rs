@@ -1,7 +1,7 @@
 //! A cellular link: agents without peers (Shimada et al., section 5).
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::{RttMillis, Run};
+use wakeai_results::result::{RttMillis, Run};
 
 use super::Judged;
 use crate::context::Context;

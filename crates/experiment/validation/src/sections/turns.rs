@@ -1,7 +1,7 @@
 //! Uploads side by side and in turns (after Yamaguchi et al., section 4).
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::Context;

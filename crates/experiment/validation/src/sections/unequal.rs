@@ -1,7 +1,7 @@
 //! Stations of unequal capability (Matsuno et al., figures 4 to 7 and 18, section 7.2).
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::Context;

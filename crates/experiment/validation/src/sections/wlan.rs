@@ -1,7 +1,7 @@
 //! The fairness of TCP over a wireless LAN (TCP-AV paper, section 3): 2 to 7 terminals, ten runs.
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! Several TCP-AV senders whose targets are more than the path carries.
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use crate::context::Context;
 use crate::job::Job;

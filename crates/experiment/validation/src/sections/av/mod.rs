@@ -6,7 +6,7 @@ mod reserved;
 mod target;
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::Context;

@@ -1,8 +1,8 @@
 //! Targets beyond the fair share, with a reservation: figure 17 with agents.
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::figures::jain;
-use wakeai_scenario::result::Run;
+use wakeai_results::figures::jain;
+use wakeai_results::result::Run;
 
 use super::others;
 use crate::context::Context;

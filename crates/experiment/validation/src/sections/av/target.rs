@@ -1,7 +1,7 @@
 //! Figure 17: the achievement ratio (AVR) over the normalised required throughput (NRT).
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::{ALONE_MBPS, others};
 use crate::context::Context;

@@ -4,7 +4,7 @@ mod competing;
 mod compound;
 
 use serde::{Deserialize, Serialize};
-use wakeai_scenario::result::Run;
+use wakeai_results::result::Run;
 
 use super::Judged;
 use crate::context::{Context, Simulated};

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use wakeai_scenario::figures::{AvrMeter, DurationHistogram};
-use wakeai_scenario::records::GoodputRow;
-use wakeai_scenario::result::{
+use wakeai_results::figures::{AvrMeter, DurationHistogram};
+use wakeai_results::records::GoodputRow;
+use wakeai_results::result::{
     Drops, ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow,
     Report, ReservationOutcome, Run, SimulatedFlow,
 };
-use wakeai_scenario::table::{self, Layout};
+use wakeai_results::table::{self, Layout};
 use wakeai_scenario::{Direction, FlowKind, Scenario, StationDirection};
 use wakeai_units::{Bytes, Duration, Rate};
 

@@ -12,9 +12,8 @@ use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::aggregate::Aggregate;
-use crate::expand::{Direction, Station, StationDirection};
-use crate::experiment::{Experiment, FlowKind};
 use crate::figures::{self, DurationHistogram};
+use wakeai_scenario::{Direction, Experiment, FlowKind, Station, StationDirection};
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_scenario::compare::Comparison;
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::result::{
+use wakeai_results::compare::Comparison;
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::given_maxima;
+use wakeai_results::result::{
     ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow,
     Report, ReservationOutcome, RttMillis, Run,
 };
-use wakeai_scenario::table::{self, Layout};
-use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection};
+use wakeai_results::table::{self, Layout};
+use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection, solo_plan};
 use wakeai_units::{Bytes, Duration};
 
 const WARMUP: Duration = Duration::from_secs(5);
@@ -354,4 +355,22 @@ fn the_table_says_that_a_result_is_incomplete() {
     assert!(text.contains("INCOMPLETE: 3 of 4 runs; the run airtime 2 failed: no air"), "{text}");
     assert!(text.contains("mean of up to 2 repeats"), "{text}");
     assert_eq!(Report::from_json(&report.to_json()).unwrap().failed, report.failed);
+}
+
+#[test]
+fn a_maximum_that_is_given_needs_no_run() {
+    let text = "name = \"x\"\nduration = \"100s\"\naccess_point = { standard = \"802.11ac\" }\n\
+                stations = [{ name = \"phone\", count = 2 },\n\
+                            { name = \"twin\", count = 2, max = \"100Mbit/s\" }]\n\
+                flows = [{ from = \"phone\", to = \"server\" }, { from = \"twin\", to = \"server\" }]";
+    let condition = &Scenario::parse(text).unwrap().conditions()[0];
+    let given = given_maxima(condition);
+    let stations: Vec<_> = given.keys().map(|key| (key.station, key.direction)).collect();
+    assert_eq!(stations, [(2, Direction::Up), (3, Direction::Up)]);
+    assert!(
+        given.values().all(|max| max.from == MaxFrom::Given && (max.mbps - 100.0).abs() < 1e-9)
+    );
+    let planned = solo_plan(condition).into_iter().flat_map(|run| run.applies_to);
+    let planned: Vec<_> = planned.map(|key| key.station).collect();
+    assert!(!planned.contains(&2) && !planned.contains(&3), "{planned:?}");
 }

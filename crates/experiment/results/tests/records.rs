@@ -7,12 +7,12 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_connection::{ErrorCode, EventKind, Figures};
-use wakeai_scenario::figures::DurationHistogram;
-use wakeai_scenario::records::{
+use wakeai_results::figures::DurationHistogram;
+use wakeai_results::records::{
     AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Host, Manifest, Output, Queue, QueueRow,
     Records, RecordsError, Row, RowEvent, SampleRow, Way,
 };
-use wakeai_scenario::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
+use wakeai_results::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
 use wakeai_units::{Bytes, Duration, Segments};
 
@@ -450,4 +450,34 @@ fn equal_runs_write_equal_bytes() {
 fn records_can_be_written_from_another_thread() {
     fn sendable<T: Send>() {}
     sendable::<Records>();
+}
+
+#[test]
+fn every_column_and_file_is_in_the_reference() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/records.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = Scenario::parse(SCENARIO).unwrap();
+    Records::create(directory.path(), &scenario, manifest())
+        .unwrap()
+        .finish(&empty_report())
+        .unwrap();
+    let mut columns = 0;
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+        if name.ends_with(".parquet") {
+            let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+            for column in reader.metadata().file_metadata().schema_descr().columns() {
+                assert!(
+                    page.contains(&format!("`{}`", column.name())),
+                    "{name}: {}",
+                    column.name()
+                );
+                columns += 1;
+            }
+        }
+    }
+    assert!(columns > 40, "{columns}");
 }

@@ -27,8 +27,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::Scenario;
-use crate::expand::Expanded;
 use crate::result::{Report, Run};
 pub use captures::{Captures, Host, RunCaptures};
 pub use error::RecordsError;
@@ -39,6 +37,7 @@ pub use rows::{
     AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Queue, QueueRow, Row, RowEvent, SampleRow,
 };
 use tables::{FlowRow, Of, RunName};
+use wakeai_scenario::{Expanded, Scenario};
 use wakeai_tables::{Column, TableWriter, copy_first};
 use workplace::Workplace;
 
