@@ -424,6 +424,44 @@ mod tests {
     const DEBUG: [&str; 7] =
         ["Os {", "Custom {", "kind:", "code:", "Some(", "Err(", "os error 11)"];
 
+    /// A listener whose lists of arrivals are torn after the first `whole` of them, until the sender says goodbye.
+    fn tear_lists(socket: &UdpSocket, token: &Token, mut whole: usize) {
+        let seal = Seal::new(token);
+        let (mut request, mut buffer) = ([0; 2048], [0; LONGEST_BYTES]);
+        loop {
+            let (length, from) = socket.recv_from(&mut request).unwrap();
+            let (header, _) = seal.read(&request[..length]).unwrap();
+            let mut list = Part::encode(500, 0, &[]);
+            let (kind, body) = match header.kind {
+                Kind::Hello => (Kind::Welcome, &[][..]),
+                Kind::Fetch => {
+                    list.truncate(list.len() - usize::from(whole == 0));
+                    whole = whole.saturating_sub(1);
+                    (Kind::Arrivals, &list[..])
+                }
+                _ => return,
+            };
+            let header = Header { kind, ..header };
+            let answer = seal.write(&header, body, HEADER_BYTES + body.len(), &mut buffer).unwrap();
+            socket.send_to(answer, from).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_no_silence_of_the_listener() {
+        let token = Token::from_bytes([3; 16]);
+        // The list's length is asked for twice. After that its parts are fetched.
+        for whole in [0, 1, 2] {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let to = socket.local_addr().unwrap();
+            let fetched = std::thread::scope(|scope| {
+                scope.spawn(|| tear_lists(&socket, &token, whole));
+                Sender::connect(&[to], &token, &|| false).unwrap().fetch(1)
+            });
+            assert!(matches!(fetched, Err(SendError::Unreadable { .. })), "{whole}: {fetched:?}");
+        }
+    }
+
     #[test]
     fn every_error_of_a_sender_is_a_sentence() {
         let to: SocketAddr = "192.0.2.1:4780".parse().unwrap();
