@@ -16,7 +16,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use wakeai_host::Network;
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_proxy::{Interface, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 

@@ -44,7 +44,7 @@ impl Interrupt {
 
 /// Returns when a signal asks the process to end, or when no signal can be waited for.
 pub(crate) async fn terminated() {
-    if let Err(error) = wakeai_agent::terminated().await {
+    if let Err(error) = wakeai_daemon::terminated().await {
         tracing::error!(%error, "the signals SIGTERM and SIGINT cannot be handled: stopping");
     }
 }

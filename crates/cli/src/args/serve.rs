@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_transfer::serve::{Base, Origin};
 use wakeai_units::{Bytes, Duration, Rate};
 

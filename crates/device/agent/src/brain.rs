@@ -12,7 +12,7 @@ use wakeai_control::{
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::clock;
-use crate::counters::{self, add_presence};
+use crate::counters;
 use crate::identity;
 use crate::key::GroupKeys;
 use crate::report;
@@ -28,7 +28,7 @@ pub(crate) struct Brain {
     common_law: CommonLaw,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
-    past: BTreeMap<String, u64>,
+    past: PresenceCounters,
     why: Vec<String>,
     /// The share and the target delay of the law `airtime`, as of its last decision.
     airtime: Option<Airtime>,
@@ -61,7 +61,7 @@ impl Brain {
         // If the configuration names no law, the controller runs a law that limits nothing.
         let law = config.law.clone().unwrap_or(LawConfig::UNBOUND);
         let (why, history) = (Vec::new(), VecDeque::new());
-        let (current, past, airtime) = (None, BTreeMap::new(), None);
+        let (current, past, airtime) = (None, PresenceCounters::default(), None);
         Self { law, common_law, template, current, past, why, airtime, history }
     }
 
@@ -94,7 +94,7 @@ impl Brain {
             None => None,
         };
         if let Some((_, last)) = &self.current {
-            add_presence(last.counters(), &mut self.past);
+            self.past = counters::sum(&self.past, last.counters());
         }
         self.current = next;
         self.why.clear();
@@ -206,10 +206,10 @@ impl Brain {
         BoundsReport { why: self.why.clone(), history, ..report::bounds(law, bounds) }
     }
 
-    pub(crate) fn write_metrics(&self, metrics: &mut BTreeMap<String, u64>) {
-        let none = PresenceCounters::default();
-        metrics.extend(self.past.clone());
-        add_presence(self.controller().map_or(&none, Controller::counters), metrics);
+    /// The counters of the presence messages of all associations.
+    pub(crate) fn counters(&self) -> PresenceCounters {
+        let current = self.controller().map(Controller::counters);
+        current.map_or(self.past, |current| counters::sum(&self.past, current))
     }
 }
 
@@ -253,9 +253,7 @@ mod tests {
         brain.controller_mut().unwrap().handle_datagram(now, b"x");
         assert!(brain.associate(now, Some(Bssid([4; 6]))).unwrap());
         brain.controller_mut().unwrap().handle_datagram(now, b"y");
-        let mut metrics = BTreeMap::new();
-        brain.write_metrics(&mut metrics);
-        assert_eq!(metrics["presence_malformed"], 2);
+        assert_eq!(brain.counters().malformed, 2);
     }
 
     #[test]

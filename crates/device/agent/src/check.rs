@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use wakeai_api::config::{Automatic, Config, Examined};
+use wakeai_daemon::metrics::Endpoint;
 use wakeai_host::{NetnsId, Role, read_sysctl};
 use wakeai_kernel::{Bounded, features};
-use wakeai_metrics::Endpoint;
 
 use crate::error::AgentError;
 use crate::interface::Interface;

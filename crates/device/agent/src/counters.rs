@@ -1,9 +1,129 @@
-//! Counters of faults and of refused messages, by name.
+//! The agent's counters. `docs/guides/metrics.md` lists their metrics.
 
 use std::collections::BTreeMap;
 
 use wakeai_control::PresenceCounters;
 use wakeai_control::presence::FAULT_KINDS;
+use wakeai_daemon::metrics::{Page, Unit};
+
+wakeai_daemon::counters! {
+    "wakeai_agent";
+    counter "ticks" None "Decisions, of which there are two per second.": ticks;
+    counter "connections_moved" None "Connections that were moved to a bounded algorithm.":
+        connections_moved;
+    counter "api_requests_refused" None
+        "Clients and requests of the local API that were refused, by reason.":
+        api_strangers(reason = "strangers")
+            "Clients that are not root, not the agent's user and not members of `api.group`.",
+        api_forbidden(reason = "forbidden")
+            "Requests for a change from clients without the right to it.",
+        api_crowded(reason = "crowded") "Clients over the limit.",
+        api_bad_requests(reason = "bad_requests")
+            "Requests that were too long, were not JSON, had another version or were unknown.",
+        api_slow(reason = "slow") "Clients that were too slow to send a request or to read an answer.";
+}
+
+macro_rules! presence_counters {
+    ($($name:ident),+) => {
+        /// The counters of presence messages, by name.
+        pub(crate) fn presence(counters: &PresenceCounters) -> Vec<(&'static str, u64)> {
+            vec![$((stringify!($name), counters.$name)),+]
+        }
+
+        /// The sums of the counters of two associations.
+        pub(crate) fn sum(one: &PresenceCounters, other: &PresenceCounters) -> PresenceCounters {
+            PresenceCounters { $($name: one.$name.saturating_add(other.$name)),+ }
+        }
+    };
+}
+
+presence_counters!(
+    sent,
+    accepted,
+    unproven,
+    malformed,
+    wrong_version,
+    forged,
+    invalid,
+    wrong_bssid,
+    own,
+    duplicate_id,
+    replayed,
+    stale,
+    table_full,
+    fleet_sent,
+    queries,
+    answers,
+    unasked
+);
+
+/// Presence counters that do not count refused messages. `own` counts this station's own messages,
+/// received back. `unproven` counts authentic messages of stations that have not yet proved to be live.
+const NOT_REFUSED: [&str; 4] = ["sent", "accepted", "unproven", "own"];
+
+/// All counts at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) agent: Report,
+    /// The presence messages of all associations.
+    pub(crate) presence: PresenceCounters,
+    pub(crate) faults: Vec<(&'static str, u64)>,
+    /// What other programs have changed, by what was done.
+    pub(crate) drifts: Vec<(&'static str, u64)>,
+}
+
+impl Counts {
+    /// Every count, by the names of the local API.
+    pub(crate) fn named(&self) -> BTreeMap<String, u64> {
+        let own = self.agent.entries().into_iter().map(|(name, count)| (name.to_owned(), count));
+        let mut named: BTreeMap<_, _> = own.collect();
+        let presence = presence(&self.presence);
+        for (kind, counts) in
+            [("presence", &presence), ("faults", &self.faults), ("drifts", &self.drifts)]
+        {
+            named.extend(counts.iter().map(|(name, count)| (format!("{kind}_{name}"), *count)));
+        }
+        named
+    }
+
+    /// Adds the families of the counts to a page.
+    pub(crate) fn add_to(&self, page: &mut Page) {
+        self.agent.add_to(page);
+        let mut one = |base, help, count| page.counter(base, Unit::None, help).is(count);
+        one(
+            "wakeai_agent_presence_messages_sent",
+            "Presence messages that were sent.",
+            self.presence.sent,
+        );
+        one(
+            "wakeai_agent_presence_messages_accepted",
+            "Presence messages of peers that were accepted.",
+            self.presence.accepted,
+        );
+        let mut by = |label, base, help, counts: &[(&'static str, u64)]| {
+            let family = page.counter(base, Unit::None, help);
+            for (text, count) in counts {
+                family.with(label, text, *count);
+            }
+        };
+        let mut refused = presence(&self.presence);
+        refused.retain(|(name, _)| !NOT_REFUSED.contains(name));
+        by(
+            "reason",
+            "wakeai_agent_presence_messages_refused",
+            "Datagrams to the presence port that were refused, by reason.",
+            &refused,
+        );
+        let help = "Failures that did not end the agent.";
+        by("fault", "wakeai_agent_faults", help, &self.faults);
+        by(
+            "outcome",
+            "wakeai_agent_drifts",
+            "Times that another program had changed what the agent holds on the host, by what was done.",
+            &self.drifts,
+        );
+    }
+}
 
 /// A failure that does not end the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,26 +152,23 @@ pub(crate) enum Fault {
 
 /// Every fault, with the name of its counter. The order is that of [`Fault`].
 const FAULTS: [(Fault, &str); 10] = [
-    (Fault::Snapshot, "faults_snapshot"),
-    (Fault::Bound, "faults_bound"),
-    (Fault::Heartbeat, "faults_heartbeat"),
-    (Fault::Move, "faults_move"),
-    (Fault::Send, "faults_send"),
-    (Fault::Receive, "faults_receive"),
-    (Fault::Interface, "faults_interface"),
-    (Fault::Wifi, "faults_wifi"),
-    (Fault::Late, "faults_late_tick"),
-    (Fault::Clock, "faults_clock"),
+    (Fault::Snapshot, "snapshot"),
+    (Fault::Bound, "bound"),
+    (Fault::Heartbeat, "heartbeat"),
+    (Fault::Move, "move"),
+    (Fault::Send, "send"),
+    (Fault::Receive, "receive"),
+    (Fault::Interface, "interface"),
+    (Fault::Wifi, "wifi"),
+    (Fault::Late, "late_tick"),
+    (Fault::Clock, "clock"),
 ];
-
-/// The prefix of the counters of faults.
-const PREFIX: &str = "faults_";
 
 /// The name of a kind of fault in an answer to a fleet's query. A kind of fault never changes its
 /// number.
 pub(crate) fn fault_kind(kind: usize) -> String {
     match FAULTS.get(kind) {
-        Some((_, name)) => name[PREFIX.len()..].to_owned(),
+        Some((_, name)) => (*name).to_owned(),
         None => format!("kind_{kind}"),
     }
 }
@@ -77,7 +194,7 @@ impl Faults {
         *count = count.saturating_add(1);
         let words = error.to_string();
         if self.lasting.get(&fault) != Some(&words) {
-            tracing::warn!(fault = fault.name(), error = %words, "failed; the agent goes on");
+            tracing::warn!(fault = format!("faults_{}", fault.name()), error = %words, "failed; the agent goes on");
             self.lasting.insert(fault, words);
         }
     }
@@ -97,7 +214,7 @@ impl Faults {
         match result {
             Ok(value) => {
                 if self.lasting.remove(&fault).is_some() {
-                    tracing::info!(fault = fault.name(), "works again");
+                    tracing::info!(fault = format!("faults_{}", fault.name()), "works again");
                 }
                 Some(value)
             }
@@ -119,43 +236,11 @@ impl Faults {
         (counts, lasting)
     }
 
-    pub(crate) fn write(&self, metrics: &mut BTreeMap<String, u64>) {
-        for (fault, name) in FAULTS {
-            let count = self.counts.get(&fault).copied().unwrap_or(0);
-            metrics.insert(name.to_owned(), count);
-        }
+    /// The number of faults of each kind, by name.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
+        let count = |fault| self.counts.get(fault).copied().unwrap_or(0);
+        FAULTS.iter().map(|(fault, name)| (*name, count(fault))).collect()
     }
-}
-
-/// Adds the counters of one association to the sums over all associations in `metrics`.
-pub(crate) fn add_presence(counters: &PresenceCounters, metrics: &mut BTreeMap<String, u64>) {
-    for (name, count) in presence(counters) {
-        let sum = metrics.entry(format!("presence_{name}")).or_default();
-        *sum = sum.saturating_add(count);
-    }
-}
-
-/// The counters of presence messages, by name.
-pub(crate) fn presence(counters: &PresenceCounters) -> [(&'static str, u64); 17] {
-    [
-        ("sent", counters.sent),
-        ("accepted", counters.accepted),
-        ("unproven", counters.unproven),
-        ("malformed", counters.malformed),
-        ("wrong_version", counters.wrong_version),
-        ("forged", counters.forged),
-        ("invalid", counters.invalid),
-        ("wrong_bssid", counters.wrong_bssid),
-        ("own", counters.own),
-        ("duplicate_id", counters.duplicate_id),
-        ("replayed", counters.replayed),
-        ("stale", counters.stale),
-        ("table_full", counters.table_full),
-        ("fleet_sent", counters.fleet_sent),
-        ("queries", counters.queries),
-        ("answers", counters.answers),
-        ("unasked", counters.unasked),
-    ]
 }
 
 #[cfg(test)]
@@ -166,7 +251,7 @@ mod tests {
     fn the_names_are_in_the_order_of_the_faults() {
         for (place, (fault, name)) in FAULTS.into_iter().enumerate() {
             assert_eq!((fault as usize, fault.name()), (place, name));
-            assert!(name.starts_with(PREFIX) && place < FAULT_KINDS);
+            assert!(place < FAULT_KINDS);
         }
     }
 
@@ -182,18 +267,14 @@ mod tests {
         faults.failed(Fault::Late, &"late");
         assert_eq!((faults.figures().0[8], faults.figures().1), (1, 1 << 8));
         assert_eq!((fault_kind(4), fault_kind(8)), ("send".to_owned(), "late_tick".to_owned()));
-        let mut metrics = BTreeMap::new();
-        faults.write(&mut metrics);
-        assert_eq!(metrics["faults_send"], 3);
-        assert_eq!(metrics["faults_snapshot"], 0);
+        let named = Counts { faults: faults.counts(), ..Counts::default() }.named();
+        assert_eq!((named["faults_send"], named["faults_snapshot"], named["ticks"]), (3, 0, 0));
     }
 
     #[test]
     fn the_counters_of_two_associations_add_up() {
-        let mut metrics = BTreeMap::new();
         let counters = PresenceCounters { forged: 2, sent: 1, ..PresenceCounters::default() };
-        add_presence(&counters, &mut metrics);
-        add_presence(&counters, &mut metrics);
-        assert_eq!((metrics["presence_forged"], metrics["presence_sent"]), (4, 2));
+        let named = Counts { presence: sum(&counters, &counters), ..Counts::default() }.named();
+        assert_eq!((named["presence_forged"], named["presence_sent"]), (4, 2));
     }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use wakeai_daemon::metrics::BindError;
 use wakeai_host::{ApartError, LeaseError, MakeError, PrivilegeError};
-use wakeai_metrics::BindError;
 
 use crate::interface::InterfaceError;
 use crate::key::KeyError;

@@ -2,7 +2,7 @@
 
 use wakeai_api::{State, Status};
 use wakeai_control::Phase;
-use wakeai_metrics::{Histogram, Page, Unit};
+use wakeai_daemon::metrics::{Histogram, Page, Unit};
 
 use crate::report::Report;
 
@@ -29,10 +29,10 @@ pub(crate) struct Distributions {
 impl Default for Distributions {
     fn default() -> Self {
         Self {
-            rtt: Histogram::new(DELAYS),
-            window: Histogram::new(WINDOWS),
-            peer_rate: Histogram::new(RATES),
-            peer_delay: Histogram::new(DELAYS),
+            rtt: Histogram::new(DELAYS.iter().copied()),
+            window: Histogram::new(WINDOWS.iter().copied()),
+            peer_rate: Histogram::new(RATES.iter().copied()),
+            peer_delay: Histogram::new(DELAYS.iter().copied()),
         }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn page(report: &Report) -> Page {
     delays(&mut page, report);
     bounds(&mut page, report);
     connections(&mut page, report);
-    counters(&mut page, report);
+    report.counts.add_to(&mut page);
     page
 }
 
@@ -302,71 +302,10 @@ fn connections(page: &mut Page, report: &Report) {
     );
 }
 
-/// Presence counters that do not count refused messages. `own` counts this station's own messages,
-/// received back. `unproven` counts authentic messages of stations that have not yet proved to be live.
-const NOT_REFUSED: [&str; 4] = ["sent", "accepted", "unproven", "own"];
-
-fn counters(page: &mut Page, report: &Report) {
-    let counters = &report.metrics;
-    let with = |prefix: &'static str| {
-        counters.iter().filter_map(move |(name, count)| Some((name.strip_prefix(prefix)?, *count)))
-    };
-    let one = |name: &str| counters.get(name).copied().unwrap_or(0);
-    page.counter("wakeai_agent_ticks", Unit::None, "Decisions, of which there are two per second.")
-        .is(one("ticks"));
-    page.counter(
-        "wakeai_agent_connections_moved",
-        Unit::None,
-        "Connections that were moved to a bounded algorithm.",
-    )
-    .is(one("connections_moved"));
-    page.counter(
-        "wakeai_agent_presence_messages_sent",
-        Unit::None,
-        "Presence messages that were sent.",
-    )
-    .is(one("presence_sent"));
-    page.counter(
-        "wakeai_agent_presence_messages_accepted",
-        Unit::None,
-        "Presence messages of peers that were accepted.",
-    )
-    .is(one("presence_accepted"));
-    let refused = page.counter(
-        "wakeai_agent_presence_messages_refused",
-        Unit::None,
-        "Datagrams to the presence port that were refused, by reason.",
-    );
-    for (reason, count) in with("presence_").filter(|(name, _)| !NOT_REFUSED.contains(name)) {
-        refused.with("reason", reason, count);
-    }
-    let faults =
-        page.counter("wakeai_agent_faults", Unit::None, "Failures that did not end the agent.");
-    for (fault, count) in with("faults_") {
-        faults.with("fault", fault, count);
-    }
-    let drifts = page.counter(
-        "wakeai_agent_drifts",
-        Unit::None,
-        "Times that another program had changed what the agent holds on the host, by what was done.",
-    );
-    for (outcome, count) in with("drifts_") {
-        drifts.with("outcome", outcome, count);
-    }
-    let refused = page.counter(
-        "wakeai_agent_api_requests_refused",
-        Unit::None,
-        "Clients and requests of the local API that were refused, by reason.",
-    );
-    for (reason, count) in with("api_") {
-        refused.with("reason", reason, count);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakeai_metrics::Format;
+    use wakeai_daemon::metrics::Format;
 
     #[test]
     fn before_the_first_tick_every_family_is_there_and_no_value_is_made_up() {
@@ -396,11 +335,11 @@ mod tests {
         let text = page(&Report { distributions, ..Report::default() }).text(Format::Text);
         assert!(text.contains("\nwakeai_agent_connection_rtt_seconds_sum 0.02\n"), "{text}");
         assert!(
-            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"4.0\"} 1\n"),
+            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"4\"} 1\n"),
             "{text}"
         );
         assert!(
-            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"2.0\"} 0\n"),
+            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"2\"} 0\n"),
             "{text}"
         );
     }

@@ -14,6 +14,7 @@ use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::brain::Airtime;
+use crate::counters::Counts;
 use crate::figures::Distributions;
 
 /// Everything that the API shows, as of the last tick.
@@ -23,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) peers: Vec<Peer>,
     pub(crate) bounds: BoundsReport,
     pub(crate) targets: Targets,
-    pub(crate) metrics: BTreeMap<String, u64>,
+    pub(crate) counts: Counts,
     /// The last decision of the law `airtime`, if there is one.
     pub(crate) airtime: Option<Airtime>,
     pub(crate) distributions: Distributions,

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration as Wait;
 
 use nix::unistd::User;
@@ -11,15 +10,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::Transfer;
 use wakeai_api::config::{Automatic, Config, Group};
+use wakeai_daemon::metrics::Endpoint;
+use wakeai_daemon::{NotifyState, is_over, notify, watchdog_enabled};
 use wakeai_host::{
     Apart, Capability, Change, Drift, Drifts, Guard, Keeper, Lease, MakeError, NetnsId, Role,
     Watch, block_signals, channel, check_socket_path, drop_privileges, holders, read_sysctl,
     require_privileges, serve_as, serving_user, set_sysctl, split, supervise,
 };
 use wakeai_kernel::{
-    Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move,
+    Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move, release,
 };
-use wakeai_metrics::Endpoint;
 
 use crate::actuator::Actuator;
 use crate::brain::Brain;
@@ -32,7 +32,6 @@ use crate::identity;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
-use crate::notify;
 use crate::report::Report;
 use crate::server::Server;
 use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
@@ -63,23 +62,9 @@ pub fn run(
     tokio::task::LocalSet::new().block_on(&event_loop()?, start(config, user, shutdown))
 }
 
+/// The agent's event loop. Nothing in it blocks, and privileges can be given up only in one thread.
 pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_io().enable_time().build().map_err(AgentError::system("start the event loop"))
-}
-
-/// Waits for `SIGTERM` or `SIGINT`. Call it inside the future that [`run`] takes.
-///
-/// # Errors
-/// An error if the kernel refuses a signal handler.
-pub async fn terminated() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    wakeai_daemon::event_loop(1).map_err(AgentError::system("start the event loop"))
 }
 
 /// Checks that the socket of the local API can be made at the configured path. The socket of a
@@ -109,10 +94,8 @@ async fn start(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let mut shutdown = std::pin::pin!(shutdown);
-    // The future is polled once before anything is changed, so that its signal handlers are installed. From
-    // then on a signal makes the agent undo its changes and end.
-    let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
-    if polled.await.is_ready() {
+    // From here on a signal makes the agent undo its changes and end.
+    if is_over(shutdown.as_mut()).await {
         return Ok(());
     }
     require_privileges("the agent", &KEPT_CAPABILITIES)?;
@@ -153,7 +136,7 @@ async fn start(
         }
         Err(error) => Err(error),
     };
-    for (change, reason) in lease.release(&unload) {
+    for (change, reason) in release(lease) {
         tracing::warn!(%change, reason, "could not be undone; the next wakeai command will undo it");
     }
     tracing::info!("stopped");
@@ -180,9 +163,10 @@ async fn serve(
     }
     tracing::info!(interface = station.config.interface, "started");
     station.begin();
-    notify::ready(&format!("interface {}", station.config.interface));
+    let status = format!("interface {}", station.config.interface);
+    notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
     station.run(shutdown, look).await;
-    notify::stopping();
+    notify(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
     serving.abort_all();
     clear_bounds(station);
 }
@@ -267,7 +251,7 @@ fn set_up(
         wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
         association: LastAssociation::default(),
         link_rate: LinkRate::default(),
-        refusals: server.refusals(),
+        counters: server.counters(),
         report,
         reserve: wanted,
         transfers,
@@ -280,14 +264,12 @@ fn set_up(
         drifts: Drifts::default(),
         started: now,
         last_good: now,
-        moved: 0,
         left_out: 0,
-        ticks: 0,
         distributions: Distributions::default(),
         stale: 0,
         hangup,
         notified: None,
-        watchdog: sd_notify::watchdog_enabled().is_some(),
+        watchdog: watchdog_enabled().is_some(),
         config,
     };
     Ok((station, server, guard))
@@ -345,18 +327,6 @@ fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
             }
             Err(error) => tracing::warn!(%error, "connections stay on {}", bounded.name),
         }
-    }
-}
-
-/// Removes the shared BPF parts, unless another agent or proxy uses them.
-fn unload() -> Result<bool, Box<dyn std::error::Error>> {
-    match Control::unload() {
-        Err(error) if error.is_missing() => {
-            // Unmounting an unused bpffs needs a privilege that the agent has given up.
-            tracing::info!(%error, "the BPF parts stay until the next wakeai command or `wakeai sweep`");
-            Ok(true)
-        }
-        other => other.map_err(Into::into),
     }
 }
 

@@ -4,7 +4,6 @@
 //! client's requests from this report. The number of clients, the length of a request and the time of
 //! every step are limited.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,10 +14,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use wakeai_api::{Answer, Body, Request, Reserve, VERSION, json_line};
+use wakeai_daemon::accept_each;
 use wakeai_host::{Lease, MakeError};
 use wakeai_units::Rate;
 
 use crate::access::Access;
+use crate::counters::Counters;
 use crate::fleet::FleetClients;
 use crate::report::Report;
 use crate::transfers::{ClientTransfer, Transfers};
@@ -30,31 +31,12 @@ const LONGEST_REQUEST: u64 = 4096;
 /// The longest time for a request to arrive, and also for the client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts of refused clients and requests.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    /// Clients that are not root, not the agent's user and not members of `api.group`.
-    pub(crate) strangers: Cell<u64>,
-    /// Requests for a change from clients without the right to it.
-    pub(crate) forbidden: Cell<u64>,
-    /// Clients over the limit [`MOST_CLIENTS`].
-    pub(crate) crowded: Cell<u64>,
-    /// Requests that were too long, were not JSON, had another version or were unknown.
-    pub(crate) bad_requests: Cell<u64>,
-    /// Clients that were too slow to send a request or to read an answer.
-    pub(crate) slow: Cell<u64>,
-}
-
-fn count(counter: &Cell<u64>) {
-    counter.set(counter.get().saturating_add(1));
-}
-
 /// The listening socket, and the state that its tasks share.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
     group: Option<u32>,
-    refusals: Rc<Refusals>,
+    counters: Rc<Counters>,
     report: watch::Receiver<Report>,
     reserve: watch::Sender<Option<Rate>>,
     transfers: Rc<Transfers>,
@@ -82,7 +64,7 @@ impl Server {
         Ok(Self {
             listener,
             group,
-            refusals: Rc::default(),
+            counters: Rc::default(),
             report,
             reserve,
             transfers: Rc::new(transfers),
@@ -91,8 +73,8 @@ impl Server {
     }
 
     /// The counts so far.
-    pub(crate) fn refusals(&self) -> Rc<Refusals> {
-        Rc::clone(&self.refusals)
+    pub(crate) fn counters(&self) -> Rc<Counters> {
+        Rc::clone(&self.counters)
     }
 
     /// Serves forever, on the `LocalSet` of the calling task.
@@ -101,22 +83,12 @@ impl Server {
         // Clients that may only ask and clients that may also request changes have separate limits.
         let (places_to_ask, places_to_change) = (places(), places());
         let mut clients = 0;
-        loop {
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // The cause may be temporary. For example, the process may have no free file
-                    // descriptor now, and have one at the next attempt.
-                    tracing::warn!(%error, "cannot accept a client");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
+        let serve = async |(stream, _)| {
             let access = Access::of(&stream, self.group).unwrap_or(Access::None);
             if access == Access::None {
-                count(&self.refusals.strangers);
+                self.counters.api_strangers.one();
                 turn_away(&stream, "only root, the agent's user and members of api.group may ask");
-                continue;
+                return;
             }
             let places = match access {
                 Access::Change(_) => &places_to_change,
@@ -131,10 +103,11 @@ impl Server {
                     drop(place);
                 });
             } else {
-                count(&self.refusals.crowded);
+                self.counters.api_crowded.one();
                 turn_away(&stream, "too many clients at once: try again later");
             }
-        }
+        };
+        accept_each(|| self.listener.accept(), || (), serve).await;
     }
 
     async fn serve_client(&self, mut stream: UnixStream, access: Access, transfer: ClientTransfer) {
@@ -145,7 +118,7 @@ impl Server {
             let mut limited = (&mut reader).take(LONGEST_REQUEST);
             let read = limited.read_until(b'\n', &mut request);
             match timeout(PATIENCE, read).await {
-                Err(_) => return count(&self.refusals.slow),
+                Err(_) => return self.counters.api_slow.one(),
                 Ok(Err(_) | Ok(0)) => return,
                 Ok(Ok(_)) => {}
             }
@@ -160,11 +133,11 @@ impl Server {
                 ))
             };
             let answer = line(answer.unwrap_or_else(|reason| {
-                count(&self.refusals.bad_requests);
+                self.counters.api_bad_requests.one();
                 Body::Error(reason)
             }));
             match timeout(PATIENCE, writer.write_all(&answer)).await {
-                Err(_) => return count(&self.refusals.slow),
+                Err(_) => return self.counters.api_slow.one(),
                 Ok(Err(_)) => return,
                 Ok(Ok(())) if !whole => return,
                 // A client that was not answered in time has gone, and has said that nothing changes.
@@ -185,7 +158,7 @@ impl Server {
             Request::Peers => Ok(Body::Peers(self.report.borrow().peers.clone())),
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
-            Request::Metrics => Ok(Body::Metrics(self.report.borrow().metrics.clone())),
+            Request::Metrics => Ok(Body::Metrics(self.report.borrow().counts.named())),
             Request::Reserve(rate) => Ok(self.reserve(rate, access, change)),
             Request::Transfer(left) => transfer.update(left).await.map(Body::Transfer),
             Request::Fleet(query) => self.fleet.ask(query.is_none()).await.map(Body::Fleet),
@@ -200,7 +173,7 @@ impl Server {
 
     fn reserve(&self, rate: Option<Rate>, access: Access, change: &mut Option<Change>) -> Body {
         let Access::Change(user) = access else {
-            count(&self.refusals.forbidden);
+            self.counters.api_forbidden.one();
             return Body::Error("only root and the agent's user may reserve".to_owned());
         };
         *change = Some(Change { user, rate });

@@ -1,6 +1,5 @@
 //! The agent's event loop. It handles one station on one interface in one thread.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::pin::pin;
@@ -13,6 +12,7 @@ use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status, Transfer};
 use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Connection, Controller};
+use wakeai_daemon::{NotifyState, notify};
 use wakeai_host::{Drift, Drifts};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
@@ -20,16 +20,14 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::actuator::Actuator;
 use crate::brain::Brain;
 use crate::clock;
-use crate::counters::{Fault, Faults};
+use crate::counters::{Counters, Counts, Fault, Faults};
 use crate::figures::Distributions;
 use crate::fleet::{self, FleetDesk};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
-use crate::notify;
 use crate::presence::Presence;
 use crate::report::{self, Report};
-use crate::server::Refusals;
 use crate::transfers::{Decided, Wanted};
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
@@ -63,7 +61,7 @@ pub(crate) struct Station {
     pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) association: LastAssociation,
     pub(crate) link_rate: LinkRate,
-    pub(crate) refusals: Rc<Refusals>,
+    pub(crate) counters: Rc<Counters>,
     pub(crate) report: watch::Sender<Report>,
     /// The rate that the API's users want to reserve.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
@@ -80,10 +78,8 @@ pub(crate) struct Station {
     pub(crate) drifts: Drifts,
     pub(crate) started: Instant,
     pub(crate) last_good: Instant,
-    pub(crate) moved: u64,
     /// The number of idle connections that the last tick did not read.
     pub(crate) left_out: u32,
-    pub(crate) ticks: u64,
     pub(crate) distributions: Distributions,
     pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
@@ -163,7 +159,7 @@ impl Station {
 
     fn heartbeat(&mut self, now: Instant) {
         if self.watchdog {
-            notify::send(&[sd_notify::NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
         }
         let fresh = now.saturating_since(self.last_good) < BLIND_AFTER;
         let index = self.index().filter(|_| fresh && self.brain.bssid().is_some());
@@ -174,7 +170,7 @@ impl Station {
     }
 
     fn tick(&mut self, now: Instant) {
-        self.ticks += 1;
+        self.counters.ticks.one();
         self.find_interface();
         let link_rate = self.find_access_point(now);
         let snapshots = self.read_connections();
@@ -286,7 +282,7 @@ impl Station {
         }
         let report = move_connections(&[bounded.plain], bounded.name, Some(index));
         if let Some(report) = self.faults.check(Fault::Move, report) {
-            self.moved += u64::from(report.moved);
+            self.counters.connections_moved.add(report.moved.into());
         }
     }
 
@@ -408,7 +404,7 @@ impl Station {
         if self.notified != Some(state) {
             tracing::info!(state = state.words(), "state");
             let status = format!("{}: {}", self.config.interface, state.words());
-            notify::send(&[sd_notify::NotifyState::Status(&status)]);
+            notify(&[NotifyState::Status(&status)]);
             self.notified = Some(state);
         }
     }
@@ -499,27 +495,20 @@ impl Station {
             distributions: self.distributions.clone(),
             bounds: self.brain.bounds(self.config.law_name()),
             targets: report::targets(seen),
-            metrics: self.metrics(),
+            counts: self.counts(),
             differing,
             status: Some(status),
         };
         self.report.send_replace(report);
     }
 
-    fn metrics(&self) -> BTreeMap<String, u64> {
-        let mut metrics = BTreeMap::from([
-            ("ticks".to_owned(), self.ticks),
-            ("connections_moved".to_owned(), self.moved),
-            ("api_strangers".to_owned(), self.refusals.strangers.get()),
-            ("api_forbidden".to_owned(), self.refusals.forbidden.get()),
-            ("api_crowded".to_owned(), self.refusals.crowded.get()),
-            ("api_bad_requests".to_owned(), self.refusals.bad_requests.get()),
-            ("api_slow".to_owned(), self.refusals.slow.get()),
-        ]);
-        self.faults.write(&mut metrics);
-        metrics.extend(self.drifts.counts().map(|(name, count)| (format!("drifts_{name}"), count)));
-        self.brain.write_metrics(&mut metrics);
-        metrics
+    fn counts(&self) -> Counts {
+        Counts {
+            agent: self.counters.report(),
+            presence: self.brain.counters(),
+            faults: self.faults.counts(),
+            drifts: self.drifts.counts().collect(),
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use wakeai_host::{
     Cgroup, Change, Drifts, Guard, InKernel, Lease, Outcome, Role, SysctlError, Watch, set_sysctl,
     since_boot,
 };
-use wakeai_kernel::{Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport};
+use wakeai_kernel::{
+    Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport, release,
+};
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::control::{Answer, InForce, Listener, Request};
@@ -43,7 +45,7 @@ pub fn run(
     check_algorithm(&options.algorithm)?;
     let lease = Lease::take(Role::Use { exclusive: found.exclusive() })?;
     let outcome = hold(options, &found, &lease, shutdown, tell);
-    for (change, reason) in lease.release(&|| Control::unload().map_err(Into::into)) {
+    for (change, reason) in release(lease) {
         tell(Event::Warning(format!(
             "could not be undone: {change} ({reason}); the next wakeai command tries again"
         )));

@@ -44,7 +44,7 @@ pub use monitor::{Filter, Monitor, MonitorConfig, Record};
 pub use netns::netns_cookie;
 pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
-pub use undo::Undo;
+pub use undo::{Undo, release};
 pub use wakeai_connection::{
     CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal, SocketBounds,
 };

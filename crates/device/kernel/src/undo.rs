@@ -2,10 +2,22 @@
 
 use std::error::Error as StdError;
 
-use wakeai_host::{Assigned, AssignedWay, KernelUndo};
+use wakeai_host::{Assigned, AssignedWay, Change, KernelUndo, Lease};
 
 use crate::assign::{Assigner, Assignment, Covered, Destination};
 use crate::control::Control;
+
+/// Undoes the changes of a lease; see [`Lease::release`]. The last holder of the kernel's parts unloads them. A process that
+/// has given up the privilege to unmount the bpffs leaves that to the next command.
+pub fn release(lease: Lease) -> Vec<(Change, String)> {
+    lease.release(&|| match Control::unload() {
+        Err(error) if error.is_missing() => {
+            tracing::info!(%error, "the BPF parts stay until the next wakeai command or `wakeai sweep`");
+            Ok(true)
+        }
+        other => other.map_err(Into::into),
+    })
+}
 
 /// The part of [`wakeai_host::sweep`] that needs this crate.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_units::{Bytes, Duration};
 
 use crate::access::Access;

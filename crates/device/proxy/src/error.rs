@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use wakeai_daemon::metrics::BindError;
 use wakeai_host::{ApartError, Drift, LeaseError, PrivilegeError, RoutingError};
-use wakeai_metrics::BindError;
 
 /// Why a proxy could not start. Once it runs, a failure ends only one connection and is counted.
 #[derive(Debug, thiserror::Error)]

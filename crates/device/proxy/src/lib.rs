@@ -25,7 +25,6 @@ mod relay;
 mod run;
 mod session;
 mod shared;
-mod shares;
 mod slot;
 mod target;
 pub mod transparent;

@@ -1,14 +1,12 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
+use wakeai_daemon::BACKLOG;
 
 use crate::error::ProxyError;
-
-/// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
 
 /// How connections come to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub(crate) enum Entry {
 
 /// A listening socket.
 #[derive(Debug)]
-pub(crate) struct Listener<S = Socket> {
+pub(crate) struct Listener<S = TcpListener> {
     pub(crate) socket: S,
     pub(crate) address: SocketAddr,
     pub(crate) entry: Entry,
@@ -38,13 +36,8 @@ pub(crate) fn listen(
     prepare: impl FnOnce(&Socket) -> io::Result<()>,
 ) -> Result<Listener, ProxyError> {
     let open = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        socket.set_reuse_address(true)?;
-        prepare(&socket)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        let address = socket.local_addr()?.as_socket().expect("the socket is one of IP");
+        let socket = wakeai_daemon::listen(address, BACKLOG, prepare)?;
+        let address = socket.local_addr()?;
         Ok(Listener { socket, address, entry })
     };
     open().map_err(|source| ProxyError::Listen { address, source })

@@ -10,11 +10,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
+use wakeai_daemon::Client;
 use wakeai_net::{Failure, LookupError, lookup};
 
 use crate::negotiation::Outcome;
 use crate::shared::Shared;
-use crate::shares::Client;
 use crate::slot::Slot;
 use crate::target::{Host, Target};
 use crate::transparent::OWN_MARK;

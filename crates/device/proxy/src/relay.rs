@@ -16,11 +16,10 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use wakeai_daemon::{Count, SHORTEST};
 
-use crate::counters::Count;
 use crate::pipes::{Loan, PIPE_BYTES};
 use crate::shared::Shared;
-use crate::shares::SHORTEST;
 use crate::slot::Slot;
 use crate::unacknowledged::unacknowledged;
 

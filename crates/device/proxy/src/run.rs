@@ -3,23 +3,22 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::unistd::User;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokio::time::MissedTickBehavior;
+use wakeai_daemon::metrics::Endpoint;
+use wakeai_daemon::{Busy, Client, Shares, accept_each, event_loop, is_over, raise_open_files};
 use wakeai_host::{
     Apart, Drift, Keeper, Lease, LeaseError, RoutingError, Watch, block_signals, channel,
     drop_privileges, split, supervise,
 };
-use wakeai_kernel::Control;
-use wakeai_metrics::Endpoint;
+use wakeai_kernel::{Control, release};
 
 use crate::algorithm;
 use crate::config::Config;
@@ -30,18 +29,14 @@ use crate::listen::{Entry, Listener, listen};
 use crate::obstacles;
 use crate::own::OwnAddresses;
 use crate::privileges;
-use crate::session::serve;
+use crate::session;
 use crate::shared::{ATTEMPTS, LOOKUPS, Shared};
-use crate::shares::{Busy, Client, Shares};
 use crate::slot::Slot;
 use crate::transparent;
 
 /// The number of file descriptors that the process itself, its name lookups and its attempts at
 /// further addresses need.
 const OWN_FILES: u64 = 128 + ATTEMPTS as u64;
-/// The pause after an accept that failed because memory or file descriptors were short.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
 /// The time between two looks at what the proxy holds on the host.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -89,7 +84,7 @@ pub fn run(
             serve_all(started, mask, shutdown, &mut tell, &mut look)
         }
     });
-    for (change, reason) in lease.into_iter().flat_map(|lease| lease.release(&unload)) {
+    for (change, reason) in lease.into_iter().flat_map(release) {
         tracing::warn!(%change, reason, "this change was not undone; the next command of wakeai undoes it");
     }
     let _ = mask.thread_set_mask();
@@ -147,20 +142,13 @@ fn serve_all(
     tell: &mut impl FnMut(Event),
     look: &mut dyn FnMut() -> Vec<Drift>,
 ) -> Result<(), ProxyError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(LOOKUPS)
-        .build()
-        .map_err(ProxyError::system("start the event loop"))?;
+    let runtime = event_loop(LOOKUPS).map_err(ProxyError::system("start the event loop"))?;
     let tasks = LocalSet::new();
     let outcome = tasks.block_on(&runtime, async {
         let mut asked =
             signal(SignalKind::user_defined1()).map_err(ProxyError::system("wait for SIGUSR1"))?;
         let mut shutdown = std::pin::pin!(shutdown);
-        // The first poll of `shutdown` installs its signal handlers.
-        let polled = std::future::poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx)));
-        let is_over = polled.await.is_ready();
+        let is_over = is_over(shutdown.as_mut()).await;
         mask.thread_set_mask()
             .map_err(|errno| ProxyError::system("take signals again")(errno.into()))?;
         if is_over {
@@ -189,7 +177,7 @@ fn serve_all(
         }
         for Listener { socket, address, entry } in listeners {
             let failed = ProxyError::system("listen");
-            let socket = TcpListener::from_std(socket.into()).map_err(failed)?;
+            let socket = TcpListener::from_std(socket).map_err(failed)?;
             let slots = match entry {
                 Entry::Explicit => explicit.clone(),
                 Entry::Forwarded | Entry::Own => transparent.clone(),
@@ -218,19 +206,6 @@ fn serve_all(
     drop(tasks);
     runtime.shutdown_background();
     outcome
-}
-
-/// Removes the algorithms and BPF maps, which all of Wakeai's processes share, from the kernel. It
-/// is called when no other process uses them.
-fn unload() -> Result<bool, Box<dyn std::error::Error>> {
-    match Control::unload() {
-        Err(error) if error.is_missing() => {
-            // The proxy has given up the privilege to unmount the bpffs.
-            tracing::info!(%error, "its removal is left to the next command, or to `wakeai sweep`");
-            Ok(true)
-        }
-        other => other.map_err(Into::into),
-    }
 }
 
 /// The state that a start with all privileges creates. Serving then uses it with fewer privileges.
@@ -268,7 +243,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     }
     for listener in &listeners {
         if let Some(name) = shared.client_algorithm() {
-            let set = listener.socket.set_tcp_congestion(name.as_bytes());
+            let set = SockRef::from(&listener.socket).set_tcp_congestion(name.as_bytes());
             set.map_err(ProxyError::system("listen"))?;
         }
     }
@@ -294,13 +269,7 @@ fn within_files(connections: usize, config: &Config) -> usize {
     let pipes = (crate::pipes::most(config.memory) as u64).min(2 * wanted_connections);
     let others = OWN_FILES + 2 * pipes;
     let wanted = 2 * wanted_connections + others;
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return connections };
-    if soft >= wanted {
-        return connections;
-    }
-    let raise = |files, hard| setrlimit(Resource::RLIMIT_NOFILE, files, hard).map(|()| files);
-    let raised = raise(wanted, hard.max(wanted)).or_else(|_| raise(hard.min(wanted), hard));
-    let files = raised.unwrap_or(soft);
+    let files = raise_open_files(wanted);
     if files >= wanted {
         return connections;
     }
@@ -311,53 +280,30 @@ fn within_files(connections: usize, config: &Config) -> usize {
 }
 
 async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shares) {
-    let mut is_failing = false;
-    loop {
-        let (client, from) = match listener.socket.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                if !is_want(&error) {
-                    continue; // an error of this one connection (accept(2))
-                }
-                shared.counters.accept_failures.one();
-                if !is_failing {
-                    tracing::warn!(%error, "cannot accept: clients wait");
-                }
-                is_failing = true;
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
-        is_failing = false;
+    let serve = async |(client, from): (TcpStream, SocketAddr)| {
         if !is_welcome(&shared, &listener, &client, from) {
             shared.counters.denied_sources.one();
             tracing::debug!(%from, "this source is not allowed");
-            continue;
+            return;
         }
         let share = loop {
             match slots.try_take(Client::at(from.ip())) {
-                Ok(share) => break Some(share),
-                Err(Busy::OverShare) => break None,
+                Ok(share) => break share,
+                Err(Busy::OverShare) => {
+                    shared.counters.over_share.one();
+                    tracing::debug!(%from, "this client holds its share of the connections");
+                    return;
+                }
                 // While no slot is free, further clients wait in the kernel's queue.
                 Err(Busy::Full) => slots.given_back().await,
             }
         };
-        let Some(share) = share else {
-            shared.counters.over_share.one();
-            tracing::debug!(%from, "this client holds its share of the connections");
-            continue;
-        };
         let slot = Rc::new(Slot::new(&shared, share));
         let entry = listener.entry;
-        spawn_local(async move { serve(&slot, entry, client, from).await });
-    }
-}
-
-/// Whether the error means that this machine lacks a resource. All other errors of accept(2)
-/// concern only one connection. A pause after them would delay other clients.
-fn is_want(error: &std::io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
+        spawn_local(async move { session::serve(&slot, entry, client, from).await });
+    };
+    let failed = || shared.counters.accept_failures.one();
+    accept_each(|| listener.socket.accept(), failed, serve).await;
 }
 
 fn is_welcome(

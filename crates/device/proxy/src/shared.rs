@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use wakeai_daemon::Shares;
 use wakeai_host::{Drift, Drifts, Outcome};
 use wakeai_kernel::Control;
 
@@ -11,7 +12,6 @@ use crate::config::{Config, Leg};
 use crate::counters::Counters;
 use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
-use crate::shares::Shares;
 
 /// The largest number of name lookups at a time. Each needs a thread, because the resolver of the C
 /// library blocks.

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use wakeai_daemon::Share;
+
 use crate::shared::Shared;
-use crate::shares::Share;
 
 /// A slot of the proxy. It is held while its connection exists, and while the destination's name is
 /// being looked up.
@@ -19,8 +20,7 @@ impl Slot {
         let counters = &shared.counters;
         counters.accepted.one();
         counters.active.one();
-        let more = counters.active.get().saturating_sub(counters.most_active.get());
-        counters.most_active.add(more);
+        counters.most_active.raise_to(counters.active.get());
         Self { shared: Rc::clone(shared), share }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wakeai_host::Lease;
 use wakeai_kernel::Control;
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_world::{Progress, RunError};
 
 use crate::host::Steering;

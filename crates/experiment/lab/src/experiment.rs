@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use wakeai_host::{Change, Lease, Role};
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_results::result::{Lateness, Report};
 use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
@@ -80,8 +80,7 @@ pub fn run(
         };
         report(options, &asked, bench)
     });
-    let unload = || Ok(wakeai_kernel::Control::unload()?);
-    for (change, reason) in lease.release(&unload) {
+    for (change, reason) in wakeai_kernel::release(lease) {
         progress
             .note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wakeai_control::{AirtimeKnobs, LawConfig};
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_units::{Duration, Rate};
 
 pub use edit::{Changed, EditError, Measured, write_measured};

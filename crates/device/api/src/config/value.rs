@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use wakeai_metrics::{AddressError, Local};
+use wakeai_net::{Local, LocalError};
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// A value that the configuration may state. Otherwise the agent finds the value itself.
@@ -210,7 +210,7 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Automatic<Ip
 
 /// Reads the address for serving metrics.
 pub(super) fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Local>, D::Error> {
-    parsed(from, |text| text.parse().map(Some).map_err(|error: AddressError| error.to_string()))
+    parsed(from, |text| text.parse().map(Some).map_err(|error: LocalError| error.to_string()))
 }
 
 /// Reads a UDP port. Port 0 is refused.

@@ -1,6 +1,7 @@
 //! Accepts connections, and serves the requests of each.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,13 +13,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
+use wakeai_daemon::{Busy, accept_each};
 
-use super::connections::{Busy, Connections, Open, Place};
+use super::connections::{Connections, Open, Place};
 use super::server::Server;
 use super::service::handle;
 
-/// The pause after an accept that failed because memory or file descriptors were short.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The time to send an answer that was made just before the server stops.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// The longest time, and the most bytes, for which a connection is read after its last answer. A client that watches for
@@ -53,32 +53,19 @@ pub(crate) async fn accept(
     connections: Rc<Connections>,
     acceptor: Option<TlsAcceptor>,
 ) {
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::debug!(%error, "cannot accept");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
+    let serve = async |(stream, from): (TcpStream, SocketAddr)| loop {
+        match connections.admit(from.ip()) {
+            Ok(open) => {
+                let (server, acceptor) = (Rc::clone(&server), acceptor.clone());
+                spawn_local(connection(server, stream, Place(open), acceptor));
+                break;
             }
-        };
-        loop {
-            match connections.admit(from.ip()) {
-                Ok(open) => {
-                    let connection =
-                        connection(Rc::clone(&server), stream, Place(open), acceptor.clone());
-                    spawn_local(connection);
-                    break;
-                }
-                Err(Busy::Client) => {
-                    server.counters.over_share.one();
-                    break;
-                }
-                // Meanwhile further clients wait in the kernel's queue.
-                Err(Busy::All) => connections.freed().await,
-            }
+            Err(Busy::OverShare) => break server.counters.over_share.one(),
+            // Meanwhile further clients wait in the kernel's queue.
+            Err(Busy::Full) => connections.freed().await,
         }
-    }
+    };
+    accept_each(|| listener.accept(), || (), serve).await;
 }
 
 async fn connection(
@@ -91,7 +78,7 @@ async fn connection(
     server.open.send_modify(|open| *open += 1);
     counters.accepted.one();
     counters.active.one();
-    counters.most_active.add(counters.active.get().saturating_sub(counters.most_active.get()));
+    counters.most_active.raise_to(counters.active.get());
     let _ = stream.set_nodelay(true);
     if *server.open.borrow() > LARGE_RECEIVE_BUFFERS {
         let _ = SockRef::from(&stream).set_recv_buffer_size(RECEIVE_BUFFER);
@@ -133,9 +120,9 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let service = service_fn(|request| {
         let (server, open) = (Rc::clone(server), Rc::clone(open));
         Box::pin(async move {
-            open.is_busy();
+            open.set_busy();
             let answer = handle(server, Rc::clone(&open), request).await;
-            open.is_idle();
+            open.set_idle();
             answer
         })
     });

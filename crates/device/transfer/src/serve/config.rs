@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use wakeai_metrics::Local;
+use wakeai_net::Local;
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::base::Base;

@@ -13,7 +13,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
-use wakeai_metrics::is_this_machine;
+use wakeai_net::is_this_machine;
 
 const METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, POST, HEAD, PATCH, DELETE");
 /// What a page may read of an answer.

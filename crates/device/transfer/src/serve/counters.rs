@@ -1,96 +1,32 @@
-//! The counters of the server.
+//! The counters of the server. `docs/guides/metrics.md` lists their metrics.
 
-use std::cell::Cell;
-
-use serde::Serialize;
-
-/// A counter.
-#[derive(Debug, Default)]
-pub(crate) struct Count(Cell<u64>);
-
-impl Count {
-    pub(crate) fn add(&self, more: u64) {
-        self.0.set(self.0.get() + more);
-    }
-
-    pub(crate) fn one(&self) {
-        self.add(1);
-    }
-
-    pub(crate) fn less_one(&self) {
-        self.0.set(self.0.get() - 1);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.get()
-    }
-}
-
-macro_rules! counters {
-    ($($(#[doc = $doc:expr])+ $name:ident,)+) => {
-        /// Counts since the start.
-        #[derive(Debug, Default)]
-        pub(crate) struct Counters { $(pub(crate) $name: Count,)+ }
-
-        /// The counts at one moment.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-        pub struct Report { $($(#[doc = $doc])+ pub $name: u64,)+ }
-
-        impl Counters {
-            pub(crate) fn report(&self) -> Report {
-                Report { $($name: self.$name.get(),)+ }
-            }
-        }
-
-        impl Report {
-            /// Every count with its name, in the order of their declaration.
-            pub fn entries(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name),)+]
-            }
-        }
-    };
-}
-
-counters! {
-    /// Connections that were accepted.
-    accepted,
-    /// Connections that are open now.
-    active,
-    /// The most connections that were open at a time.
-    most_active,
-    /// Connections that were closed at once, because their client had its share of connections and none of these was
-    /// idle.
-    over_share,
-    /// Idle connections that were closed, because another one needed their place.
-    evicted,
-    /// Connections whose TLS handshake failed.
-    failed_handshakes,
-    /// Connections that ended with an error, such as a request that is not HTTP or that came too slowly.
-    broken,
-    /// Requests that were answered.
-    requests,
-    /// Requests that were refused.
-    refused,
-    /// Requests without a valid token.
-    denied,
-    /// Uploads that were created.
-    created,
-    /// Uploads that became complete.
-    completed,
-    /// Uploads that a client ended.
-    ended,
-    /// Uploads that expired before they were complete.
-    expired,
-    /// Bodies that ended early: the connection was lost, or no byte came for too long.
-    cut,
-    /// Bodies that ended because a newer request took the upload over.
-    taken_over,
-    /// Bodies whose checksum did not match.
-    mismatched,
-    /// Requests that failed because the disk was full.
-    disk_full,
-    /// Bytes that arrived in bodies.
-    bytes_received,
-    /// Bytes that were acknowledged.
-    bytes_acknowledged,
+wakeai_daemon::counters! {
+    "wakeai_serve",
+    // The page has them by reason.
+    besides refused "Requests that were refused.", denied "Requests without a valid token.";
+    gauge "connections" None "Connections that are open now.": active;
+    gauge "connections_peak" None "The most connections that were open at a time.": most_active;
+    counter "connections_accepted" None "Connections that were accepted.": accepted;
+    counter "connections_closed" None
+        "Connections that the server closed or that ended with an error, by reason.":
+        over_share(reason = "over_share")
+            "Closed at once, because their client had its share of connections and none of these was idle.",
+        evicted(reason = "evicted")
+            "Closed while they were idle, because another one needed their place.",
+        failed_handshakes(reason = "failed_handshake") "Their TLS handshake failed.",
+        broken(reason = "broken")
+            "They ended with an error, such as a request that is not HTTP or that came too slowly.";
+    counter "requests" None "Requests that were answered.": requests;
+    counter "uploads_created" None "Uploads that were created.": created;
+    counter "uploads_ended" None "Uploads that ended, by how they did.":
+        completed(end = "completed") "They became complete.",
+        ended(end = "deleted") "A client ended them.",
+        expired(end = "expired") "They expired before they were complete.";
+    counter "bodies_interrupted" None "Bodies that did not count as a whole, by reason.":
+        cut(reason = "cut") "The connection was lost, or no byte came for too long.",
+        taken_over(reason = "taken_over") "A newer request took the upload over.",
+        mismatched(reason = "mismatched") "Their checksum did not match.";
+    counter "received" Bytes "Bytes that arrived in bodies.": bytes_received;
+    counter "acknowledged" Bytes "Bytes that were acknowledged.": bytes_acknowledged;
+    counter "disk_full" None "Requests that failed because the disk was full.": disk_full;
 }

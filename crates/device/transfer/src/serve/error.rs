@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use wakeai_metrics::BindError;
+use wakeai_daemon::metrics::BindError;
 
 /// Why a server could not start. Once it runs, a failure ends only one request and is counted.
 #[derive(Debug, thiserror::Error)]

@@ -2,20 +2,19 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio_rustls::TlsAcceptor;
-use wakeai_metrics::Endpoint;
+use wakeai_daemon::metrics::Endpoint;
+use wakeai_daemon::{BACKLOG, event_loop, listen, raise_open_files};
 
 use super::accept::accept;
 use super::config::Config;
@@ -30,8 +29,6 @@ use super::sweep::{sweep, watch};
 use super::tls;
 use super::tokens::Tokens;
 
-/// The length of the accept queue; the kernel limits it to `net.core.somaxconn`.
-const BACKLOG: i32 = 1024;
 /// The number of threads that wait for the disk.
 const DISK_THREADS: usize = 64;
 /// The time for received bytes to reach the disk when the server stops.
@@ -74,14 +71,9 @@ pub fn run(
     let directory = Directory::open(path).map_err(failed)?;
     let store = Store::open(directory, &config.limits).map_err(failed)?;
     let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
-    let socket = listen(config.listen)
+    let socket = listen(config.listen, BACKLOG, |_| Ok(()))
         .map_err(|source| ServeError::Listen { address: config.listen, source })?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(DISK_THREADS)
-        .build()
-        .map_err(ServeError::system("start the event loop"))?;
+    let runtime = event_loop(DISK_THREADS).map_err(ServeError::system("start the event loop"))?;
     raise_files(config.limits.connections);
     let server = Rc::new(Server::new(config, tokens, store));
     let tasks = LocalSet::new();
@@ -95,11 +87,9 @@ pub fn run(
 /// Raises the limit of open files as far as the connections need and the system allows.
 fn raise_files(connections: usize) {
     let wanted = OWN_FILES + FILES_PER_CONNECTION * connections as u64;
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
-    if soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).is_err() {
-        tracing::warn!(soft, wanted, "cannot raise the limit of open files");
-    } else if hard < wanted {
-        tracing::warn!(hard, wanted, "the limit of open files is lower than the connections need");
+    let files = raise_open_files(wanted);
+    if files < wanted {
+        tracing::warn!(files, wanted, "the limit of open files is lower than the connections need");
     }
 }
 
@@ -118,18 +108,9 @@ fn check(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-fn listen(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
-}
-
 async fn serve(
     server: &Rc<Server>,
-    socket: Socket,
+    socket: net::TcpListener,
     endpoint: Option<Endpoint>,
     acceptor: Option<TlsAcceptor>,
     shutdown: impl Future<Output = ()>,
@@ -141,7 +122,7 @@ async fn serve(
     // write fails with an error instead.
     let _too_large = signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))
         .map_err(ServeError::system("handle SIGXFSZ"))?;
-    let listener = TcpListener::from_std(socket.into()).map_err(ServeError::system("listen"))?;
+    let listener = TcpListener::from_std(socket).map_err(ServeError::system("listen"))?;
     let address = listener.local_addr().map_err(ServeError::system("listen"))?;
     let limits = &server.config.limits;
     let connections = Connections::new(limits.connections, limits.client_connections);

@@ -9,7 +9,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
-use wakeai_metrics::is_this_machine;
+use wakeai_net::is_this_machine;
 
 use super::answer::{self, Answer, Told};
 use super::append::{Appended, append};

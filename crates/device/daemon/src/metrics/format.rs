@@ -1,13 +1,10 @@
 //! The two text formats that Prometheus reads.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-
 use http::HeaderValue;
-use prometheus_client::encoding::text;
+use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::registry::Registry;
 
-use crate::page::{Family, Page};
+use super::page::Page;
 
 /// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,43 +58,19 @@ impl Page {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.clone()));
         let mut written = String::new();
-        text::encode(&mut written, &registry).expect("a String takes every text");
         match format {
-            Format::OpenMetrics => written,
-            Format::Text => self.classic(&written),
+            Format::OpenMetrics => text::encode(&mut written, &registry),
+            Format::Text => prometheus_text::encode(&mut written, &registry),
         }
-    }
-
-    /// Converts OpenMetrics to Prometheus' text format. That format has the same samples. Its HELP
-    /// and TYPE lines have the name of the samples (`x_sent_bytes_total`) instead of that of the family
-    /// (`x_sent_bytes`). It has no units and no info metrics.
-    fn classic(&self, openmetrics: &str) -> String {
-        let families: HashMap<String, &Family> =
-            self.families().iter().map(|family| (family.name(), family)).collect();
-        let mut text = String::with_capacity(openmetrics.len());
-        for line in openmetrics.lines() {
-            let words = line.strip_prefix("# ").map(|rest| rest.splitn(3, ' ').collect::<Vec<_>>());
-            match words.as_deref() {
-                None => writeln!(text, "{line}"),
-                Some(&["HELP", name, help]) => {
-                    writeln!(text, "# HELP {name}{} {help}", families[name].kind().ending())
-                }
-                Some(&["TYPE", name, _]) => {
-                    let kind = families[name].kind();
-                    writeln!(text, "# TYPE {name}{} {}", kind.ending(), kind.classic_name())
-                }
-                Some(_) => Ok(()), // UNIT and EOF are left out
-            }
-            .expect("a String takes every text");
-        }
-        text
+        .expect("a String takes every text");
+        written
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Histogram, Unit};
+    use crate::metrics::{Histogram, Unit};
 
     fn page() -> Page {
         let mut page = Page::new();
@@ -109,7 +82,7 @@ mod tests {
             .with("reason", "new", 0);
         page.gauge("x_delay", Unit::Seconds, "The delay.").is_real(Some(0.25));
         page.gauge("x_unknown", Unit::Seconds, "Not known.").is_real(None);
-        let mut rtt = Histogram::new(&[0.5]);
+        let rtt = Histogram::new([0.5]);
         rtt.observe(0.125);
         page.histogram("x_rtt", Unit::Seconds, "Round trips.", &rtt);
         page
@@ -129,8 +102,8 @@ mod tests {
              x_delay_seconds 0.25\n\
              # HELP x_unknown_seconds Not known.\n# TYPE x_unknown_seconds gauge\n\
              # HELP x_rtt_seconds Round trips.\n# TYPE x_rtt_seconds histogram\n\
-             x_rtt_seconds_sum 0.125\nx_rtt_seconds_count 1\n\
-             x_rtt_seconds_bucket{le=\"0.5\"} 1\nx_rtt_seconds_bucket{le=\"+Inf\"} 1\n"
+             x_rtt_seconds_bucket{le=\"0.5\"} 1\nx_rtt_seconds_bucket{le=\"+Inf\"} 1\n\
+             x_rtt_seconds_sum 0.125\nx_rtt_seconds_count 1\n"
         );
     }
 

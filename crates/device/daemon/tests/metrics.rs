@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
-use wakeai_metrics::{Endpoint, Local, Page, Unit};
+use wakeai_daemon::metrics::{Endpoint, Page, Unit};
+use wakeai_net::Local;
 
 fn page() -> Page {
     let mut page = Page::new();

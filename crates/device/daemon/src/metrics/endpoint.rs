@@ -17,15 +17,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use wakeai_net::{Local, is_this_machine};
 
-use crate::address::{Local, is_this_machine};
-use crate::format::Format;
-use crate::page::Page;
+use super::format::Format;
+use super::page::Page;
+use crate::{accept_each, listen};
 
 /// The path of the page with the metrics.
 pub const PATH: &str = "/metrics";
@@ -55,8 +55,6 @@ const KNOWN: [Method; 9] = [
     Method::TRACE,
     Method::PATCH,
 ];
-/// The pause after an accept that failed because memory or file descriptors were short.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// The endpoint cannot listen at its address.
 #[derive(Debug, thiserror::Error)]
@@ -97,18 +95,7 @@ impl Endpoint {
     /// [`BindError`], for example if another program listens at the address.
     pub fn bind(address: Local) -> Result<Self, BindError> {
         let address = address.get();
-        let open = || {
-            let socket =
-                Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_nonblocking(true)?;
-            // The kernel may still remember connections of an earlier process. With this option they
-            // do not block the port.
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
-            Ok(socket.into())
-        };
-        open().map(Self).map_err(|source: io::Error| match source.kind() {
+        listen(address, BACKLOG, |_| Ok(())).map(Self).map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::Taken { address },
             _ => BindError::System { address, source },
         })
@@ -126,24 +113,20 @@ impl Endpoint {
         };
         let page = Rc::new(page);
         let places = Arc::new(Semaphore::new(MOST_CLIENTS));
-        loop {
+        let accept = async || {
             let place = Arc::clone(&places).acquire_owned().await;
             let place = place.expect("the semaphore is never closed");
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let page = Rc::clone(&page);
-                    tokio::task::spawn_local(async move {
-                        // A client that is too slow gets no answer. Its connection is closed.
-                        let _ = timeout(PATIENCE, connection(stream, &*page)).await;
-                        drop(place);
-                    });
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "cannot accept a request for figures");
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
-            }
-        }
+            Ok((listener.accept().await?.0, place))
+        };
+        let serve = async |(stream, place)| {
+            let page = Rc::clone(&page);
+            tokio::task::spawn_local(async move {
+                // A client that is too slow gets no answer. Its connection is closed.
+                let _ = timeout(PATIENCE, connection(stream, &*page)).await;
+                drop(place);
+            });
+        };
+        accept_each(accept, || (), serve).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use wakeai_net::ZoneError;
+use crate::{AddressError, ZoneError, socket_address};
 
 /// An address of this machine's loopback interface, with a port. No other address is allowed, because
 /// metrics are served without encryption and without access control (docs/decisions/016).
@@ -13,7 +13,7 @@ pub struct Local(SocketAddr);
 
 /// The reason why a text is not an address at which metrics may be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressError {
+pub enum LocalError {
     /// The text is not an IP address with a port.
     #[error("found {found:?}, expected an IP address and a port such as \"127.0.0.1:9719\"")]
     Form {
@@ -45,24 +45,24 @@ impl Local {
 }
 
 impl TryFrom<SocketAddr> for Local {
-    type Error = AddressError;
+    type Error = LocalError;
 
-    fn try_from(found: SocketAddr) -> Result<Self, AddressError> {
+    fn try_from(found: SocketAddr) -> Result<Self, LocalError> {
         if !found.ip().to_canonical().is_loopback() {
-            return Err(AddressError::NotLoopback { found });
+            return Err(LocalError::NotLoopback { found });
         }
-        if found.port() == 0 { Err(AddressError::NoPort) } else { Ok(Self(found)) }
+        if found.port() == 0 { Err(LocalError::NoPort) } else { Ok(Self(found)) }
     }
 }
 
 impl FromStr for Local {
-    type Err = AddressError;
+    type Err = LocalError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        match wakeai_net::socket_address(text) {
+    fn from_str(text: &str) -> Result<Self, LocalError> {
+        match socket_address(text) {
             Ok(address) => address.try_into(),
-            Err(wakeai_net::AddressError::Zone(error)) => Err(AddressError::Zone(error)),
-            Err(_) => Err(AddressError::Form { found: text.to_owned() }),
+            Err(AddressError::Zone(error)) => Err(LocalError::Zone(error)),
+            Err(_) => Err(LocalError::Form { found: text.to_owned() }),
         }
     }
 }

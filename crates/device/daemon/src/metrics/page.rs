@@ -1,12 +1,12 @@
 //! A page of metrics: metric families with their samples, as data.
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry;
 
-use crate::Histogram;
+use super::Histogram;
 
 /// The kind of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Family {
 
     /// Sets the only sample of a family without labels.
     pub fn is(&mut self, value: u64) {
-        self.samples.push((Vec::new(), Value::Whole(value)));
+        self.sample(&[], value);
     }
 
     /// Sets the only sample of a family without labels. With `None` the family has no sample.
@@ -123,10 +123,16 @@ impl Family {
         self.samples.extend(value.map(|value| (Vec::new(), Value::Real(value))));
     }
 
+    /// Adds a sample with these labels.
+    pub fn sample(&mut self, labels: &[(&'static str, &str)], value: u64) -> &mut Self {
+        let labels = labels.iter().map(|&(name, text)| (name, text.to_owned())).collect();
+        self.samples.push((labels, Value::Whole(value)));
+        self
+    }
+
     /// Adds a sample with one label.
     pub fn with(&mut self, label: &'static str, text: &str, value: u64) -> &mut Self {
-        self.samples.push((vec![(label, text.to_owned())], Value::Whole(value)));
-        self
+        self.sample(&[(label, text)], value)
     }
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
@@ -141,6 +147,7 @@ impl Family {
         for (labels, value) in &self.samples {
             match (self.kind, value) {
                 (_, Value::Info) => family.encode_info(labels)?,
+                (_, Value::Histogram(of)) => return of.encode(family), // the family's only sample
                 _ if labels.is_empty() => value.encode(self.kind, &mut family)?,
                 _ => value.encode(self.kind, &mut family.encode_family(labels)?)?,
             }
@@ -159,11 +166,7 @@ impl Value {
             (Kind::Counter, Self::Real(value)) => to.encode_counter(value, None as Nothing),
             (_, Self::Whole(value)) => to.encode_gauge(value),
             (_, Self::Real(value)) => to.encode_gauge(value),
-            (_, Self::Histogram(of)) => {
-                let (sum, count, buckets) = of.parts();
-                to.encode_histogram::<[(&str, &str); 0]>(sum, count, &buckets, None)
-            }
-            (_, Self::Info) => Ok(()), // an info metric consists of its labels
+            (_, Self::Histogram(_) | Self::Info) => Ok(()), // the family encodes these
         }
     }
 }

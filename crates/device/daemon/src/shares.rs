@@ -5,7 +5,7 @@
 //! and so on. The last free slot is kept for a client that holds none. A client that holds more
 //! than its present limit keeps its slots, but gets no more. This is a dynamic threshold (Choudhury
 //! and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
-//! Transactions on Networking 6(2), 1998).
+//! Transactions on Networking 6(2), 1998). [`Shares::limited`] has a fixed limit for each client instead.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -20,16 +20,17 @@ const PER_FREE: usize = 3;
 /// Idle connections end earlier if no more than one in this many slots is free.
 const PRESSED: usize = 4;
 /// The idle timeout is divided by at most this number.
-pub(crate) const SHORTEST: u32 = 60;
+pub const SHORTEST: u32 = 60;
 
 /// One client. It is an IPv4 address or a /64 network of IPv6, because one host may use all
 /// addresses of such a network (RFC 4291 section 2.5.1). A link-local address stands for itself,
 /// because all hosts of a link have theirs in one network (section 2.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Client(IpAddr);
+pub struct Client(IpAddr);
 
 impl Client {
-    pub(crate) fn at(address: IpAddr) -> Self {
+    /// The client that connects from this address.
+    pub fn at(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) if !address.is_unicast_link_local() => {
                 Self(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into())
@@ -41,7 +42,7 @@ impl Client {
 
 /// The reason why a client gets no share now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub enum Busy {
     /// No share is free.
     Full,
     /// The client holds as many shares as it may.
@@ -50,11 +51,13 @@ pub(crate) enum Busy {
 
 /// A fixed number of slots or of lookups, shared among clients. Clones share the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Shares(Rc<Inner>);
+pub struct Shares(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     total: usize,
+    /// The number of shares that a client may hold, if it does not depend on the number of free ones.
+    limit: Option<usize>,
     state: RefCell<State>,
     given_back: Notify,
 }
@@ -69,7 +72,7 @@ struct State {
 
 /// One slot or lookup. Dropping this value gives it back.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     of: Shares,
     client: Client,
 }
@@ -79,13 +82,13 @@ impl State {
         self.held.get(&client).copied().unwrap_or(0)
     }
 
-    fn check(&self, client: Client) -> Result<(), Busy> {
+    fn check(&self, client: Client, limit: Option<usize>) -> Result<(), Busy> {
+        // The last free share is for a client that has none.
+        let limit = limit.unwrap_or((PER_FREE * self.free.saturating_sub(1)).max(1));
         match (self.held(client), self.free) {
-            (0, 0) => Err(Busy::Full),
-            (0, _) => Ok(()),
-            // The last free share is for a client that has none.
-            (held, free) if held < PER_FREE * free.saturating_sub(1) => Ok(()),
-            _ => Err(Busy::OverShare),
+            (held, _) if held >= limit => Err(Busy::OverShare),
+            (_, 0) => Err(Busy::Full),
+            _ => Ok(()),
         }
     }
 
@@ -96,31 +99,45 @@ impl State {
 }
 
 impl Shares {
-    pub(crate) fn new(total: usize) -> Self {
+    /// Shares of which a client may hold three times as many as are free.
+    pub fn new(total: usize) -> Self {
+        Self::with(total, None)
+    }
+
+    /// Shares of which a client may hold `limit`.
+    pub fn limited(total: usize, limit: usize) -> Self {
+        Self::with(total, Some(limit))
+    }
+
+    fn with(total: usize, limit: Option<usize>) -> Self {
         let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
-        Self(Rc::new(Inner { total, state: RefCell::new(state), given_back: Notify::new() }))
+        Self(Rc::new(Inner { total, limit, state: RefCell::new(state), given_back: Notify::new() }))
     }
 
     /// The number of shares.
-    pub(crate) fn total(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.0.total
     }
 
     /// The number of free shares.
-    pub(crate) fn free(&self) -> usize {
+    pub fn free(&self) -> usize {
         self.0.state.borrow().free
     }
 
     /// Takes a share for the client, if it may have one now.
-    pub(crate) fn try_take(&self, client: Client) -> Result<Share, Busy> {
+    ///
+    /// # Errors
+    ///
+    /// The client gets none now.
+    pub fn try_take(&self, client: Client) -> Result<Share, Busy> {
         let mut state = self.0.state.borrow_mut();
-        state.check(client)?;
+        state.check(client, self.0.limit)?;
         state.take(client);
         Ok(Share { of: self.clone(), client })
     }
 
     /// Takes a share for the client as soon as it may have one.
-    pub(crate) async fn take(&self, client: Client) -> Share {
+    pub async fn take(&self, client: Client) -> Share {
         if let Ok(share) = self.try_take(client) {
             return share;
         }
@@ -136,7 +153,7 @@ impl Shares {
     }
 
     /// Returns when a share is given back.
-    pub(crate) async fn given_back(&self) {
+    pub async fn given_back(&self) {
         self.0.given_back.notified().await;
     }
 
@@ -144,7 +161,8 @@ impl Shares {
         loop {
             let mut state = self.0.state.borrow_mut();
             state.waiting.retain(|(_, waiting)| !waiting.is_closed());
-            let next = state.waiting.iter().position(|(client, _)| state.check(*client).is_ok());
+            let may = |(client, _): &(Client, _)| state.check(*client, self.0.limit).is_ok();
+            let next = state.waiting.iter().position(may);
             let Some((client, waiting)) = next.and_then(|at| state.waiting.remove(at)) else {
                 break;
             };
@@ -162,7 +180,7 @@ impl Share {
     /// The time for which this client's connections may be idle now: between `timeout` and a
     /// sixtieth of `timeout`. It becomes shorter when fewer slots are free, and when the client
     /// holds more slots.
-    pub(crate) fn idle_limit(&self, timeout: Duration) -> Duration {
+    pub fn idle_limit(&self, timeout: Duration) -> Duration {
         let state = self.of.0.state.borrow();
         let (total, free) = (self.of.0.total, PRESSED * state.free);
         if free > total {
@@ -217,6 +235,19 @@ mod tests {
             let busy = shares.try_take(client("10.0.0.1")).unwrap_err();
             assert_eq!(busy, Busy::OverShare);
         }
+    }
+
+    #[test]
+    fn a_fixed_limit_holds_also_while_many_are_free_and_the_others_wait_for_the_last() {
+        let shares = Shares::limited(3, 2);
+        let held = all(&shares, "10.0.0.1");
+        assert_eq!((held.len(), shares.free()), (2, 1));
+        assert_eq!(shares.try_take(client("10.0.0.1")).unwrap_err(), Busy::OverShare);
+        let last = shares.try_take(client("10.0.0.2")).unwrap();
+        assert_eq!(shares.try_take(client("10.0.0.2")).unwrap_err(), Busy::Full);
+        drop(held);
+        drop(last);
+        assert_eq!(all(&shares, "10.0.0.2").len(), 2);
     }
 
     #[test]

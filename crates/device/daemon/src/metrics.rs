@@ -6,14 +6,11 @@
 //! [`Endpoint::bind`] before the program gives up its privileges. Then [`Endpoint::serve`] runs on the
 //! program's own thread.
 
-mod address;
 mod endpoint;
 mod format;
-mod histogram;
 mod page;
 
-pub use address::{AddressError, Local, is_this_machine};
 pub use endpoint::{BindError, Endpoint, PATH};
 pub use format::Format;
-pub use histogram::Histogram;
 pub use page::{Family, Kind, Page, Unit};
+pub use prometheus_client::metrics::histogram::Histogram;
