@@ -33,28 +33,28 @@ const TEXTS: [&str; 3] = ["name:?", "text:?", "found:?"];
 
 /// The other texts that are quoted with `{:?}`: the file below `crates`, and the placeholder.
 const QUOTED: &[(&str, &str)] = &[
-    ("api/src/messages.rs", "NO_RATE:?"),
-    ("assign/src/lib.rs", "algorithm:?"),
+    ("device/api/src/messages.rs", "NO_RATE:?"),
+    ("device/assign/src/lib.rs", "algorithm:?"),
     ("cli/src/args/use_algorithm.rs", "port:?"),
     ("cli/src/commands/agent.rs", "level:?"),
     ("cli/src/commands/probe/air/text.rs", "ssid:?"),
     ("cli/src/commands/put.rs", ":?"),
-    ("control/src/presence/fleet/figures.rs", ":?"),
-    ("host/src/cgroup.rs", "0:?"),
-    ("host/src/cgroup.rs", "unit:?"),
-    ("host/src/network.rs", "0:?"),
-    ("host/src/route.rs", "0:?"),
-    ("kernel/src/assign/assignment.rs", ":?"),
-    ("net/src/zone.rs", "zone:?"),
-    ("proxy/src/config.rs", "0:?"),
-    ("python/src/scenario.rs", ":?"),
-    ("scenario/src/tree.rs", "number:?"),
-    ("tables/src/reader.rs", "column:?"),
-    ("tables/src/reader.rs", "expected:?"),
-    ("transfer/src/put/certificate.rs", "alert:?"), // the name of a TLS alert (RFC 8446 section 6)
-    ("units/src/parse.rs", ":?"),
-    ("validation/src/main.rs", "only:?"),
-    ("validation/src/main.rs", "strange:?"),
+    ("core/control/src/presence/fleet/figures.rs", ":?"),
+    ("device/host/src/cgroup.rs", "0:?"),
+    ("device/host/src/cgroup.rs", "unit:?"),
+    ("device/host/src/network.rs", "0:?"),
+    ("device/host/src/route.rs", "0:?"),
+    ("device/kernel/src/assign/assignment.rs", ":?"),
+    ("device/net/src/zone.rs", "zone:?"),
+    ("device/proxy/src/config.rs", "0:?"),
+    ("experiment/python/src/scenario.rs", ":?"),
+    ("experiment/scenario/src/tree.rs", "number:?"),
+    ("experiment/tables/src/reader.rs", "column:?"),
+    ("experiment/tables/src/reader.rs", "expected:?"),
+    ("device/transfer/src/put/certificate.rs", "alert:?"), // the name of a TLS alert (RFC 8446 section 6)
+    ("core/units/src/parse.rs", ":?"),
+    ("experiment/validation/src/main.rs", "only:?"),
+    ("experiment/validation/src/main.rs", "strange:?"),
 ];
 
 /// A string literal: the macro or the attribute that it is an argument of, and its text.
@@ -162,7 +162,7 @@ fn no_message_shows_the_debug_output_of_a_value() {
     let (mut found, mut literals_seen) = (BTreeSet::new(), 0);
     for path in files {
         let file = path.strip_prefix(crates).unwrap().display().to_string();
-        if file.starts_with("fuzz-targets/") || file.starts_with("guest/") {
+        if file.starts_with("fuzz-targets/") || file.starts_with("experiment/guest/") {
             continue; // they speak to developers
         }
         for literal in literals(&std::fs::read_to_string(&path).unwrap()) {
