@@ -48,6 +48,8 @@ struct Track {
 struct Sample {
     at: Instant,
     rtt: Duration,
+    /// The queueing delay that all senders see, as it was known then.
+    common: Duration,
     window: Segments,
 }
 
@@ -140,7 +142,7 @@ impl Track {
             self.min = self.min.min(kernel);
         }
         self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
-        let sample = Sample { at: now, rtt, window: figures.cwnd };
+        let sample = Sample { at: now, rtt, common, window: figures.cwnd };
         // Noise alone may raise the RTT from the minimum up to this threshold.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
@@ -151,15 +153,14 @@ impl Track {
             self.grown.pop_front();
         }
         self.grown.push_back(sample);
-        if let Some(path) = self.longer_path() {
-            self.min = path.saturating_sub(common).max(self.min);
+        if let Some(path) = self.longer_path().filter(|path| *path >= doubtful) {
+            self.min = path;
             self.grown.clear();
         }
     }
 
-    /// The lowest RTT since the window fell to a quarter; `None` unless the delivery rate has
-    /// fallen with the window. This RTT is the sum of the longer path's RTT and the queueing delay
-    /// that all senders see.
+    /// The lowest RTT since the window fell to a quarter, without the queueing delay that all
+    /// senders saw at that time; `None` unless the delivery rate has fallen with the window.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
@@ -174,7 +175,8 @@ impl Track {
             u128::from(sample.window.get()) * u128::from(other.rtt.as_nanos())
         };
         let followed = rate(before, last) * 2 >= rate(last, before) * 5;
-        let lowest = self.grown.iter().rev().take_while(low).map(|sample| sample.rtt).min()?;
+        let lowest = self.grown.iter().rev().take_while(low);
+        let lowest = lowest.map(|sample| sample.rtt.saturating_sub(sample.common)).min()?;
         (settled && followed).then_some(lowest)
     }
 }
@@ -279,6 +281,20 @@ mod tests {
         assert_eq!(learnt(0), (512, 0));
         assert_eq!(learnt(80), (432, 80));
         assert_eq!(learnt(9_999), (2, 510), "a longer delay changes nothing");
+    }
+
+    #[test]
+    fn a_queue_that_all_drain_together_is_no_longer_path() {
+        // The window falls to a quarter and the RTT follows late, because the others' packets still
+        // wait. What the others announce is that queue; after a while some of them announce less.
+        let mut path = Path::new();
+        path.tick(20, 16);
+        for (rtt, window, common) in
+            [(140, 16, 110), (110, 16, 97), (107, 2, 97), (81, 2, 72), (51, 4, 30), (48, 4, 7)]
+        {
+            path.common_ms = common;
+            assert_eq!(path.tick(rtt, window).0, 20, "{rtt} ms");
+        }
     }
 
     #[test]

@@ -88,7 +88,10 @@ fn heedless() -> Vec<Setting> {
         says("lie-hog-silent", "sending = false"),
         says("lie-hog-growth-huge", "growth = '60s'"),
         says("lie-hog-growth-zero", "growth = '0s', min_rtt = '1us'"),
-        says("lie-hog-reserves", "reservation = 0.5"),
+        Setting {
+            promise: Promise::LieWithReservation(0.5),
+            ..says("lie-hog-reserves", "reservation = 0.5")
+        },
         says("lie-hog-reserves-all", "reservation = 1.0"),
         says(
             "lie-hog-all-down",
@@ -135,7 +138,13 @@ fn silent() -> Vec<Setting> {
             "lie-sends-growth-zero",
             "rate = '5Mbit/s', max_rate = '40Mbit/s', min_rtt = '1us', growth = '0s'",
         ),
-        says("lie-sends-reserves", "rate = '5Mbit/s', max_rate = '40Mbit/s', reservation = 0.5"),
+        Setting {
+            promise: Promise::LieWithReservation(0.5),
+            ..says(
+                "lie-sends-reserves",
+                "rate = '5Mbit/s', max_rate = '40Mbit/s', reservation = 0.5",
+            )
+        },
         by_link("lie-sends-link-tiny", "rate = '5Mbit/s', link_rate = '1bit/s'"),
         by_link("lie-sends-link-huge", "rate = '5Mbit/s', link_rate = '10Gbit/s'"),
     ]

@@ -51,12 +51,16 @@ pub enum Promise {
     /// The announcements of the agent of the station `liar` reduce the goodput of all others
     /// together by at most 10 %, compared with the same station without an agent.
     Lie,
+    /// The same, where the station `liar` also reserves this part of the air. The reservation is admitted,
+    /// so it is no lie, and the others keep nine tenths of the remaining part.
+    LieWithReservation(f64),
 }
 
 impl Promise {
     /// Whether the promise concerns `airtime` alone, without a comparison with other conditions.
     pub fn is_of_the_law_alone(&self) -> bool {
-        matches!(self, Self::Settles(_) | Self::Steady | Self::Newcomer(_) | Self::Lie)
+        use Promise::{Lie, LieWithReservation, Newcomer, Settles, Steady};
+        matches!(self, Settles(_) | Steady | Newcomer(_) | Lie | LieWithReservation(_))
     }
 }
 

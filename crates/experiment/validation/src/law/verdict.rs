@@ -103,14 +103,8 @@ pub fn measures(row: &Row) -> Vec<Measure> {
                 format!("deviation of 5 s means, {swing:.3} / {fixed:.3} with fixed windows");
             judge.at_most(what, swing / fixed, 1.5);
         }
-        Promise::Lie => {
-            let others = |figures: &Figures| {
-                let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
-                groups.map(|(_, mbps)| mbps).sum::<f64>()
-            };
-            let part = others(&judge.ours) / others(&row.of(WITHOUT));
-            judge.at_least("others' goodput / without the liar's agent", part, 0.9);
-        }
+        Promise::Lie => judge.others_keep(row, 0.9),
+        Promise::LieWithReservation(reserved) => judge.others_keep(row, 0.9 * (1.0 - reserved)),
     }
     judge.measures
 }
@@ -179,6 +173,16 @@ impl Judge {
         if self.table.goodput >= 0.97 * self.default.goodput {
             self.at_most("p95 growth / shimada-after's", ours / self.table.growth_ms, 1.1);
         }
+    }
+
+    /// Requires that all stations but the liar keep this part of what they have without its agent.
+    fn others_keep(&mut self, row: &Row, part: f64) {
+        let others = |figures: &Figures| {
+            let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
+            groups.map(|(_, mbps)| mbps).sum::<f64>()
+        };
+        let kept = others(&self.ours) / others(&row.of(WITHOUT));
+        self.at_least("others' goodput / without the liar's agent", kept, part);
     }
 
     fn timeouts(&mut self) {

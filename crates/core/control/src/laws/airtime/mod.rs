@@ -40,9 +40,6 @@ use wakeai_connection::CongestionState;
 
 use crate::{Bounds, Law, Observation, Phase, Reason};
 
-/// Queueing delays that differ by up to the target divided by this number are not corrected
-/// ([`Path::of`]).
-const TOLERANCE_DIVISOR: u64 = 4;
 /// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
 /// In this many ticks after a station begins to send, the rates of the stations are still rising.
@@ -215,7 +212,7 @@ impl Law for Airtime {
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
             return self.idle(observation, reasons);
         };
-        let path = Path::of(rtt, &observation.peers, self.target / TOLERANCE_DIVISOR);
+        let path = Path::of(rtt, &observation.peers, self.target);
         let mut situation = self.measure(now, observation, path);
         let checked = self.drain.has_checked();
         if self.contest.on_tick(now, self.ticks, &situation, self.share.median, checked) {

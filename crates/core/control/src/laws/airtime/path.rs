@@ -7,6 +7,10 @@ use crate::{PeerView, RttView};
 /// The smallest number of stations for which the median of their figures is useful.
 pub(super) const ENOUGH: usize = 3;
 
+/// Queueing delays that differ from the median by up to the target divided by this number are not
+/// corrected.
+const TOLERANCE_DIVISOR: u64 = 4;
+
 /// The RTT at a tick (a decision, one every 0.5 s), divided into the RTT of the path and the
 /// queueing delay.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +34,22 @@ impl Path {
     /// station sees a shorter queueing delay than the median of all senders, the difference is
     /// subtracted from its minimum. At least a quarter of the minimum remains.
     ///
-    /// A difference of up to `tolerance` is not corrected, because short queues differ by chance.
-    pub(crate) fn of(rtt: RttView, peers: &[PeerView], tolerance: Duration) -> Self {
-        let common = common_growth(peers, Some(rtt.growth));
+    /// Where most of the stations joined a queue, the median is too short as well, and the few that
+    /// know their paths are the upper quartile. So its difference is subtracted, too.
+    ///
+    /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
+    /// quarter of it from the median is not corrected, and one of up to the whole target from the upper
+    /// quartile. The quartile counts only while the median is at most twice the target: beside strangers
+    /// the delays are long, and differ by more.
+    pub(crate) fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Self {
+        let mut delays = delays(peers, Some(rtt.growth));
+        let common = quantile(&mut delays, 2);
+        let upper = quantile(&mut delays, 3).filter(|_| common.is_some_and(|it| it <= target * 2));
+        let known = |delay: Option<Duration>, tolerance: Duration| {
+            delay.map_or(Duration::ZERO, |delay| delay.saturating_sub(tolerance))
+        };
         let queue =
-            common.map_or(rtt.growth, |common| common.saturating_sub(tolerance).max(rtt.growth));
+            rtt.growth.max(known(common, target / TOLERANCE_DIVISOR)).max(known(upper, target));
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
         let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
@@ -43,6 +58,11 @@ impl Path {
 
 /// The median of the senders' queueing delays; `None` where fewer than three are known.
 pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
+    quantile(&mut delays(peers, own), 2)
+}
+
+/// The queueing delays of all senders, this station's `own` included.
+fn delays(peers: &[PeerView], own: Option<Duration>) -> Vec<Duration> {
     let has_delay = |peer: &&PeerView| {
         peer.announced.sending
             && peer.announced.min_rtt.is_some()
@@ -51,11 +71,14 @@ pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option
     let mut all: Vec<Duration> =
         peers.iter().filter(has_delay).map(|peer| peer.announced.growth).collect();
     all.extend(own);
-    if all.len() < ENOUGH {
-        return None;
-    }
-    let middle = all.len() / 2;
-    Some(*all.select_nth_unstable(middle).1)
+    all
+}
+
+/// The delay below which `quarters` quarters of the delays are; `None` where fewer than three are
+/// known.
+fn quantile(delays: &mut [Duration], quarters: usize) -> Option<Duration> {
+    let at = delays.len() * quarters / 4;
+    (delays.len() >= ENOUGH).then(|| *delays.select_nth_unstable(at).1)
 }
 
 #[cfg(test)]
@@ -98,8 +121,19 @@ mod tests {
 
     #[test]
     fn a_small_difference_is_tolerated() {
-        let of = |tolerance| Path::of(own(120, 30), &peers(&[80, 80]), ms(tolerance)).min;
-        assert_eq!((of(0), of(10), of(50), of(90)), (ms(70), ms(80), ms(120), ms(120)));
+        let of = |target| Path::of(own(120, 30), &peers(&[80, 80]), ms(target)).min;
+        assert_eq!((of(0), of(40), of(200), of(360)), (ms(70), ms(80), ms(120), ms(120)));
+    }
+
+    #[test]
+    fn where_most_joined_a_queue_the_upper_quartile_lowers_the_minimum() {
+        // Six of eight measured the queue as a part of their path.
+        let of = |others: [u64; 7], target| Path::of(own(40, 10), &peers(&others), ms(target)).min;
+        assert_eq!(of([10, 10, 10, 10, 10, 30, 30], 8), ms(40 - (30 - 8 - 10)));
+        assert_eq!(of([10, 10, 10, 10, 10, 10, 30], 8), ms(40), "one of eight may be wrong");
+        assert_eq!(of([10, 10, 10, 10, 10, 30, 30], 20), ms(40), "within the target");
+        // Beside strangers: the median is 50 ms, and counts less a quarter of the target.
+        assert_eq!(of([10, 10, 50, 50, 50, 90, 90], 24), ms(40 - (50 - 6 - 10)).max(ms(10)));
     }
 
     #[test]

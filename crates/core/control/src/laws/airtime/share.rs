@@ -17,7 +17,7 @@ const WHOLE: u64 = 1_000_000;
 /// stations deliver less because their windows are short, and a share that followed would shorten
 /// the windows further.
 const LEAST_PERCENT: u64 = 93;
-const MOST_PERCENT: u64 = 125;
+const MOST_PERCENT: u64 = 140;
 /// [`SETTLED_TICKS`] for a station that is the only sender.
 const SETTLED_TICKS_ALONE: u32 = 1;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.

@@ -35,8 +35,8 @@ const BESIDE_ACKS_PERCENT: u64 = 83;
 /// this part of the path, because the data in flight on a long path varies more.
 const ROOM: Duration = Duration::from_millis(6);
 const ROOM_PATH_DIVISOR: u64 = 12;
-/// The same for stations that send frames one by one.
-const ROOM_SINGLE: Duration = Duration::from_millis(2);
+/// The same for stations that send frames one by one: beside the longest frame of a sender.
+const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
@@ -76,7 +76,12 @@ pub(super) fn queue(
 fn room(seen: &Observation, path: Duration) -> Duration {
     let single = seen.own.link_rate.is_some_and(|rate| aggregate(Some(rate)).is_none());
     if single {
-        ROOM_SINGLE + path / ROOM_SINGLE_PATH_DIVISOR
+        let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
+        let rates = sending.filter_map(|peer| peer.announced.link_rate).chain(seen.own.link_rate);
+        let packet = Bytes::new(seen.mss().get() + BESIDE_PAYLOAD);
+        let longest = rates.min().and_then(|rate| rate.time_for(packet)).unwrap_or_default();
+        // A wrong announcement of a very low rate must not make the queue long.
+        ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
     } else {
         ROOM + path / ROOM_PATH_DIVISOR
     }
@@ -220,7 +225,23 @@ mod tests {
     fn with_room_in_the_air_the_target_is_a_turn_and_a_part_of_the_path() {
         assert_eq!(target(&seen(Some(65), &[]), 120, 60), ms(16));
         assert_eq!(target(&seen(None, &[]), 120, 60), ms(16));
-        assert_eq!(target(&seen(Some(54), &[]), 100, 60), ms(4), "frames one by one");
+    }
+
+    #[test]
+    fn frames_one_by_one_need_the_longest_frame_and_a_part_of_the_path() {
+        // 1,540 bytes take 0.228 ms at 54 Mbit/s and 2.053 ms at 6 Mbit/s.
+        let at = |own, peer: Option<u64>, sending| {
+            let mut seen = seen(Some(own), &[100]);
+            seen.peers[0].announced.link_rate = peer.map(Rate::from_mbps);
+            seen.peers[0].announced.sending = sending;
+            target(&seen, 100, 0).as_micros()
+        };
+        assert_eq!(at(54, Some(54), true), 1_770 + 228 + 2_000);
+        assert_eq!(at(54, None, true), 1_770 + 228 + 2_000);
+        assert_eq!(at(54, Some(6), true), 1_770 + 2_053 + 2_000);
+        assert_eq!(at(6, Some(54), true), 1_770 + 2_053 + 2_000, "all have the same target");
+        assert_eq!(at(54, Some(6), false), 1_770 + 228 + 2_000, "it does not send");
+        assert_eq!(at(54, Some(1), true), 1_770 + 5_484 + 2_000, "a false announcement");
     }
 
     #[test]
