@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use wakeai_results::figures::DurationHistogram;
+use wakeai_results::figures::{DurationHistogram, jain};
 use wakeai_results::result::Run;
 use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
@@ -18,7 +18,8 @@ use crate::statistics::mean;
 pub struct Point {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
-    /// Jain's index over the goodputs, each divided by what the station reaches alone.
+    /// Jain's index over the goodputs of the stations that send TCP, each divided by what the station
+    /// reaches alone. A station that sends only UDP has the rate that its application asks for.
     pub index: f64,
     /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
     /// its station, pooled over all stations.
@@ -52,11 +53,18 @@ impl Point {
     fn new(run: &Run, p95_ms: f64) -> Self {
         Self {
             goodput: run.total_goodput_mbps,
-            index: run.capacity_normalised.unwrap_or(f64::NAN),
+            index: index(run).unwrap_or(f64::NAN),
             p95_ms,
             timeouts: run.errors.timeout as f64,
         }
     }
+}
+
+fn index(run: &Run) -> Option<f64> {
+    let sends_tcp = |name: &str| run.flows.iter().any(|of| of.station == name && of.kind == "tcp");
+    let bounded = run.stations.iter().filter(|of| sends_tcp(&of.station));
+    let parts: Option<Vec<f64>> = bounded.map(|of| Some(of.goodput_mbps / of.max_mbps?)).collect();
+    jain(&parts?)
 }
 
 fn reported_p95_ms(scenario: &Scenario, run: &Run) -> f64 {
@@ -124,5 +132,25 @@ impl World for Measured {
         let pooled = queueing::pooled(&task.condition.scenario, &outcome.outcome.rtt);
         *self.queueing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pooled);
         Ok(outcome.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_station_that_sends_only_udp_does_not_count_in_the_index() {
+        let scenario = "name = 'call'\nduration = '5s'\nwarmup = '1s'\n\
+            [access_point]\nstandard = '802.11n'\n[wired]\ndelay = '5ms'\n\
+            [[stations]]\nname = 's'\ncount = 3\nmax = '50Mbit/s'\n\
+            [[stations]]\nname = 'call'\nmax = '50Mbit/s'\n\
+            [[flows]]\nfrom = 's'\nto = 'server'\n\
+            [[flows]]\nfrom = 'call'\nto = 'server'\nkind = 'udp'\nrate = '100kbit/s'\n\
+            [[conditions]]\nname = 'fixed'\n\
+            law = 'fixed'\nbounds = [{ stations = 's', floor = 20, ceiling = 20 }]\n";
+        let scenario = Scenario::parse(scenario).unwrap();
+        let point = run(&scenario, 1, KnownSolos::new()).unwrap();
+        assert!(point.index > 0.99, "{point:?}");
     }
 }
