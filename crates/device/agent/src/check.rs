@@ -93,7 +93,7 @@ fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
     let is_stated = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
     match subject.interface {
         Some(interface) if !is_stated => {
-            event_loop()?.block_on(ask_wifi(subject.config, interface)).map(|_| ())
+            event_loop()?.block_on(ask_wifi(subject.config, interface)).map(drop)
         }
         _ => Ok(()),
     }
@@ -107,17 +107,15 @@ fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
     let Some(interface) = subject.interface.filter(|_| is_good && running_agent().is_none()) else {
         return Ok(());
     };
-    event_loop()?.block_on(async {
-        match open_presence(config, interface) {
-            // Binding the port may need a privilege. Without that privilege, the state of the port
-            // is unknown.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-            opened => opened.map(|_| ()).map_err(AgentError::system(format!(
-                "bind UDP port {} on {}",
-                config.presence.port, config.interface
-            ))),
-        }
-    })
+    match open_presence(config, interface) {
+        // Binding the port may need a privilege. Without that privilege, the state of the port
+        // is unknown.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        opened => opened.map(|_| ()).map_err(AgentError::system(format!(
+            "bind UDP port {} on {}",
+            config.presence.port, config.interface
+        ))),
+    }
 }
 
 /// Checks that the address for the metrics is free. The address is not checked while an agent runs

@@ -8,6 +8,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
+use tokio::sync::OnceCell;
 use wakeai_units::text::visible;
 
 /// The size of the buffer for a datagram, in bytes. A presence message is far shorter. A longer
@@ -20,10 +21,10 @@ const BATCH: usize = 64;
 /// A socket that sends to and receives from one interface only.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    receiver: UdpSocket,
-    /// The same socket, outside of the event loop. A send on it fails at once if the socket's queue
-    /// is full.
+    /// A send fails at once if the socket's queue is full.
     sender: std::net::UdpSocket,
+    /// The same socket in the event loop, which waits for datagrams.
+    receiver: OnceCell<UdpSocket>,
     to: SocketAddrV4,
     /// The index of the interface.
     index: u32,
@@ -52,11 +53,14 @@ impl Presence {
         let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
         let bound = socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into());
         bound.map_err(|error| taken(error, port))?;
-        let sender = socket.try_clone()?.into();
-        let receiver = UdpSocket::from_std(socket.into())?;
         let (to, why) = to;
         tracing::info!("presence messages are sent to {to}:{port} ({why})");
-        Ok(Self { receiver, sender, to: SocketAddrV4::new(to, port), index })
+        Ok(Self {
+            sender: socket.into(),
+            receiver: OnceCell::new(),
+            to: SocketAddrV4::new(to, port),
+            index,
+        })
     }
 
     /// The index of the interface.
@@ -79,7 +83,8 @@ impl Presence {
 
     /// Waits until a datagram can be received.
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.receiver.readable().await
+        let register = async || UdpSocket::from_std(self.sender.try_clone()?);
+        self.receiver.get_or_try_init(register).await?.readable().await
     }
 
     /// Gives the waiting datagrams to `take`, each with its source address. Gives at most one
@@ -87,7 +92,8 @@ impl Presence {
     pub(crate) fn receive(&self, mut take: impl FnMut(IpAddr, &[u8])) -> io::Result<()> {
         let mut buffer = [0; LONGEST_DATAGRAM];
         for _ in 0..BATCH {
-            match self.receiver.try_recv_from(&mut buffer) {
+            let Some(receiver) = self.receiver.get() else { break };
+            match receiver.try_recv_from(&mut buffer) {
                 Ok((length, from)) => take(from.ip(), &buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),

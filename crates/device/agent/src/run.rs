@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration as Wait;
 
+use nix::sys::signal::SigSet;
 use nix::unistd::User;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -13,9 +14,9 @@ use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify, watchdog_enabled};
 use wakeai_host::{
-    Apart, Capability, Change, Drift, Drifts, Guard, Keeper, Lease, MakeError, NetnsId, Role,
-    Watch, block_signals, channel, check_socket_path, drop_privileges, holders, read_sysctl,
-    require_privileges, serve_as, serving_user, set_sysctl, split, supervise,
+    Capability, Change, Drift, Drifts, Guard, Lease, MakeError, NetnsId, Role, Told, Watch,
+    block_signals, check_socket_path, drop_privileges, holders, read_sysctl, require_privileges,
+    serve_apart, serving_user, set_sysctl,
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move, release,
@@ -59,7 +60,11 @@ pub fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
     let user = user.map(serving_user).transpose()?;
-    tokio::task::LocalSet::new().block_on(&event_loop()?, start(config, user, shutdown))
+    // Signals are blocked until their handlers are installed, so that each signal leads to an orderly end.
+    let mask = block_signals()?;
+    let outcome = start(config, user, mask, shutdown);
+    let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
+    outcome
 }
 
 /// The agent's event loop. Nothing in it blocks, and privileges can be given up only in one thread.
@@ -88,16 +93,12 @@ fn is_an_agents(path: &Path) -> bool {
     agents.flat_map(|holder| &holder.changes).any(|change| change.socket() == Some(path))
 }
 
-async fn start(
+fn start(
     config: Config,
     user: Option<User>,
+    mask: SigSet,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
-    let mut shutdown = std::pin::pin!(shutdown);
-    // From here on a signal makes the agent undo its changes and end.
-    if is_over(shutdown.as_mut()).await {
-        return Ok(());
-    }
     require_privileges("the agent", &KEPT_CAPABILITIES)?;
     let key = GroupKeys::load(&config.key_file)?;
     let interface = Interface::find(&config.interface)?;
@@ -106,7 +107,7 @@ async fn start(
         None => derived_station(&config, interface)?,
     };
     let group = config.api.group.as_ref().map(group_id).transpose()?;
-    let wifi = ask_wifi(&config, interface).await?;
+    let asks_wifi = event_loop()?.block_on(ask_wifi(&config, interface))?;
     let netns = NetnsId::current().map_err(AgentError::system("read this network namespace"))?;
     let role = Role::Agent { netns, interface: config.interface.clone() };
     check_socket(&config)?; // before any BPF program is loaded
@@ -114,22 +115,20 @@ async fn start(
     let lease = Lease::take(role)?;
 
     let brain = Brain::new(&config, station, key);
-    let started = set_up(config, brain, interface, wifi, group, netns, &lease);
+    let started = set_up(config, brain, interface, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
+            let serve = |look: &mut dyn FnMut() -> Vec<Drift>| {
+                serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, look)
+            };
             let outcome = match user {
-                Some(user) => {
-                    serve_apart(&user, &lease, &mut station, server, endpoint, shutdown).await
-                }
-                None => match drop_privileges(&KEPT_CAPABILITIES) {
-                    Ok(()) => {
+                Some(user) => serve_as(&user, &lease, serve),
+                None => {
+                    drop_privileges(&KEPT_CAPABILITIES).map_err(AgentError::from).and_then(|()| {
                         let mut watch = Watch::new(&lease);
-                        let look = &mut || watch.look(&lease, &KERNEL_PARTS);
-                        serve(&mut station, server, endpoint, shutdown, look).await;
-                        Ok(())
-                    }
-                    Err(error) => Err(error.into()),
-                },
+                        serve(&mut || watch.look(&lease, &KERNEL_PARTS))
+                    })
+                }
             };
             undo_changes(&mut station, guard, &lease);
             outcome
@@ -148,69 +147,60 @@ const KERNEL_PARTS: fn() -> Result<(), String> = || Ok(());
 
 /// Serves until `shutdown` is ready. Then clears the bounds. `look` tells what other programs have
 /// changed of what the agent holds on the host.
-async fn serve(
+fn serve(
     station: &mut Station,
     server: Server,
     endpoint: Option<Endpoint>,
+    asks_wifi: bool,
+    mask: SigSet,
     shutdown: impl Future<Output = ()>,
     look: &mut dyn FnMut() -> Vec<Drift>,
-) {
-    let mut serving = tokio::task::JoinSet::new();
-    serving.spawn_local(Rc::new(server).serve());
-    if let Some(endpoint) = endpoint {
-        let report = station.report.subscribe();
-        serving.spawn_local(endpoint.serve(move || page(&report.borrow())));
-    }
-    tracing::info!(interface = station.config.interface, "started");
-    station.begin();
-    let status = format!("interface {}", station.config.interface);
-    notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
-    station.run(shutdown, look).await;
-    notify(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
-    serving.abort_all();
-    clear_bounds(station);
+) -> Result<(), AgentError> {
+    tokio::task::LocalSet::new().block_on(&event_loop()?, async {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let is_over = is_over(shutdown.as_mut()).await;
+        let hangup = signal(SignalKind::hangup()).map_err(AgentError::system("wait for SIGHUP"))?;
+        let taken = mask.thread_set_mask().map_err(std::io::Error::from);
+        taken.map_err(AgentError::system("take signals again"))?;
+        if is_over {
+            return Ok(());
+        }
+        if asks_wifi {
+            let wifi = Wifi::open().map_err(AgentError::system("ask nl80211"))?;
+            station.wifi = Some(watch_wifi(wifi, station.config.interface.clone()));
+        }
+        let mut serving = tokio::task::JoinSet::new();
+        serving.spawn_local(Rc::new(server).serve());
+        if let Some(endpoint) = endpoint {
+            let report = station.report.subscribe();
+            serving.spawn_local(endpoint.serve(move || page(&report.borrow())));
+        }
+        tracing::info!(interface = station.config.interface, "started");
+        station.begin();
+        let status = format!("interface {}", station.config.interface);
+        notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        station.run(shutdown, hangup, look).await;
+        notify(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
+        serving.abort_all();
+        clear_bounds(station);
+        Ok(())
+    })
 }
 
-/// Serves as this user in a second process, the serving process. The calling process keeps the
-/// lease (the record of changes) and waits until the serving process ends. The calling process
-/// reads nothing that others write. Only root can add to the changes that it will undo. What other
-/// programs undo meanwhile it puts back, and tells the serving process.
-///
-/// The two processes share all open files of the event loop, including its epoll instance. While
-/// the serving process runs, the calling process must therefore not run its event loop. It also
-/// must not drop anything that is registered with the epoll instance.
-async fn serve_apart(
+/// Serves as this user in a second process, the serving process. The calling process reads nothing
+/// that others write. Only root can add to the changes that it will undo.
+fn serve_as(
     user: &User,
     lease: &Lease,
-    station: &mut Station,
-    server: Server,
-    endpoint: Option<Endpoint>,
-    shutdown: impl Future<Output = ()>,
+    serve: impl FnOnce(&mut dyn FnMut() -> Vec<Drift>) -> Result<(), AgentError>,
 ) -> Result<(), AgentError> {
-    let mask = block_signals()?;
-    let (teller, told) = channel().map_err(AgentError::system("open a channel"))?;
-    let parent = match split()? {
-        Apart::Supervising(child) => {
-            // The serving process registers the endpoint with the epoll instance later. If this process kept the
-            // endpoint open, the shared epoll instance would keep that registration after the end of the serving
-            // process.
-            drop((endpoint, told));
-            let mut keeper = Keeper::new(lease, &KERNEL_PARTS, teller);
-            let ended = supervise(child, &KEPT_CAPABILITIES, &mut keeper);
-            let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
-            return Ok(ended?);
-        }
-        Apart::Serving(parent) => parent,
+    let kept: &[Capability] = &KEPT_CAPABILITIES;
+    let serve = |told: &Told| {
+        let Err(error) = serve(&mut || told.take()) else { return 0 };
+        tracing::error!(%error, "the serving process ends");
+        1
     };
-    drop(teller);
-    let became = serve_as(user, &KEPT_CAPABILITIES, parent).map_err(AgentError::from);
-    let unblocked = mask.thread_set_mask().map_err(std::io::Error::from);
-    let became = became.and(unblocked.map_err(AgentError::system("take signals again")));
-    match &became {
-        Ok(()) => serve(station, server, endpoint, shutdown, &mut || told.take()).await,
-        Err(error) => tracing::error!(%error, "the serving process ends"),
-    }
-    std::process::exit(i32::from(became.is_err())) // the parent undoes the changes
+    Ok(serve_apart(user, lease, [kept, kept], &KERNEL_PARTS, serve)?)
 }
 
 /// Does everything that needs privileges: registers the algorithms, pins the BPF parts, opens the
@@ -219,12 +209,10 @@ fn set_up(
     config: Config,
     brain: Brain,
     interface: Interface,
-    wifi: Option<Wifi>,
     group: Option<u32>,
     netns: NetnsId,
     lease: &Lease,
 ) -> Result<(Station, Server, Option<Guard>), AgentError> {
-    let hangup = signal(SignalKind::hangup()).map_err(AgentError::system("wait for SIGHUP"))?;
     let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease)?) } else { None };
     let snapshotter = Snapshotter::open()?;
@@ -248,7 +236,7 @@ fn set_up(
         brain,
         actuator,
         snapshotter,
-        wifi: wifi.map(|wifi| watch_wifi(wifi, config.interface.clone())),
+        wifi: None,
         association: LastAssociation::default(),
         link_rate: LinkRate::default(),
         counters: server.counters(),
@@ -267,7 +255,6 @@ fn set_up(
         left_out: 0,
         distributions: Distributions::default(),
         stale: 0,
-        hangup,
         notified: None,
         watchdog: watchdog_enabled().is_some(),
         config,
@@ -351,15 +338,12 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
     config.api.socket.clone().unwrap_or_else(default)
 }
 
-/// Opens nl80211 and checks that it knows the interface. Does nothing if the configuration states
-/// both the access point and the PHY rate.
-pub(crate) async fn ask_wifi(
-    config: &Config,
-    interface: Interface,
-) -> Result<Option<Wifi>, AgentError> {
+/// Checks that nl80211 knows the interface. Returns whether the agent has to ask it: it need not if the
+/// configuration states both the access point and the PHY rate.
+pub(crate) async fn ask_wifi(config: &Config, interface: Interface) -> Result<bool, AgentError> {
     let stated = config.bssid != Automatic::Auto;
     if stated && config.link_rate != Automatic::Auto {
-        return Ok(None);
+        return Ok(false);
     }
     let asked = async {
         let wifi = Wifi::open().map_err(|error| error.to_string())?;
@@ -368,15 +352,15 @@ pub(crate) async fn ask_wifi(
                 error @ (WifiError::NoNl80211 | WifiError::NotWifi(_) | WifiError::NotStation(_)),
             ) => Err(error.to_string()),
             // While an interface is joining a network, nl80211 lists no access point yet.
-            Ok(_) | Err(WifiError::Slow | WifiError::Unlisted) => Ok(wifi),
+            Ok(_) | Err(WifiError::Slow | WifiError::Unlisted) => Ok(()),
         }
     };
     match asked.await {
-        Ok(wifi) => Ok(Some(wifi)),
+        Ok(()) => Ok(true),
         // If the configuration states the access point, the agent can work without the PHY rate.
         Err(reason) if stated => {
             tracing::info!(reason, "the link rate is unknown: not a Wi-Fi station");
-            Ok(None)
+            Ok(false)
         }
         Err(reason) => Err(AgentError::NoWifi { interface: config.interface.clone(), reason }),
     }

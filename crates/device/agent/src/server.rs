@@ -4,6 +4,7 @@
 //! client's requests from this report. The number of clients, the length of a request and the time of
 //! every step are limited.
 
+use std::os::unix::net;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The listening socket, and the state that its tasks share.
 #[derive(Debug)]
 pub(crate) struct Server {
-    listener: UnixListener,
+    listener: net::UnixListener,
     group: Option<u32>,
     counters: Rc<Counters>,
     report: watch::Receiver<Report>,
@@ -57,10 +58,8 @@ impl Server {
         fleet: FleetClients,
     ) -> Result<Self, MakeError> {
         let listener = lease.bind_socket(path, 0o666)?;
-        let registered =
-            listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
         let failed = |source| MakeError::Io { path: path.to_owned(), source };
-        let listener = registered.map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self {
             listener,
             group,
@@ -79,6 +78,10 @@ impl Server {
 
     /// Serves forever, on the `LocalSet` of the calling task.
     pub(crate) async fn serve(self: Rc<Self>) {
+        let listener = match self.listener.try_clone().and_then(UnixListener::from_std) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "the local API cannot be served"),
+        };
         let places = || Arc::new(Semaphore::new(MOST_CLIENTS));
         // Clients that may only ask and clients that may also request changes have separate limits.
         let (places_to_ask, places_to_change) = (places(), places());
@@ -107,7 +110,7 @@ impl Server {
                 turn_away(&stream, "too many clients at once: try again later");
             }
         };
-        accept_each(|| self.listener.accept(), || (), serve).await;
+        accept_each(|| listener.accept(), || (), serve).await;
     }
 
     async fn serve_client(&self, mut stream: UnixStream, access: Access, transfer: ClientTransfer) {

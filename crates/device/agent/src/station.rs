@@ -84,8 +84,6 @@ pub(crate) struct Station {
     pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
-    /// SIGHUP. On this signal the agent reads the group key again.
-    pub(crate) hangup: Signal,
     /// The last state that systemd was notified of.
     pub(crate) notified: Option<State>,
 }
@@ -99,10 +97,11 @@ impl Station {
         self.heartbeat(now);
     }
 
-    /// Runs until `shutdown` is ready.
+    /// Runs until `shutdown` is ready. Upon SIGHUP (`hangup`) the agent reads the group key again.
     pub(crate) async fn run(
         &mut self,
         shutdown: impl Future<Output = ()>,
+        mut hangup: Signal,
         look: &mut dyn FnMut() -> Vec<Drift>,
     ) {
         let mut shutdown = pin!(shutdown);
@@ -142,7 +141,7 @@ impl Station {
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                Some(()) = self.hangup.recv() => self.reload_keys(),
+                Some(()) = hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
                 Ok(()) = self.transfers.changed() => {}
                 Ok(()) = self.fleet.changed() => {}

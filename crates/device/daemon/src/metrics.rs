@@ -12,5 +12,5 @@ mod page;
 
 pub use endpoint::{BindError, Endpoint, PATH};
 pub use format::Format;
-pub use page::{Family, Kind, Page, Unit};
+pub use page::{Family, Page, Unit};
 pub use prometheus_client::metrics::histogram::Histogram;

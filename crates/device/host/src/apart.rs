@@ -5,8 +5,9 @@
 //! changes): it puts back what other programs undo meanwhile ([`crate::Watch`]). When the serving
 //! process has ended, it undoes the changes.
 //!
-//! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`split`]. Then the serving
-//! process calls [`serve_as`] and unblocks the signals, and the supervising process calls [`supervise`].
+//! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`serve_apart`]. The serving process then
+//! starts its event loop and unblocks the signals. An event loop that ran before the split would be shared: the two
+//! processes have all open files in common.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -20,8 +21,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, User, fork, geteuid, getppid};
 
+use crate::lease::Lease;
 use crate::privileges::{Capability, PrivilegeError, become_user, drop_privileges};
-use crate::watch::{Keeper, LOOK_EVERY};
+use crate::watch::{Keeper, KernelHolds, LOOK_EVERY, Told, channel};
 
 /// The shortest time between two looks at the changes.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -80,7 +82,7 @@ pub fn serving_user(name: &str) -> Result<User, ApartError> {
     if geteuid().is_root() { Ok(user) } else { Err(ApartError::NeedsRoot) }
 }
 
-/// Blocks the signals that [`supervise`] passes on. Returns the previous mask.
+/// Blocks the signals that the supervising process passes on. Returns the previous mask.
 ///
 /// # Errors
 ///
@@ -94,9 +96,47 @@ fn passed_on() -> SigSet {
     [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD].into_iter().collect()
 }
 
+/// Serves in a second process, as `user` and with the capabilities `to_serve` alone. The calling process keeps the lease and
+/// the capabilities `to_undo` until the serving process has ended. What other programs undo meanwhile it puts back, and
+/// tells the serving process. The caller has blocked the signals with [`block_signals`]. It has one thread, and no event
+/// loop.
+///
+/// `serve` is called in the serving process alone, and returns its exit status.
+///
+/// # Errors
+///
+/// [`ApartError::Ended`] where the serving process was killed or ended with an error, and
+/// [`ApartError::Lost`] where it ended with [`LOST_STATUS`].
+pub fn serve_apart(
+    user: &User,
+    lease: &Lease,
+    [to_serve, to_undo]: [&[Capability]; 2],
+    kernel: KernelHolds<'_>,
+    serve: impl FnOnce(&Told) -> u8,
+) -> Result<(), ApartError> {
+    let failed = |source| ApartError::System { asked: "open a channel", source };
+    let (teller, told) = channel().map_err(failed)?;
+    match split()? {
+        Apart::Serving(parent) => {
+            drop(teller);
+            let status = serve_as(user, to_serve, parent).map_or_else(
+                |error| {
+                    tracing::error!(%error, "the serving process ends");
+                    1
+                },
+                |()| serve(&told),
+            );
+            std::process::exit(status.into())
+        }
+        Apart::Supervising(child) => {
+            drop((serve, told));
+            supervise(child, to_undo, &mut Keeper::new(lease, kernel, teller))
+        }
+    }
+}
+
 /// One of the two processes.
-#[derive(Clone, Copy, Debug)]
-pub enum Apart {
+enum Apart {
     /// The serving process, with the PID of its parent.
     Serving(Pid),
     /// The supervising process, with the PID of its child.
@@ -104,12 +144,8 @@ pub enum Apart {
 }
 
 /// Splits the process, which must have one thread.
-///
-/// # Errors
-///
-/// Where the process has more threads, or the kernel refuses.
 #[allow(unsafe_code, reason = "no crate at hand wraps fork(2)")]
-pub fn split() -> Result<Apart, ApartError> {
+fn split() -> Result<Apart, ApartError> {
     let read = std::fs::read_dir("/proc/self/task");
     let threads =
         read.map_err(|source| ApartError::System { asked: "count threads", source })?.count();
@@ -127,11 +163,7 @@ pub fn split() -> Result<Apart, ApartError> {
 
 /// Gives this process to `user`, with the capabilities `kept` alone. From then on the kernel kills
 /// this process when its parent ends: without the parent, no process would undo the changes.
-///
-/// # Errors
-///
-/// Where the kernel refuses, or the parent has ended.
-pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
+fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
     become_user(user.uid, user.gid)?;
     drop_privileges(kept)?;
     // The parent-death signal is set last, because a change of the uid clears it (prctl(2)).
@@ -140,18 +172,8 @@ pub fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), Apa
 }
 
 /// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process
-/// `child` until that process has ended. Meanwhile `keeper` looks after the changes. The caller has
-/// blocked the signals with [`block_signals`].
-///
-/// # Errors
-///
-/// [`ApartError::Ended`] where the serving process was killed or ended with an error, and
-/// [`ApartError::Lost`] where it ended with [`LOST_STATUS`].
-pub fn supervise(
-    child: Pid,
-    kept: &[Capability],
-    keeper: &mut Keeper<'_>,
-) -> Result<(), ApartError> {
+/// `child` until that process has ended. Meanwhile `keeper` looks after the changes.
+fn supervise(child: Pid, kept: &[Capability], keeper: &mut Keeper<'_>) -> Result<(), ApartError> {
     let mut kept = kept.to_vec();
     kept.push(Capability::CAP_KILL); // the child belongs to another user
     drop_privileges(&kept)?;

@@ -36,9 +36,7 @@ mod sysctl;
 mod undo;
 mod watch;
 
-pub use apart::{
-    Apart, ApartError, LOST_STATUS, block_signals, serve_as, serving_user, split, supervise,
-};
+pub use apart::{ApartError, LOST_STATUS, block_signals, serve_apart, serving_user};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Assigned, AssignedWay, Change, FileId, Guard, RouteKey};
 pub use clock::since_boot;

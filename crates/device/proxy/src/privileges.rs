@@ -1,7 +1,7 @@
 //! The privileges that the proxy keeps once it listens, and the user as which it serves.
 
-use nix::unistd::{Pid, User};
-use wakeai_host::{Capability, LOST_STATUS, become_user, drop_privileges, serving_user};
+use nix::unistd::User;
+use wakeai_host::{Capability, serving_user};
 use wakeai_kernel::Bounded;
 
 use crate::config::Config;
@@ -19,7 +19,7 @@ pub(crate) fn kept(config: &Config) -> Vec<Capability> {
 }
 
 /// The capabilities for serving connections.
-fn to_serve(config: &Config) -> Vec<Capability> {
+pub(crate) fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
     let transparent = config.transparent.is_any();
     // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses and marks. nft(8) and
@@ -41,26 +41,4 @@ fn to_serve(config: &Config) -> Vec<Capability> {
 /// The user as which the proxy serves; `None` stands for the user that started it.
 pub(crate) fn user(config: &Config) -> Result<Option<User>, ProxyError> {
     config.user.as_deref().map(serving_user).transpose().map_err(ProxyError::from)
-}
-
-/// Makes this process one of `user`, with the privileges that serving needs. `parent` is the
-/// process that undoes the changes at the end, if this process has such a parent.
-pub(crate) fn serve_as(
-    user: &User,
-    config: &Config,
-    parent: Option<Pid>,
-) -> Result<(), ProxyError> {
-    if let Some(parent) = parent {
-        return Ok(wakeai_host::serve_as(user, &to_serve(config), parent)?);
-    }
-    become_user(user.uid, user.gid)?;
-    Ok(drop_privileges(&to_serve(config))?)
-}
-
-/// Ends the serving process; its parent then undoes the changes, and learns from the exit status
-/// whether another program was the reason.
-pub(crate) fn end_serving(served: &Result<(), ProxyError>) -> ! {
-    let Err(error) = served else { std::process::exit(0) };
-    tracing::error!(%error, "the serving process ends");
-    std::process::exit(if error.is_lost() { i32::from(LOST_STATUS) } else { 1 })
 }

@@ -15,8 +15,8 @@ use tokio::time::MissedTickBehavior;
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{Busy, Client, Shares, accept_each, event_loop, is_over, raise_open_files};
 use wakeai_host::{
-    Apart, Drift, Keeper, Lease, LeaseError, RoutingError, Watch, block_signals, channel,
-    drop_privileges, split, supervise,
+    Drift, LOST_STATUS, Lease, LeaseError, RoutingError, Told, Watch, become_user, block_signals,
+    drop_privileges,
 };
 use wakeai_kernel::{Control, release};
 
@@ -72,7 +72,8 @@ pub fn run(
         (user, lease) => {
             let config = &started.shared.config;
             if let Some(user) = user {
-                privileges::serve_as(&user, config, None)?;
+                become_user(user.uid, user.gid)?;
+                drop_privileges(&privileges::to_serve(config))?;
             } else if config.confined {
                 drop_privileges(&privileges::kept(config))?;
             }
@@ -100,21 +101,15 @@ fn serve_apart(
     shutdown: impl Future<Output = ()>,
     tell: &mut impl FnMut(Event),
 ) -> Result<(), ProxyError> {
-    let config = started.shared.config.clone();
-    let (teller, told) = channel().map_err(ProxyError::system("open a channel"))?;
-    match split()? {
-        Apart::Serving(parent) => {
-            drop(teller);
-            let served = privileges::serve_as(user, &config, Some(parent))
-                .and_then(|()| serve_all(started, mask, shutdown, tell, &mut || told.take()));
-            privileges::end_serving(&served)
-        }
-        Apart::Supervising(child) => {
-            drop((started, told));
-            let mut keeper = Keeper::new(lease, &registered, teller);
-            Ok(supervise(child, &privileges::kept(&config), &mut keeper)?)
-        }
-    }
+    let config = &started.shared.config;
+    let (to_serve, to_undo) = (privileges::to_serve(config), privileges::kept(config));
+    let serve = |told: &Told| {
+        let served = serve_all(started, mask, shutdown, tell, &mut || told.take());
+        let Err(error) = served else { return 0 };
+        tracing::error!(%error, "the serving process ends");
+        if error.is_lost() { LOST_STATUS } else { 1 }
+    };
+    Ok(wakeai_host::serve_apart(user, lease, [&to_serve, &to_undo], &registered, serve)?)
 }
 
 /// Whether the algorithms are still registered.

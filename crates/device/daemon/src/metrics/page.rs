@@ -8,20 +8,6 @@ use prometheus_client::registry;
 
 use super::Histogram;
 
-/// The kind of a metric family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A count since the start of the program. The names of its samples end in `_total`.
-    Counter,
-    /// A value at this moment.
-    Gauge,
-    /// Counts of observations by their value, since the start of the program.
-    Histogram,
-    /// Texts, as labels of a sample whose value is always 1. The name of the sample ends in
-    /// `_info`.
-    Info,
-}
-
 /// The unit of a family. The family's name ends with its unit (OpenMetrics, "Units and Base
 /// Units").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,28 +25,20 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit as a part of a family's name. It is `None` for a plain number.
-    pub fn name(self) -> Option<&'static str> {
+    fn registered(self) -> Option<registry::Unit> {
+        let other = |name: &str| Some(registry::Unit::Other(name.to_owned()));
         match self {
             Self::None => None,
-            Self::Seconds => Some("seconds"),
-            Self::Bytes => Some("bytes"),
-            Self::BytesPerSecond => Some("bytes_per_second"),
-            Self::Segments => Some("segments"),
-        }
-    }
-
-    fn registered(self) -> Option<registry::Unit> {
-        match self {
             Self::Seconds => Some(registry::Unit::Seconds),
             Self::Bytes => Some(registry::Unit::Bytes),
-            other => other.name().map(|name| registry::Unit::Other(name.to_owned())),
+            Self::BytesPerSecond => other("bytes_per_second"),
+            Self::Segments => other("segments"),
         }
     }
 }
 
 /// The labels of a sample. The values of a label come from a small fixed set, except in a
-/// [`Kind::Info`].
+/// [`Page::info`].
 type Labels = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug)]
@@ -77,42 +55,12 @@ pub struct Family {
     /// The name without the unit and without the suffix of the kind.
     base: &'static str,
     unit: Unit,
-    kind: Kind,
+    kind: MetricType,
     help: &'static str,
     samples: Vec<(Labels, Value)>,
 }
 
 impl Family {
-    /// The family's name in OpenMetrics. It has the unit, but not the suffix of the kind.
-    pub(crate) fn name(&self) -> String {
-        match self.unit.name() {
-            Some(unit) => format!("{}_{unit}", self.base),
-            None => self.base.to_owned(),
-        }
-    }
-
-    /// The name of the family's samples. In a histogram, the names of the samples also have the suffix
-    /// `_bucket`, `_sum` or `_count`.
-    pub fn sample_name(&self) -> String {
-        self.name() + self.kind.ending()
-    }
-
-    /// The kind of the family.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The help text of the family: its meaning.
-    pub fn help(&self) -> &'static str {
-        self.help
-    }
-
-    /// The names of the labels of the family's samples.
-    pub fn labels(&self) -> Vec<&'static str> {
-        let first = self.samples.first();
-        first.map_or_else(Vec::new, |(labels, _)| labels.iter().map(|(name, _)| *name).collect())
-    }
-
     /// Sets the only sample of a family without labels.
     pub fn is(&mut self, value: u64) {
         self.sample(&[], value);
@@ -137,13 +85,8 @@ impl Family {
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let unit = self.unit.registered();
-        let kind = match self.kind {
-            Kind::Counter => MetricType::Counter,
-            Kind::Gauge => MetricType::Gauge,
-            Kind::Histogram => MetricType::Histogram,
-            Kind::Info => MetricType::Info,
-        };
-        let mut family = encoder.encode_descriptor(self.base, self.help, unit.as_ref(), kind)?;
+        let mut family =
+            encoder.encode_descriptor(self.base, self.help, unit.as_ref(), self.kind)?;
         for (labels, value) in &self.samples {
             match (self.kind, value) {
                 (_, Value::Info) => family.encode_info(labels)?,
@@ -160,33 +103,13 @@ impl Family {
 type Nothing = Option<&'static Exemplar<[(&'static str, &'static str); 0], f64>>;
 
 impl Value {
-    fn encode(&self, kind: Kind, to: &mut MetricEncoder<'_>) -> std::fmt::Result {
+    fn encode(&self, kind: MetricType, to: &mut MetricEncoder<'_>) -> std::fmt::Result {
         match (kind, self) {
-            (Kind::Counter, Self::Whole(value)) => to.encode_counter(value, None as Nothing),
-            (Kind::Counter, Self::Real(value)) => to.encode_counter(value, None as Nothing),
+            (MetricType::Counter, Self::Whole(value)) => to.encode_counter(value, None as Nothing),
+            (MetricType::Counter, Self::Real(value)) => to.encode_counter(value, None as Nothing),
             (_, Self::Whole(value)) => to.encode_gauge(value),
             (_, Self::Real(value)) => to.encode_gauge(value),
             (_, Self::Histogram(_) | Self::Info) => Ok(()), // the family encodes these
-        }
-    }
-}
-
-impl Kind {
-    /// The suffix of the samples' names.
-    pub(crate) fn ending(self) -> &'static str {
-        match self {
-            Self::Counter => "_total",
-            Self::Info => "_info",
-            Self::Gauge | Self::Histogram => "",
-        }
-    }
-
-    /// The name of the kind in Prometheus' text format, which has no info metrics.
-    pub fn classic_name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge | Self::Info => "gauge",
-            Self::Histogram => "histogram",
         }
     }
 }
@@ -206,7 +129,7 @@ impl Page {
 
     fn family(
         &mut self,
-        kind: Kind,
+        kind: MetricType,
         base: &'static str,
         unit: Unit,
         help: &'static str,
@@ -218,12 +141,12 @@ impl Page {
 
     /// Adds a family of counters. `base` is the name without the unit and without `_total`.
     pub fn counter(&mut self, base: &'static str, unit: Unit, help: &'static str) -> &mut Family {
-        self.family(Kind::Counter, base, unit, help)
+        self.family(MetricType::Counter, base, unit, help)
     }
 
     /// Adds a family of gauges.
     pub fn gauge(&mut self, base: &'static str, unit: Unit, help: &'static str) -> &mut Family {
-        self.family(Kind::Gauge, base, unit, help)
+        self.family(MetricType::Gauge, base, unit, help)
     }
 
     /// Adds a histogram.
@@ -234,19 +157,14 @@ impl Page {
         help: &'static str,
         of: &Histogram,
     ) {
-        let family = self.family(Kind::Histogram, base, unit, help);
+        let family = self.family(MetricType::Histogram, base, unit, help);
         family.samples.push((Vec::new(), Value::Histogram(of.clone())));
     }
 
     /// Adds texts, if they are known. `base` is the name without `_info`.
     pub fn info(&mut self, base: &'static str, help: &'static str, texts: Option<Labels>) {
-        let family = self.family(Kind::Info, base, Unit::None, help);
+        let family = self.family(MetricType::Info, base, Unit::None, help);
         family.samples.extend(texts.map(|texts| (texts, Value::Info)));
-    }
-
-    /// The families, in the order in which they were added.
-    pub fn families(&self) -> &[Family] {
-        &self.families
     }
 }
 
