@@ -113,28 +113,22 @@ impl Controller {
     }
 
     /// Takes datagrams that were opened, one after another as [`Controller::handle_datagram`] does.
-    ///
-    /// The senders of some are looked up together, which takes less time than one after another.
     pub fn handle_opened<'a>(
         &mut self,
         datagrams: impl IntoIterator<Item = (Instant, &'a Opened)>,
     ) {
-        const TOGETHER: usize = 64;
-        let mut datagrams = datagrams.into_iter();
-        let mut some = Vec::new();
-        loop {
-            some.extend(datagrams.by_ref().take(TOGETHER));
-            if some.is_empty() {
-                return;
-            }
-            let found = self.presence.find(&some);
-            for ((now, opened), found) in some.drain(..).zip(found) {
-                self.now = now;
-                self.presence.handle_opened(now, opened, found);
-                self.take_changes();
-                self.update_turns(now);
-            }
+        for (now, opened) in datagrams {
+            self.now = now;
+            self.presence.handle_opened(now, opened);
+            self.take_changes();
+            self.update_turns(now);
         }
+    }
+
+    /// Reads what is known of all senders of presence messages, so that it is in the processor's cache. A
+    /// simulation with many controllers calls this before a controller handles many messages.
+    pub fn read_ahead(&self) {
+        self.presence.read_ahead();
     }
 
     /// Decides on the bounds until the next tick. `connections` are the station's connections over
@@ -237,6 +231,9 @@ impl Controller {
             self.turns.update(at, &peers);
         }
         let turn = self.turn();
+        if turn.is_none() && self.announced_turn.is_none() {
+            return;
+        }
         let known = |turn: Option<Turn>| turn.map(|turn| (turn.ticket, turn.state));
         if known(turn) != known(self.announced_turn) {
             self.announced_turn = turn;

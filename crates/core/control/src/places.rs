@@ -1,5 +1,7 @@
 //! Finds the values of keys that stations choose.
 
+use std::hint::black_box;
+
 use hashbrown::HashTable;
 
 use crate::StationId;
@@ -44,6 +46,11 @@ impl Places {
     pub(crate) fn find<K: Key>(&self, key: K, at: impl Fn(usize) -> K) -> Option<usize> {
         let found = self.0.find(key.hash(), |place| at(*place as usize) == key);
         found.map(|place| *place as usize)
+    }
+
+    /// Reads all places, one after another.
+    pub(crate) fn read_ahead(&self) {
+        black_box(self.0.iter().fold(0, |all, place| all ^ place));
     }
 
     /// Adds the place of a key that has none.

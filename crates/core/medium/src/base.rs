@@ -9,7 +9,7 @@ use wakeai_wifi::Wired;
 use crate::MAX_PACKET;
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::error::ConfigError;
-use crate::node::{Delivery, Destination, Node, Packet, StationId};
+use crate::node::{Arrival, Delivery, Destination, Node, Packet, Receivers, StationId, Stations};
 use crate::ranges;
 use crate::wired::Wire;
 
@@ -22,7 +22,8 @@ pub(crate) struct Base<P> {
     wired_delays: Vec<Duration>,
     /// The time of the last event.
     pub(crate) clock: Instant,
-    pub(crate) deliveries: VecDeque<Delivery<P>>,
+    /// The packets that have arrived, none of them at an empty set of stations.
+    arrivals: VecDeque<Arrival<P>>,
     pub(crate) departures: Departures<P>,
     pub(crate) counters: Counters,
 }
@@ -56,7 +57,7 @@ impl<P: Packet> Base<P> {
             wired_down: Wire::new(wired, stations + 1),
             wired_delays,
             clock: Instant::ZERO,
-            deliveries: VecDeque::new(),
+            arrivals: VecDeque::new(),
             departures: Departures::new(stations),
             counters: Counters {
                 stations: vec![ContenderCounters::default(); stations],
@@ -144,7 +145,35 @@ impl<P: Packet> Base<P> {
 
     /// Hands a packet over to the driver.
     pub(crate) fn deliver(&mut self, at: Instant, to: Node, from: Node, packet: P) {
-        self.deliveries.push_back(Delivery { at, to, from, packet });
+        self.arrivals.push_back(Arrival { at, to: Receivers::Node(to), from, packet });
+    }
+
+    /// Hands a broadcast over to the driver. `to` are the stations at which it has arrived.
+    pub(crate) fn deliver_broadcast(&mut self, at: Instant, to: Stations, from: Node, packet: P) {
+        if !to.is_empty() {
+            self.arrivals.push_back(Arrival { at, to: Receivers::Stations(to), from, packet });
+        }
+    }
+
+    /// The oldest arrival that was not polled yet.
+    pub(crate) fn poll_arrival(&mut self) -> Option<Arrival<P>> {
+        self.arrivals.pop_front()
+    }
+
+    /// The oldest arrival at one node that was not polled yet.
+    pub(crate) fn poll_delivery(&mut self) -> Option<Delivery<P>> {
+        let next = self.arrivals.front_mut()?;
+        let (at, from) = (next.at, next.from);
+        if let Receivers::Stations(stations) = &mut next.to {
+            let to = Node::Station(stations.pop_first().expect("the set is not empty"));
+            if !stations.is_empty() {
+                return Some(Delivery { at, to, from, packet: next.packet.clone() });
+            }
+            next.to = Receivers::Node(to);
+        }
+        let Arrival { to, packet, .. } = self.arrivals.pop_front()?;
+        let Receivers::Node(to) = to else { unreachable!("the last station was taken above") };
+        Some(Delivery { at, to, from, packet })
     }
 
     /// Packets on the wire and in its queues.

@@ -62,7 +62,9 @@ pub use cellular::{CellularConfig, CellularStationConfig};
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
 pub use error::ConfigError;
 pub use medium::{Medium, MediumConfig};
-pub use node::{Delivery, Destination, Kind, Node, Packet, StationId};
+pub use node::{
+    Arrival, Delivery, Destination, Kind, Node, Packet, Receivers, StationId, Stations,
+};
 pub use rand_pcg::Pcg64Mcg;
 pub use wifi::{HostQueueKind, WifiConfig, WifiStationConfig};
 

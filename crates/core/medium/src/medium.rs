@@ -7,7 +7,7 @@ use crate::base::{Base, Departure};
 use crate::cellular::{Cellular, CellularConfig};
 use crate::counters::Counters;
 use crate::error::ConfigError;
-use crate::node::{Delivery, Destination, Node, Packet, StationId};
+use crate::node::{Arrival, Delivery, Destination, Node, Packet, StationId};
 use crate::wifi::{Wifi, WifiConfig};
 
 /// The configuration of a [`Medium`].
@@ -34,7 +34,7 @@ impl MediumConfig {
 ///
 /// Order of calls: [`Medium::enqueue`] and the setters at any time, with `now` never going back;
 /// [`Medium::handle_timeout`] when [`Medium::next_timeout`] has come, or later; after that,
-/// [`Medium::poll_delivery`] until it gives `None`.
+/// [`Medium::poll_delivery`] or [`Medium::poll_arrival`] until it gives `None`.
 ///
 /// A late `handle_timeout` delays no event: each event happens at its own virtual instant. Only a
 /// packet that is enqueued late is late.
@@ -180,9 +180,16 @@ impl<P: Packet> Medium<P> {
         either!(&mut self.air, medium => medium.handle_timeout(now));
     }
 
-    /// The next packet that has arrived, in the order of arrival.
+    /// The next packet that has arrived, in the order of arrival. A broadcast is given for each of its
+    /// receivers, in the order of the stations.
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
-        self.base_mut().deliveries.pop_front()
+        self.base_mut().poll_delivery()
+    }
+
+    /// The next packet that has arrived, in the order of arrival. A broadcast is given once, with all of
+    /// its receivers. A driver calls either this or [`Medium::poll_delivery`].
+    pub fn poll_arrival(&mut self) -> Option<Arrival<P>> {
+        self.base_mut().poll_arrival()
     }
 
     /// The time of the next event, provided that nothing is enqueued before. One of the events is

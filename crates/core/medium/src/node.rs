@@ -1,6 +1,7 @@
 //! The nodes of the network, and the packets that the medium carries.
 
 use std::fmt;
+use std::iter::successors;
 
 use wakeai_units::Instant;
 
@@ -88,6 +89,84 @@ pub struct Delivery<P> {
     pub from: Node,
     /// The packet itself.
     pub packet: P,
+}
+
+/// The nodes at which a packet has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receivers {
+    /// One node.
+    Node(Node),
+    /// The stations that have received a broadcast.
+    Stations(Stations),
+}
+
+/// A packet that has arrived at one node or, at the same time, at several stations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival<P> {
+    /// The virtual time at which its last bit arrived, as [`Delivery::at`].
+    pub at: Instant,
+    /// The nodes at which it arrived.
+    pub to: Receivers,
+    /// The node that sent it.
+    pub from: Node,
+    /// The packet itself.
+    pub packet: P,
+}
+
+/// A set of stations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stations {
+    /// A bit for each station; 64 stations a word.
+    words: Vec<u64>,
+}
+
+impl Stations {
+    /// An empty set that has room for this number of stations.
+    pub(crate) fn with_capacity(stations: usize) -> Self {
+        Self { words: Vec::with_capacity(stations.div_ceil(64)) }
+    }
+
+    /// Adds a station.
+    pub fn insert(&mut self, station: StationId) {
+        let word = station.index() / 64;
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (station.0 % 64);
+    }
+
+    /// Whether the station is in the set.
+    #[inline]
+    pub fn contains(&self, station: StationId) -> bool {
+        let word = self.words.get(station.index() / 64);
+        word.is_some_and(|word| word >> (station.0 % 64) & 1 == 1)
+    }
+
+    /// Whether the set has no station.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Takes the first station out of the set.
+    pub fn pop_first(&mut self) -> Option<StationId> {
+        let first = self.iter().next()?;
+        self.words[first.index() / 64] &= !(1 << (first.0 % 64));
+        Some(first)
+    }
+
+    /// The set as bits, 64 stations a word. Missing words are zero.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The stations, in the order of their positions.
+    pub fn iter(&self) -> impl Iterator<Item = StationId> {
+        (0..).zip(&self.words).flat_map(|(place, word)| {
+            let some = |bits: u64| (bits != 0).then_some(bits);
+            let bits = successors(some(*word), move |bits| some(bits & (bits - 1)));
+            bits.map(move |bits| StationId(64 * place + bits.trailing_zeros()))
+        })
+    }
 }
 
 impl fmt::Display for Node {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, station, to_station};
-use wakeai_medium::{Destination, Node};
+use wakeai_medium::{Arrival, Destination, Medium, Node, Receivers};
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
 
@@ -137,4 +137,48 @@ fn what_nobody_can_receive_is_refused_and_counted() {
         assert_eq!(medium.enqueue(ms(1), from, to, packet), Err(packet));
     }
     assert_eq!((medium.counters().refused, medium.packets_inside()), (5, 0));
+}
+
+/// The arrivals until nothing more happens.
+fn arrivals(medium: &mut Medium<Datagram>) -> Vec<Arrival<Datagram>> {
+    let mut arrivals = Vec::new();
+    while let Some(due) = medium.next_timeout() {
+        medium.handle_timeout(due);
+        arrivals.extend(std::iter::from_fn(|| medium.poll_arrival()));
+    }
+    arrivals
+}
+
+#[test]
+fn an_arrival_has_the_deliveries_of_a_broadcast_in_their_order() {
+    // More stations than a word of the set has bits; a third of them loses most frames.
+    let mut config = config(Standard::G, 130);
+    for station in config.stations.iter_mut().step_by(3) {
+        station.frame_error_ppm = 900_000;
+    }
+    let filled = || {
+        let mut medium = medium(&config, 1);
+        for id in 0..10 {
+            let from = if id % 3 == 0 { Node::Server } else { station(id as usize) };
+            let packet = Datagram { id, length: 100 };
+            medium.enqueue(ms(1), from, Destination::Broadcast, packet).unwrap();
+            medium.enqueue(ms(1), station(70), TO_SERVER, packet).unwrap();
+        }
+        medium
+    };
+    let deliveries = drain(&mut filled());
+    let arrivals = arrivals(&mut filled());
+    let expanded = arrivals.iter().flat_map(|Arrival { at, to, from, packet }| {
+        let to = match to {
+            Receivers::Node(node) => vec![*node],
+            Receivers::Stations(stations) => stations.iter().map(Node::Station).collect(),
+        };
+        to.into_iter().map(|to| (*at, to, *from, *packet))
+    });
+    let expected = deliveries.iter().map(|one| (one.at, one.to, one.from, one.packet));
+    assert_eq!(expanded.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    let broadcasts = arrivals.iter().filter(|one| matches!(one.to, Receivers::Stations(_)));
+    assert_eq!(broadcasts.count(), 6, "four collide");
+    // Of 130 stations, 86 receive nearly each of them.
+    assert!((480..620).contains(&deliveries.len()), "{}", deliveries.len());
 }

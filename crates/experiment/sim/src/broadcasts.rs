@@ -1,36 +1,15 @@
 //! The broadcasts of agents between their arrival and the controllers that handle them.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use wakeai_control::presence::Opened;
+use wakeai_medium::{StationId, Stations};
 use wakeai_units::Instant;
 
 /// A broadcast that has arrived.
 struct Broadcast {
     at: Instant,
-    bytes: Rc<[u8]>,
     opened: Opened,
-}
-
-/// The bit of a station among the stations that have received a broadcast.
-#[derive(Clone, Copy)]
-struct Place {
-    /// The words for each broadcast.
-    words: usize,
-    word: usize,
-    bit: u64,
-}
-
-impl Place {
-    fn of(station: u32, stations: usize) -> Self {
-        let (word, bit) = (station as usize / 64, 1 << (station % 64));
-        Self { words: stations.div_ceil(64), word, bit }
-    }
-
-    fn is_in(self, receivers: &VecDeque<u64>, broadcast: usize) -> bool {
-        receivers[broadcast * self.words + self.word] & self.bit != 0
-    }
 }
 
 /// A station whose agent reads broadcasts.
@@ -49,7 +28,7 @@ struct Reader {
 /// that take turns with every message would find little of their tables in the processor's cache.
 pub(crate) struct Broadcasts {
     kept: VecDeque<Broadcast>,
-    /// For each kept broadcast a bit for each station: whether it has received the broadcast.
+    /// The stations that have received each kept broadcast, as [`Stations::words`].
     receivers: VecDeque<u64>,
     /// The number of the first kept broadcast. They are numbered in the order of their arrival.
     first: u64,
@@ -82,26 +61,31 @@ impl Broadcasts {
         }
     }
 
-    /// Takes a broadcast that has arrived at a station. `open` reads it where no other station has
-    /// received it before. Returns whether the station's agent has to handle it at once.
+    /// Takes a broadcast that has arrived at some stations. `open` reads it at the station with an agent
+    /// whose number it is given. Returns the stations whose agents have to handle it at once, in order.
     pub(crate) fn arrive(
         &mut self,
         now: Instant,
-        station: u32,
-        bytes: &Rc<[u8]>,
-        open: impl FnOnce() -> Opened,
-    ) -> bool {
-        let Some(reader) = self.readers[station as usize] else { return false };
-        let place = Place::of(station, self.readers.len());
-        let last = self.kept.back();
-        if !last.is_some_and(|last| last.at == now && Rc::ptr_eq(&last.bytes, bytes)) {
-            self.drop_read();
-            self.kept.push_back(Broadcast { at: now, bytes: Rc::clone(bytes), opened: open() });
-            self.receivers.extend(std::iter::repeat_n(0, place.words));
-        }
-        let last = self.kept.back().expect("it has just been added where it was not there");
-        self.receivers[(self.kept.len() - 1) * place.words + place.word] |= place.bit;
-        now >= reader.busy_from || !last.opened.can_wait()
+        receivers: &Stations,
+        open: impl FnOnce(usize) -> Opened,
+    ) -> Vec<u32> {
+        let is_receiver = |station: usize| receivers.contains(StationId(station as u32));
+        let has_agent = |station: &usize| self.readers[*station].is_some();
+        let Some(first) = (0..self.readers.len()).filter(has_agent).find(|one| is_receiver(*one))
+        else {
+            return Vec::new();
+        };
+        self.drop_read();
+        let opened = open(first);
+        let urgent = !opened.can_wait();
+        self.kept.push_back(Broadcast { at: now, opened });
+        let words = receivers.words().iter().copied().chain(std::iter::repeat(0));
+        self.receivers.extend(words.take(self.words()));
+        let readers = self.readers.iter().enumerate();
+        let at_once = readers
+            .filter(|(_, reader)| reader.is_some_and(|reader| urgent || now >= reader.busy_from));
+        let at_once = at_once.map(|(station, _)| station).filter(|one| is_receiver(*one));
+        at_once.map(|station| station as u32).collect()
     }
 
     /// The broadcasts that have arrived at the station up to `until` and that its agent has not read
@@ -111,7 +95,6 @@ impl Broadcasts {
         station: u32,
         until: Instant,
     ) -> impl Iterator<Item = (Instant, &Opened)> {
-        let place = Place::of(station, self.readers.len());
         let next = self.readers[station as usize].as_mut().map(|reader| &mut reader.next);
         let from = next.as_deref().map_or(self.kept.len(), |next| (*next - self.first) as usize);
         let arrived = self.kept.range(from..).take_while(|one| one.at <= until).count();
@@ -119,10 +102,23 @@ impl Broadcasts {
             *next += arrived as u64;
         }
         let range = from..from + arrived;
-        let receivers = &self.receivers;
         let all = range.clone().zip(self.kept.range(range));
-        let received = all.filter(move |(at, _)| place.is_in(receivers, *at));
+        let (words, receivers) = (self.words(), &self.receivers);
+        let (word, bit) = (station as usize / 64, station % 64);
+        let received = all.filter(move |(at, _)| receivers[at * words + word] >> bit & 1 == 1);
         received.map(|(_, one)| (one.at, &one.opened))
+    }
+
+    /// The number of broadcasts that have arrived at some stations since the last one that the station's
+    /// agent has read.
+    pub(crate) fn unread(&self, station: u32) -> usize {
+        let reader = &self.readers[station as usize];
+        reader.map_or(0, |reader| self.kept.len() - (reader.next - self.first) as usize)
+    }
+
+    /// The words of a set of stations.
+    fn words(&self) -> usize {
+        self.readers.len().div_ceil(64)
     }
 
     /// Drops the broadcasts that are read by all, where there may be many.
@@ -133,7 +129,7 @@ impl Broadcasts {
         let next = self.readers.iter().flatten().map(|reader| reader.next).min();
         let read = next.map_or(self.kept.len(), |next| (next - self.first) as usize);
         self.kept.drain(..read);
-        self.receivers.drain(..read * self.readers.len().div_ceil(64));
+        self.receivers.drain(..read * self.words());
         self.first += read as u64;
         self.limit = LEAST_LIMIT.max(2 * self.kept.len());
     }
@@ -143,13 +139,19 @@ const LEAST_LIMIT: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use wakeai_control::{Controller, ControllerConfig, LawConfig, StationId};
+    use wakeai_control::{Controller, ControllerConfig, LawConfig};
 
     use super::*;
 
+    fn stations(numbers: &[u32]) -> Stations {
+        let mut set = Stations::default();
+        numbers.iter().for_each(|number| set.insert(StationId(*number)));
+        set
+    }
+
     #[test]
     fn each_station_reads_once_what_it_has_received_in_time() {
-        let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+        let config = ControllerConfig::new(wakeai_control::StationId(1), [2; 6], [7; 32]);
         let law = LawConfig::from_name("airtime").unwrap().build();
         let reader = Controller::new(Instant::ZERO, config, [1; 16], law);
         let at = Instant::from_nanos;
@@ -158,22 +160,18 @@ mod tests {
             broadcasts.add_station(start);
         }
         let mut opened = 0;
-        let mut arrive = |broadcasts: &mut Broadcasts, time, bytes: &Rc<[u8]>, to: &[u32]| {
-            let arrive = |station: &u32| {
-                let open = || {
-                    opened += 1;
-                    reader.open(bytes)
-                };
-                broadcasts.arrive(at(time), *station, bytes, open)
+        let mut arrive = |broadcasts: &mut Broadcasts, time, to: &[u32]| {
+            let open = |_| {
+                opened += 1;
+                reader.open(&[0; 8])
             };
-            to.iter().map(arrive).collect::<Vec<bool>>()
+            broadcasts.arrive(at(time), &stations(to), open)
         };
-        let bytes: Rc<[u8]> = Rc::from([0_u8; 8]);
         // More than are kept at least; station 2 does not receive every third one.
         for time in 0..200 {
             let to: &[u32] = if time % 3 == 0 { &[0, 1] } else { &[0, 1, 2] };
-            let urgent = arrive(&mut broadcasts, time, &bytes, to);
-            assert_eq!(urgent[..2], [time >= 150, false]);
+            let at_once: &[u32] = if time >= 150 { &[0] } else { &[] };
+            assert_eq!(arrive(&mut broadcasts, time, to), at_once);
             let read: Vec<u64> =
                 broadcasts.read(0, at(time)).map(|(at, _)| at.as_nanos()).collect();
             assert_eq!(read, [time]);
@@ -185,8 +183,11 @@ mod tests {
         assert_eq!(read(5), [0_u64; 0]);
         assert_eq!(read(400).len(), 129);
         assert_eq!(opened, 200, "each is opened once");
-        let last: Rc<[u8]> = Rc::from([1_u8; 8]);
-        broadcasts.arrive(at(500), 2, &last, || reader.open(&last));
+        broadcasts.arrive(at(500), &stations(&[1]), |_| unreachable!("none of them has an agent"));
+        broadcasts.arrive(at(500), &stations(&[1, 2]), |station| {
+            assert_eq!(station, 2);
+            reader.open(&[1; 8])
+        });
         assert!(broadcasts.kept.len() <= 2 * LEAST_LIMIT + 200);
     }
 }

@@ -9,7 +9,7 @@ pub(crate) use agents::Agent;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use wakeai_medium::{Delivery, Node, StationId};
+use wakeai_medium::{Arrival, Delivery, Receivers};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{Change, Changes};
 
@@ -128,8 +128,8 @@ impl<O: Observer> Simulation<O> {
 
     fn medium(&mut self, now: Instant) {
         self.carrier.medium.handle_timeout(now);
-        while let Some(delivery) = self.carrier.medium.poll_delivery() {
-            self.deliver(now, &delivery);
+        while let Some(arrival) = self.carrier.medium.poll_arrival() {
+            self.arrive(now, arrival);
         }
         while let Some(departure) = self.carrier.medium.poll_departure() {
             self.departed(now, &departure);
@@ -147,6 +147,19 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
+    fn arrive(&mut self, now: Instant, arrival: Arrival<Packet>) {
+        let Arrival { at, from, to, packet } = arrival;
+        match (to, packet) {
+            (Receivers::Stations(to), Packet::Presence(bytes)) => {
+                self.presence(now, (at, from, &to), &bytes);
+            }
+            (Receivers::Node(to), packet) => {
+                self.deliver(now, &Delivery { at, to, from, packet });
+            }
+            (Receivers::Stations(_), _) => unreachable!("only presence messages are broadcasts"),
+        }
+    }
+
     fn deliver(&mut self, now: Instant, delivery: &Delivery<Packet>) {
         match &delivery.packet {
             Packet::Segment(wire) => {
@@ -160,12 +173,7 @@ impl<O: Observer> Simulation<O> {
                 self.carrier.show(delivery, (flow, 0));
                 self.received(now, flow, len);
             }
-            Packet::Presence(bytes) => {
-                self.carrier.show(delivery, (0, 0));
-                if let Node::Station(StationId(station)) = delivery.to {
-                    self.presence(now, station, bytes);
-                }
-            }
+            Packet::Presence(_) => unreachable!("presence messages are broadcasts"),
         }
     }
 

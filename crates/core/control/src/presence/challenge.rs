@@ -10,9 +10,13 @@
 //! the challenge was first sent.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
+use std::iter::empty;
 
 use wakeai_units::{Duration, Instant};
 
+use super::codec::ANSWER_SLOTS;
+use super::received::{Head, Received};
 use super::{BootId, Challenge};
 use crate::places::Places;
 
@@ -42,34 +46,69 @@ pub(crate) struct Challenges {
     epochs: VecDeque<Epoch>,
     /// The challenges of all epochs.
     sieve: Sieve,
+    /// The incarnations that were dropped at the end of an epoch.
+    retired: Sieve,
 }
 
-/// A set of challenges that finds most of the others not to be in it without looking at each one (a
-/// Bloom filter with one hash function, the challenge's own bits). Few of the many messages of
+/// A set of random numbers that finds most of the others not to be in it without looking at each one (a
+/// Bloom filter with one hash function, the number's own bits). Few of the many messages of
 /// incarnations that have not yet proved to be live answer one of this station's challenges.
 struct Sieve {
-    bits: [u64; Self::BITS / 64],
+    bits: [u64; Self::WORDS],
 }
 
 impl Sieve {
-    /// So many that with 32 challenges one in 128 of the others is let through.
-    const BITS: usize = 4096;
+    /// So many that with 32 numbers one in 128 of the others is let through.
+    const WORDS: usize = 4096 / 64;
 
-    fn of(challenges: impl Iterator<Item = Challenge>) -> Self {
-        let mut bits = [0; Self::BITS / 64];
-        for Challenge(number) in challenges {
-            bits[Self::word(number)] |= 1 << (number % 64);
+    fn of(marks: impl Iterator<Item = Mark>) -> Self {
+        let mut bits = [0; Self::WORDS];
+        for mark in marks {
+            bits[mark.word()] |= mark.bit();
         }
         Self { bits }
     }
 
-    /// Whether the challenge may be in the set.
-    fn passes(&self, Challenge(number): Challenge) -> bool {
-        self.bits[Self::word(number)] >> (number % 64) & 1 == 1
+    /// Whether the number with this mark may be in the set.
+    fn passes(&self, mark: Mark) -> bool {
+        self.bits[mark.word()] & mark.bit() != 0
+    }
+}
+
+/// Some bits of a random number. Twelve of them are its place in a [`Sieve`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mark(u16);
+
+impl Mark {
+    fn of(Challenge(number): Challenge) -> Self {
+        Self(number as u16)
     }
 
-    fn word(number: u64) -> usize {
-        (number / 64) as usize % (Self::BITS / 64)
+    fn of_boot(BootId(bytes): BootId) -> Self {
+        Self(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn word(self) -> usize {
+        usize::from(self.0) / 64 % Sieve::WORDS
+    }
+
+    fn bit(self) -> u64 {
+        1 << (self.0 % 64)
+    }
+}
+
+/// The marks of a message's answers, and the mark of zero for each empty slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks([Mark; ANSWER_SLOTS]);
+
+impl Marks {
+    pub(super) fn of(answers: &[Challenge]) -> Self {
+        debug_assert!(answers.len() <= ANSWER_SLOTS, "a message has no more slots");
+        let mut marks = [Mark::default(); ANSWER_SLOTS];
+        for (mark, answer) in marks.iter_mut().zip(answers) {
+            *mark = Mark::of(*answer);
+        }
+        Self(marks)
     }
 }
 
@@ -78,8 +117,8 @@ impl Challenges {
     /// group key.
     pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
-        let (epochs, sieve) = (VecDeque::new(), Sieve::of([].into_iter()));
-        let mut this = Self { key, boot, count: 0, epochs, sieve };
+        let (sieve, retired) = (Sieve::of(empty()), Sieve::of(empty()));
+        let mut this = Self { key, boot, count: 0, epochs: VecDeque::new(), sieve, retired };
         this.open(now);
         this
     }
@@ -109,24 +148,21 @@ impl Challenges {
 
     /// Whether `boot` was dropped at the end of an epoch that is still kept.
     pub(crate) fn retired(&self, boot: BootId) -> bool {
-        self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
+        self.retired.passes(Mark::of_boot(boot))
+            && self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
-    /// Whether the `answers` in a message of the incarnation `boot` prove that it is live.
-    pub(crate) fn prove(&self, boot: BootId, answers: &[Challenge]) -> bool {
-        let mut later = self.epochs.iter().rev().take_while(|epoch| epoch.closed_by != Some(boot));
-        later.any(|epoch| answers.contains(&epoch.challenge))
-    }
-
-    /// Whether one of `answers` may repeat one of the challenges. This is found without looking at
-    /// each challenge, and is false for most messages that prove nothing.
-    pub(crate) fn may_prove(&self, answers: &[Challenge]) -> bool {
-        answers.iter().any(|answer| self.sieve.passes(*answer))
-    }
-
-    /// The number of challenges so far.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    /// Whether a message proves by its answers that its incarnation is live. The marks of the answers
+    /// show for most messages that they do not.
+    pub(super) fn prove(&self, received: &Received) -> bool {
+        let Received { head: Head { boot, marks: Marks(marks), .. }, message } = received;
+        let is_of_ours = |mark: &Mark| {
+            let mut ours = self.epochs.iter().map(|epoch| Mark::of(epoch.challenge));
+            self.sieve.passes(*mark) && ours.any(|own| own == *mark)
+        };
+        let later = || self.epochs.iter().rev().take_while(|epoch| epoch.closed_by != Some(*boot));
+        marks.iter().any(is_of_ours)
+            && later().any(|epoch| message.answers.contains(&epoch.challenge))
     }
 
     fn open(&mut self, now: Instant) {
@@ -141,7 +177,9 @@ impl Challenges {
             self.epochs.pop_front();
         }
         self.epochs.push_back(Epoch { challenge, since: now, closed_by: None });
-        self.sieve = Sieve::of(self.epochs.iter().map(|epoch| epoch.challenge));
+        let epochs = || self.epochs.iter();
+        self.sieve = Sieve::of(epochs().map(|epoch| Mark::of(epoch.challenge)));
+        self.retired = Sieve::of(epochs().filter_map(|epoch| epoch.closed_by).map(Mark::of_boot));
     }
 }
 
@@ -189,27 +227,23 @@ impl Answers {
         Self { limit, owed: Vec::new(), places: Places::default(), queues, arrived: 0 }
     }
 
-    /// The place of an incarnation. It is valid while [`Answers::count`] stays the same.
-    pub(crate) fn find(&self, boot: BootId) -> Option<usize> {
-        self.places.find(boot, |place| self.owed[place].boot)
-    }
-
-    /// The number of challenges that have arrived.
-    pub(crate) fn count(&self) -> u32 {
-        self.arrived
+    /// Reads the records of all incarnations and their places, one after another.
+    pub(crate) fn read_ahead(&self) {
+        black_box(self.owed.iter().fold(0, |all, owed| all ^ owed.sequence));
+        self.places.read_ahead();
     }
 
     /// Takes `challenge`, which the incarnation `boot` sent in the message with the number
-    /// `sequence`. `place` is the place of the incarnation. Where this message or a later one was received before, the call changes nothing
+    /// `sequence`. Where this message or a later one was received before, the call changes nothing
     /// and returns false.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
-        place: Option<usize>,
         boot: BootId,
         sequence: u64,
         challenge: Challenge,
     ) -> bool {
+        let place = self.places.find(boot, |place| self.owed[place].boot);
         if let Some(owed) = place.map(|place| &mut self.owed[place]) {
             if sequence <= owed.sequence {
                 return false;
@@ -296,7 +330,8 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presence::codec::ANSWER_SLOTS;
+    use crate::presence::Presence;
+    use crate::{Announcement, StationId};
 
     const US: BootId = BootId([1; 16]);
     const THEM: BootId = BootId([2; 16]);
@@ -313,7 +348,23 @@ mod tests {
         sequence: u64,
         challenge: Challenge,
     ) -> bool {
-        answers.hear(now, answers.find(boot), boot, sequence, challenge)
+        answers.hear(now, boot, sequence, challenge)
+    }
+
+    /// Whether a message of `boot` with these answers proves that `boot` is live.
+    fn proves(ours: &Challenges, boot: BootId, answers: &[Challenge]) -> bool {
+        ours.prove(&Received::new(Presence {
+            bssid: [0; 6],
+            station: StationId(1),
+            boot,
+            sequence: 1,
+            interval: Duration::from_secs(1),
+            announced: Announcement::default(),
+            unix_time: None,
+            challenge: Challenge(1),
+            law: None,
+            answers: answers.to_vec(),
+        }))
     }
 
     fn challenges() -> Challenges {
@@ -321,14 +372,45 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_to_each_kept_challenge_proves_in_each_slot() {
+        let mut ours = challenges();
+        let mut kept = vec![ours.current(at(0), Duration::ZERO)];
+        for number in 1..KEPT as u8 {
+            ours.retire(at(0), BootId([100 + number; 16]));
+            kept.push(ours.current(at(0), Duration::ZERO));
+        }
+        // It has the mark of the challenge, and is another one.
+        let alike = |Challenge(number)| Challenge(number ^ 1 << 40);
+        for challenge in kept {
+            for slot in 0..ANSWER_SLOTS {
+                let mut answers = [alike(challenge); ANSWER_SLOTS];
+                assert!(!proves(&ours, THEM, &answers), "{challenge:?} in {slot}");
+                answers[slot] = challenge;
+                assert!(proves(&ours, THEM, &answers), "{challenge:?} in {slot}");
+                assert!(proves(&ours, THEM, &answers[..=slot]), "{challenge:?} in {slot}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_incarnation_with_the_mark_of_a_retired_one_is_not_retired() {
+        let mut ours = challenges();
+        ours.retire(at(0), THEM);
+        let mut alike = THEM;
+        alike.0[15] ^= 1;
+        assert_eq!(Mark::of_boot(alike), Mark::of_boot(THEM));
+        assert!(ours.retired(THEM) && !ours.retired(alike));
+    }
+
+    #[test]
     fn only_an_answer_to_our_own_challenge_proves() {
         let mut ours = challenges();
         let challenge = ours.current(at(0), Duration::ZERO);
-        assert!(ours.prove(THEM, &[Challenge(5), challenge]));
-        assert!(!ours.prove(THEM, &[Challenge(5)]));
-        assert!(!ours.prove(THEM, &[]));
+        assert!(proves(&ours, THEM, &[Challenge(5), challenge]));
+        assert!(!proves(&ours, THEM, &[Challenge(5)]));
+        assert!(!proves(&ours, THEM, &[]));
         let after_reboot = Challenges::new(at(0), &[7; 32], BootId([9; 16]));
-        assert!(!after_reboot.prove(THEM, &[challenge]), "recorded before our start");
+        assert!(!proves(&after_reboot, THEM, &[challenge]), "recorded before our start");
     }
 
     #[test]
@@ -338,10 +420,10 @@ mod tests {
         assert_eq!(ours.current(at(59), Duration::ZERO), first);
         let second = ours.current(at(60), Duration::ZERO);
         assert_ne!(second, first);
-        assert!(ours.prove(THEM, &[first]), "an answer may be on its way");
+        assert!(proves(&ours, THEM, &[first]), "an answer may be on its way");
         ours.current(at(120), Duration::ZERO);
         ours.current(at(180), Duration::ZERO);
-        assert!(!ours.prove(THEM, &[first]));
+        assert!(!proves(&ours, THEM, &[first]));
     }
 
     #[test]
@@ -350,10 +432,10 @@ mod tests {
         let before = ours.current(at(0), Duration::ZERO);
         ours.retire(at(1), THEM);
         assert!(ours.retired(THEM));
-        assert!(!ours.prove(THEM, &[before]), "its earlier answers are void");
-        assert!(ours.prove(OTHERS, &[before]));
+        assert!(!proves(&ours, THEM, &[before]), "its earlier answers are void");
+        assert!(proves(&ours, OTHERS, &[before]));
         let after = ours.current(at(2), Duration::ZERO);
-        assert!(ours.prove(THEM, &[after]));
+        assert!(proves(&ours, THEM, &[after]));
     }
 
     #[test]
@@ -364,7 +446,7 @@ mod tests {
             ours.retire(at(1), BootId([count.to_be_bytes()[0] ^ count.to_be_bytes()[1]; 16]));
             assert!(ours.epochs.len() <= KEPT);
         }
-        assert!(!ours.prove(OTHERS, &[first]));
+        assert!(!proves(&ours, OTHERS, &[first]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::fleet::{
     ANSWER_LEN, Fleet, FleetAnswer, FleetCodec, FleetContent, FleetMessage, FleetQuery, QUERY_LEN,
     StationFigures, Taken, window,
 };
+use super::received::{Head, Received};
 use super::schedule::{Schedule, airtime, airtime_of, longest_interval};
 use super::table::{PeerTable, Verdict};
 use super::{BootId, Codec, DecodeError, LAW_EVERY, OtherVersion, Presence, PresenceCounters};
@@ -19,7 +20,7 @@ use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, Statio
 
 /// Sends and receives presence messages, queries and answers.
 ///
-/// Order of calls: [`Endpoint::open`], [`Endpoint::find`] and [`Endpoint::handle_opened`] for each datagram, and
+/// Order of calls: [`Endpoint::open`] and [`Endpoint::handle_opened`] for each datagram, and
 /// [`Endpoint::expire`] at each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
 /// [`Endpoint::poll_fleet`]. After each of them, [`Endpoint::poll_change`] until it gives `None`.
 /// `now` never goes back.
@@ -62,29 +63,12 @@ impl Opened {
     pub fn can_wait(&self) -> bool {
         !matches!(self.0, Ok(Message::Fleet(_)))
     }
-
-    fn presence(&self) -> Option<&Presence> {
-        if let Ok(Message::Presence(message)) = &self.0 { Some(message) } else { None }
-    }
-}
-
-/// What an endpoint has found of the sender of a presence message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    /// The place of the station in the table.
-    peer: Option<usize>,
-    /// The place of the incarnation among the answers.
-    owed: Option<usize>,
-    /// Whether the message may prove that the incarnation is live.
-    may_prove: bool,
-    /// The state of the endpoint at that time.
-    as_of: (u64, u32, u64),
 }
 
 #[derive(Clone, Debug)]
 enum Message {
-    Presence(Presence),
-    Fleet(FleetMessage),
+    Presence(Received),
+    Fleet(Box<FleetMessage>),
 }
 
 /// The endpoint answers the challenges of all peers in the table. In addition, it answers the
@@ -137,71 +121,37 @@ impl Endpoint {
     /// Authenticates and reads a datagram.
     pub(crate) fn open(&self, datagram: &[u8]) -> Opened {
         Opened(if FleetCodec::is_its(datagram) {
-            self.fleet_codec.decode(datagram).map(Message::Fleet)
+            self.fleet_codec.decode(datagram).map(|message| Message::Fleet(Box::new(message)))
         } else {
-            self.codec.decode(datagram).map(Message::Presence)
+            self.codec.decode(datagram).map(|message| Message::Presence(Received::new(message)))
         })
     }
 
-    /// Finds what is known of the senders of some datagrams.
-    ///
-    /// One kind of look-up is made for all of them before the next. Among many peers a look-up waits for
-    /// memory, and look-ups that follow each other closely and do not depend on each other wait together.
-    pub(crate) fn find(&self, datagrams: &[(Instant, &Opened)]) -> Vec<Found> {
-        let messages = || datagrams.iter().map(|(_, opened)| opened.presence());
-        let as_of = self.state();
-        let owed = messages().map(|one| one.and_then(|one| self.answers.find(one.boot)));
-        let new = |owed| Found { peer: None, owed, may_prove: false, as_of };
-        let mut found: Vec<Found> = owed.map(new).collect();
-        for (found, message) in found.iter_mut().zip(messages()) {
-            found.peer = message.and_then(|one| self.table.place(one.station));
-        }
-        for (found, message) in found.iter_mut().zip(messages()) {
-            found.may_prove = message.is_some_and(|one| self.challenges.may_prove(&one.answers));
-        }
-        found
-    }
-
-    fn look_up(&self, message: &Presence) -> Found {
-        Found {
-            peer: self.table.place(message.station),
-            owed: self.answers.find(message.boot),
-            may_prove: self.challenges.may_prove(&message.answers),
-            as_of: self.state(),
-        }
-    }
-
-    /// What is found of a sender holds while these numbers stay the same.
-    fn state(&self) -> (u64, u32, u64) {
-        (self.table.changes(), self.answers.count(), self.challenges.count())
-    }
-
-    /// Takes a datagram and counts it in exactly one counter. `found` is what [`Endpoint::find`] has
-    /// found of its sender; other datagrams may have been handled since.
-    pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened, found: Found) {
+    /// Takes a datagram and counts it in exactly one counter.
+    pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened) {
         match &opened.0 {
-            Ok(Message::Presence(message)) => self.handle_presence(now, message, found),
-            Ok(Message::Fleet(message)) => self.handle_fleet(now, message.clone()),
+            Ok(Message::Presence(received)) => self.handle_presence(now, received),
+            Ok(Message::Fleet(message)) => self.handle_fleet(now, FleetMessage::clone(message)),
             Err(error) => self.refuse(*error),
         }
     }
 
-    fn handle_presence(&mut self, now: Instant, message: &Presence, found: Found) {
-        let counters = &mut self.counters;
-        let refused = if message.bssid != self.bssid {
+    fn handle_presence(&mut self, now: Instant, received: &Received) {
+        let (head, counters) = (&received.head, &mut self.counters);
+        let refused = if head.bssid != self.bssid {
             Some(&mut counters.wrong_bssid)
-        } else if message.boot == self.boot {
+        } else if head.boot == self.boot {
             Some(&mut counters.own)
-        } else if message.station == self.station {
+        } else if head.station == self.station {
             Some(&mut counters.duplicate_id)
-        } else if in_time(self.clocks, now, message) == Some(false) {
+        } else if in_time(self.clocks, now, &received.message) == Some(false) {
             Some(&mut counters.stale)
         } else {
             None
         };
         match refused {
             Some(counter) => *counter += 1,
-            None => self.hear(now, message, found),
+            None => self.hear(now, received),
         }
     }
 
@@ -330,25 +280,28 @@ impl Endpoint {
         self.other_version.take()
     }
 
-    fn hear(&mut self, now: Instant, message: &Presence, found: Found) {
-        let (station, boot, challenge) = (message.station, message.boot, message.challenge);
-        let sequence = message.sequence;
+    /// Reads the records of all senders, one after another, as the processor expects it. Where many messages
+    /// follow, this takes less time than to wait for the record of each sender.
+    pub(crate) fn read_ahead(&self) {
+        self.answers.read_ahead();
+    }
+
+    fn hear(&mut self, now: Instant, received: &Received) {
+        let Head { station, boot, sequence, challenge, .. } = received.head;
         self.expire_one(now, station);
-        let found = if found.as_of == self.state() { found } else { self.look_up(message) };
-        let longest = longest_interval(self.table.len() + 1, self.slowest);
-        let interval = message.interval.min(longest);
         // Where clocks agree, the time in a message proves that its incarnation is live. This does
         // not hold for an incarnation that was dropped, because a recorded message of it may be
         // younger than the tolerance. A dropped incarnation has to answer a challenge.
         let (clocks, challenges) = (self.clocks, &self.challenges);
         let proven = || {
-            let timely = in_time(clocks, now, message) == Some(true);
-            let answers = || found.may_prove && challenges.prove(boot, &message.answers);
-            (timely && !challenges.retired(boot)) || answers()
+            let timely = in_time(clocks, now, &received.message) == Some(true);
+            (timely && !challenges.retired(boot)) || challenges.prove(received)
         };
-        let verdict = self.table.hear(now, message, interval, found.peer, proven);
+        let (stations, slowest) = (self.table.len() + 1, self.slowest);
+        let longest = || longest_interval(stations, slowest);
+        let verdict = self.table.hear(now, received, longest, proven);
         let answered = !matches!(verdict, Verdict::Replayed | Verdict::Full);
-        let new = answered && self.answers.hear(now, found.owed, boot, sequence, challenge);
+        let new = answered && self.answers.hear(now, boot, sequence, challenge);
         let counter = match verdict {
             Verdict::Updated => &mut self.counters.accepted,
             Verdict::Joined => {

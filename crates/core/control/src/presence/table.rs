@@ -2,6 +2,7 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use super::received::Received;
 use super::{BootId, LAW_EVERY, Presence};
 use crate::common::PeerLaw;
 use crate::places::Places;
@@ -56,7 +57,7 @@ struct Peer {
 
 impl Peer {
     /// The peer after a message, with `before` what was known of the station.
-    fn of(now: Instant, message: &Presence, interval: Duration, before: Option<&Self>) -> Self {
+    fn of(now: Instant, message: &Presence, longest: Duration, before: Option<&Self>) -> Self {
         let announced = message.announced;
         let same = before.filter(|before| before.boot == message.boot);
         let law = match message.law {
@@ -70,7 +71,7 @@ impl Peer {
             sequence: message.sequence,
             queried: same.map_or(0, |before| before.queried),
             heard: now,
-            interval,
+            interval: message.interval.min(longest),
             announced,
             law,
             live: true,
@@ -148,8 +149,6 @@ pub(crate) struct PeerTable {
     updated_at: Instant,
     /// The station whose law the last message has changed, with what was known before and is known now.
     law_changed: Option<(StationId, PeerLaw, PeerLaw)>,
-    /// The number of peers that have come into the table or have been removed from it.
-    changes: u64,
 }
 
 impl PeerTable {
@@ -167,7 +166,6 @@ impl PeerTable {
             changed: Vec::new(),
             updated_at: Instant::ZERO,
             law_changed: None,
-            changes: 0,
         }
     }
 
@@ -175,45 +173,44 @@ impl PeerTable {
         self.order.binary_search_by_key(&station, |(station, _)| *station)
     }
 
-    /// The place of a peer. It is valid while [`PeerTable::changes`] stays the same.
+    /// The place of a peer.
     pub(crate) fn place(&self, station: StationId) -> Option<usize> {
         self.places.find(station, |place| self.peers[place].station)
     }
 
-    /// Takes an authentic message of this access point. `interval` is the time until the next one, as far
-    /// as the announced one is believed. `place` is the place of its station. `proven` says whether the
-    /// message proves that its incarnation is live. It is asked only where needed: the message of an incarnation in
-    /// the table needs no proof.
-    pub(crate) fn hear(
+    /// Takes an authentic message of this access point. Its interval is believed up to `longest`. `proven`
+    /// says whether the message proves that its incarnation is live. It is asked only where needed: the
+    /// message of an incarnation in the table needs no proof.
+    pub(super) fn hear(
         &mut self,
         now: Instant,
-        message: &Presence,
-        interval: Duration,
-        place: Option<usize>,
+        received: &Received,
+        longest: impl FnOnce() -> Duration,
         proven: impl FnOnce() -> bool,
     ) -> Verdict {
-        let Some(place) = place else {
+        let Received { head, message, .. } = received;
+        let Some(place) = self.place(head.station) else {
             return match (proven(), self.order.len() >= self.limit) {
                 (false, _) => Verdict::Unproven,
                 (true, true) => Verdict::Full,
                 (true, false) => {
-                    self.insert(now, message, interval);
+                    self.insert(now, message, longest());
                     Verdict::Joined
                 }
             };
         };
         let Peer { boot, sequence, live, .. } = self.peers[place];
-        if boot == message.boot {
-            if message.sequence <= sequence {
+        if boot == head.boot {
+            if head.sequence <= sequence {
                 return Verdict::Replayed;
             }
-            self.replace(now, message, interval, place);
+            self.replace(now, message, longest(), place);
             return if live { Verdict::Updated } else { Verdict::Joined };
         }
         if !proven() {
             return Verdict::Unproven;
         }
-        self.replace(now, message, interval, place);
+        self.replace(now, message, longest(), place);
         Verdict::Restarted(boot)
     }
 
@@ -230,8 +227,8 @@ impl PeerTable {
         Verdict::Updated
     }
 
-    fn insert(&mut self, now: Instant, message: &Presence, interval: Duration) {
-        let peer = Peer::of(now, message, interval, None);
+    fn insert(&mut self, now: Instant, message: &Presence, longest: Duration) {
+        let peer = Peer::of(now, message, longest, None);
         let place = self.free.pop().unwrap_or_else(|| {
             self.peers.push(peer);
             self.last.push(Instant::MAX);
@@ -242,16 +239,15 @@ impl PeerTable {
         let at = self.find(message.station).unwrap_or_else(|at| at);
         self.order.insert(at, (message.station, place));
         self.live += 1;
-        self.changes += 1;
         self.note(message.station, place as usize, false, PeerLaw::Unknown);
     }
 
     /// Replaces what is known of the peer at `place` by what its message says.
-    fn replace(&mut self, now: Instant, message: &Presence, interval: Duration, place: usize) {
+    fn replace(&mut self, now: Instant, message: &Presence, longest: Duration, place: usize) {
         let peer = &mut self.peers[place];
         let (was_active, held) = (peer.is_active(), peer.law);
         self.live += usize::from(!peer.live);
-        *peer = Peer::of(now, message, interval, Some(peer));
+        *peer = Peer::of(now, message, longest, Some(peer));
         self.note(message.station, place, was_active, held);
     }
 
@@ -284,7 +280,7 @@ impl PeerTable {
         if now <= self.lasts_until {
             return;
         }
-        let Self { places, order, peers, last, free, live, changed, changes, .. } = self;
+        let Self { places, order, peers, last, free, live, changed, .. } = self;
         order.retain(|(station, place)| {
             if now <= last[*place as usize] {
                 return true;
@@ -302,7 +298,6 @@ impl PeerTable {
             last[*place as usize] = if keep {
                 peer.lasts_until()
             } else {
-                *changes += 1;
                 free.push(*place);
                 places.remove(*station, *place as usize);
                 dropped(peer.boot);
@@ -333,7 +328,6 @@ impl PeerTable {
         if !peer.silent_for(now, DORMANT_INTERVALS) {
             return;
         }
-        self.changes += 1;
         self.places.remove(station, place);
         let at = self.find(station).expect("both have the same peers");
         self.order.remove(at);
@@ -389,11 +383,6 @@ impl PeerTable {
         self.live
     }
 
-    /// The number of peers that have come into the table or have been removed from it.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
-    }
-
     /// The number of peers in the table, live and dormant.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
@@ -425,8 +414,7 @@ mod tests {
 
     /// Takes a message that proves at time zero that its sender is live.
     fn hear(table: &mut PeerTable, message: &Presence) -> Verdict {
-        let place = table.place(message.station);
-        table.hear(Instant::ZERO, message, message.interval, place, || true)
+        table.hear(Instant::ZERO, &Received::new(message.clone()), || Duration::MAX, || true)
     }
 
     #[derive(Clone, Debug)]
@@ -515,8 +503,8 @@ mod tests {
                         };
                         let mut message = message(station, boot, sequence, interval_ms);
                         message.announced.sending = sends;
-                        let (interval, place) = (message.interval, table.place(message.station));
-                        let verdict = table.hear(at, &message, interval, place, || proven);
+                        let received = Received::new(message);
+                        let verdict = table.hear(at, &received, || Duration::MAX, || proven);
                         prop_assert_eq!(verdict, expected);
                         let taken = !matches!(
                             expected,

@@ -10,7 +10,7 @@ use super::link::is_damaged;
 use super::ports::queue_mut;
 use super::turn::Turn;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
-use crate::node::{Node, Packet, StationId};
+use crate::node::{Node, Packet, StationId, Stations};
 
 impl<P: Packet> Wifi<P> {
     /// Handles the end of the frames on the air.
@@ -83,17 +83,19 @@ impl<P: Packet> Wifi<P> {
         let frame = self.take_broadcast(attempt);
         self.damaged.clear();
         if let Some((packet, from)) = frame {
+            let mut receivers = Stations::with_capacity(self.links.len());
             for station in 0..self.links.len() {
-                let to = Node::Station(StationId(station as u32));
-                if to == from {
+                let to = StationId(station as u32);
+                if Node::Station(to) == from {
                     continue;
                 }
                 if is_damaged(self.links[station].frame_error_ppm, &mut self.rng) {
                     self.damaged.push(station);
                 } else {
-                    self.base.deliver(at, to, from, packet.clone());
+                    receivers.insert(to);
                 }
             }
+            self.base.deliver_broadcast(at, receivers, from, packet);
         }
         let losses = self.damaged.len() as u64;
         let airtime = at - attempt.start;

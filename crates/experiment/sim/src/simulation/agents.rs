@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use wakeai_connection::SocketBounds;
 use wakeai_control::{Actuation, Controller};
-use wakeai_medium::{Destination, Node, StationId};
+use wakeai_medium::{Delivery, Destination, Node, StationId, Stations};
 use wakeai_units::{Instant, Rate};
 
 use super::Simulation;
@@ -12,6 +12,9 @@ use crate::announcing::Announcing;
 use crate::carrier::Observer;
 use crate::connection::Connection;
 use crate::packet::Packet;
+
+/// An agent that handles this number of broadcasts has a use for much of what it knows of their senders.
+const MANY: usize = 128;
 
 /// A station's agent: the controller, and the state that the simulation keeps for it.
 pub(crate) struct Agent {
@@ -61,6 +64,9 @@ impl<O: Observer> Simulation<O> {
     /// arrived, and makes the ticks that could wait.
     pub(super) fn catch_up(&mut self, now: Instant, station: u32) {
         let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        if self.broadcasts.unread(station) >= MANY {
+            agent.controller.read_ahead();
+        }
         loop {
             let tick = agent.controller.next_tick();
             agent.controller.handle_opened(self.broadcasts.read(station, tick.min(now)));
@@ -120,13 +126,32 @@ impl<O: Observer> Simulation<O> {
         self.announce(now, station);
     }
 
-    /// Takes a presence message that has arrived at a station. Its agent handles it later where that
-    /// changes nothing.
-    pub(super) fn presence(&mut self, now: Instant, station: u32, bytes: &Rc<[u8]>) {
-        let agent = &self.stations[station as usize].agent;
-        let open = || agent.as_ref().expect("an agent reads").controller.open(bytes);
-        if self.broadcasts.arrive(now, station, bytes, open) {
-            self.announce(now, station);
+    /// Takes a presence message, which `from` has sent and which has arrived at the stations `to` at the
+    /// time `at`. Their agents handle it later where that changes nothing.
+    pub(super) fn presence(
+        &mut self,
+        now: Instant,
+        (at, from, to): (Instant, Node, &Stations),
+        bytes: &Rc<[u8]>,
+    ) {
+        let stations = &self.stations;
+        let open = |station: usize| {
+            let agent = stations[station].agent.as_ref().expect("an agent reads");
+            agent.controller.open(bytes)
+        };
+        let mut at_once = self.broadcasts.arrive(now, to, open).into_iter().peekable();
+        if !O::LOOKS && at_once.peek().is_none() {
+            return;
+        }
+        for station in to.iter() {
+            if O::LOOKS {
+                let packet = Packet::Presence(Rc::clone(bytes));
+                let delivery = Delivery { at, to: Node::Station(station), from, packet };
+                self.carrier.show(&delivery, (0, 0));
+            }
+            if at_once.next_if_eq(&station.0).is_some() {
+                self.announce(now, station.0);
+            }
         }
     }
 
