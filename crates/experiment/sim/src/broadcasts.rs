@@ -145,7 +145,9 @@ mod tests {
 
     fn stations(numbers: &[u32]) -> Stations {
         let mut set = Stations::default();
-        numbers.iter().for_each(|number| set.insert(StationId(*number)));
+        for number in numbers {
+            set.insert(StationId(*number));
+        }
         set
     }
 

@@ -66,9 +66,10 @@ impl Opened {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are presence messages")]
 enum Message {
     Presence(Received),
-    Fleet(Box<FleetMessage>),
+    Fleet(FleetMessage),
 }
 
 /// The endpoint answers the challenges of all peers in the table. In addition, it answers the
@@ -121,7 +122,7 @@ impl Endpoint {
     /// Authenticates and reads a datagram.
     pub(crate) fn open(&self, datagram: &[u8]) -> Opened {
         Opened(if FleetCodec::is_its(datagram) {
-            self.fleet_codec.decode(datagram).map(|message| Message::Fleet(Box::new(message)))
+            self.fleet_codec.decode(datagram).map(Message::Fleet)
         } else {
             self.codec.decode(datagram).map(|message| Message::Presence(Received::new(message)))
         })
@@ -131,7 +132,7 @@ impl Endpoint {
     pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened) {
         match &opened.0 {
             Ok(Message::Presence(received)) => self.handle_presence(now, received),
-            Ok(Message::Fleet(message)) => self.handle_fleet(now, FleetMessage::clone(message)),
+            Ok(Message::Fleet(message)) => self.handle_fleet(now, message.clone()),
             Err(error) => self.refuse(*error),
         }
     }
