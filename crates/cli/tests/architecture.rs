@@ -40,7 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("validation", &["units", "wifi", "control", "medium", "scenario", "results", "world", "sim"]),
-    ("python", &["scenario", "results", "world", "sim"]),
+    ("python", &["tables", "scenario", "results", "world", "sim"]),
     ("guest", &[]),
     ("top", &["units", "connection", "host", "kernel", "api", "tables", "results"]),
     (

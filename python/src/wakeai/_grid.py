@@ -164,7 +164,7 @@ class Plan:
             raise GridError(f"{first} and {second} are the same runs; give each value once")
 
     def _solos(self, text: str) -> list[str]:
-        """The scenarios of the solo runs that each seed of a cell needs."""
+        """The keys of the solo runs that each seed of a cell needs."""
         scenario = _native.Scenario.parse(text)
         solos = _native.solos(scenario, seed=0, repeat=1, conditions=self.conditions)
         return [solo for solo, _ in solos]
@@ -228,15 +228,15 @@ class _Making:
     ) -> None:
         self.plan, self.pool, self.store, self.progress = plan, pool, store, progress
         self.known: dict[tuple[str, int], float] = {}
-        """Solo goodputs in Mbit/s by scenario and seed."""
+        """Solo goodputs in Mbit/s by key and seed."""
         self.reports: dict[int, dict[int, str]] = {}
         """The reports by repeat of the cells that have not ended."""
         self.failed: list[Failure] = []
         self.open = [cell for cell in range(len(plan.cells)) if not store.has_cell(cell)]
         is_open = set(self.open)
         for part in store.parts():
-            for text, seed, mbps in part["solos"]:
-                self.known[text, seed] = mbps
+            for key, seed, mbps in part["solos"]:
+                self.known[key, seed] = mbps
             for cell, repeat, report in part["runs"]:
                 if cell in is_open:
                     self.reports.setdefault(cell, {})[repeat] = report
@@ -266,15 +266,23 @@ class _Making:
         ]
 
     def _solo_tasks(self) -> list[Task]:
-        needed = {
-            (text, self.plan.seed_of(repeat)): None
-            for cell, repeat in self._missing()
-            for text in self.plan.solos[cell]
-        }
+        needed: dict[tuple[str, int], str] = {}
+        """A scenario that needs the run, by key and seed."""
+        for cell, repeat in self._missing():
+            for key in self.plan.solos[cell]:
+                needed.setdefault((key, self.plan.seed_of(repeat)), self.plan.cells[cell][0])
         return [
-            Task(cell=SOLO, repeat=0, scenario=text, seed=seed, conditions=[], solos=[])
-            for text, seed in needed
-            if (text, seed) not in self.known
+            Task(
+                cell=SOLO,
+                repeat=0,
+                scenario=scenario,
+                seed=seed,
+                conditions=self.plan.conditions,
+                solos=[],
+                solo=key,
+            )
+            for (key, seed), scenario in needed.items()
+            if (key, seed) not in self.known
         ]
 
     def _run_tasks(self, runs: list[tuple[int, int]]) -> Iterator[Task]:
@@ -283,9 +291,9 @@ class _Making:
             # The result of a failed solo run is missing here. The run makes it again, and reports
             # the error.
             known = [
-                (text, seed, self.known[text, seed])
-                for text in self.plan.solos[cell]
-                if (text, seed) in self.known
+                (key, seed, self.known[key, seed])
+                for key in self.plan.solos[cell]
+                if (key, seed) in self.known
             ]
             yield Task(
                 cell=cell,
@@ -294,15 +302,16 @@ class _Making:
                 seed=seed,
                 conditions=self.plan.conditions,
                 solos=known,
+                solo=None,
             )
 
     def _keep_solos(self, batch: list[Task], done: list[Done]) -> None:
         found = [
-            (task["scenario"], task["seed"], one["mbps"])
+            (task["solo"], task["seed"], one["mbps"])
             for task, one in zip(batch, done, strict=True)
             if one["mbps"] is not None
         ]
-        self.known.update({(text, seed): mbps for text, seed, mbps in found})
+        self.known.update({(key, seed): mbps for key, seed, mbps in found})
         self.store.add_part({"solos": found, "runs": []})
 
     def _keep_runs(self, done: list[Done]) -> None:
@@ -325,7 +334,9 @@ class _Making:
         if len(reports) < self.plan.repeat:
             return
         # Each report has one repeat, with the number 0.
-        results = [(reports[repeat], repeat) for repeat in range(self.plan.repeat)]
+        results = [
+            (_native.Report.parse(reports[repeat]), repeat) for repeat in range(self.plan.repeat)
+        ]
         columns = self.plan.columns(cell)
         tables = _native.tables_of(results, columns, with_wall=False)
         tables["wall_times"] = _native.wall_times_of(results, columns)

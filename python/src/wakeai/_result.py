@@ -58,7 +58,7 @@ class Result(Tables):
     """
 
     def __init__(
-        self, tables: Mapping[str, Table], report: str | None, notes: Sequence[str] = ()
+        self, tables: Mapping[str, Table], report: _native.Report | None, notes: Sequence[str] = ()
     ) -> None:
         super().__init__(tables)
         self._report = report
@@ -68,7 +68,8 @@ class Result(Tables):
     @property
     def report(self) -> dict[str, Any]:
         """The report as `--json` prints it; empty for a recording of `wakeai top`."""
-        report: dict[str, Any] = json.loads(self._report) if self._report is not None else {}
+        text = self._report.to_json() if self._report is not None else "{}"
+        report: dict[str, Any] = json.loads(text)
         return report
 
     def __repr__(self) -> str:
@@ -105,7 +106,7 @@ def run(
     """
     chosen = _scenario.of(scenario).replace(keys, **overrides)
 
-    def simulate(directory: str | None) -> tuple[str, list[str]]:
+    def simulate(directory: str | None) -> tuple[_native.Report, list[str]]:
         return _native.run(
             chosen._native,
             seed=seed,
@@ -146,11 +147,12 @@ def open(directory: str | os.PathLike[str]) -> Result:
     tables = _parquet(path)
     report = None
     if (path / "result.json").is_file():
-        report = (path / "result.json").read_text(encoding="utf-8")
+        text = (path / "result.json").read_text(encoding="utf-8")
         try:
-            tables.update(_native.tables_of([(report, 0)]))
+            report = _native.Report.parse(text)
         except ValueError as error:
             raise ReadError(f"{path / 'result.json'}: {error}") from error
+        tables.update(_native.tables_of([(report, 0)]))
     if not tables:
         raise ReadError(f"{path} holds no result: found neither result.json nor Parquet files")
     return Result(tables, report)

@@ -12,7 +12,7 @@ from . import _native
 
 
 class Task(TypedDict):
-    """A run of one cell and seed, or a solo run (`cell` is -1)."""
+    """A run of one cell and seed, or a solo run (`cell` is -1) of one station alone."""
 
     cell: int
     repeat: int
@@ -21,7 +21,9 @@ class Task(TypedDict):
     seed: int
     conditions: list[str]
     solos: list[tuple[str, int, float]]
-    """Known solo goodputs: scenario, seed, Mbit/s."""
+    """Known solo goodputs: key of the solo run, seed, Mbit/s."""
+    solo: str | None
+    """The key of a solo run."""
 
 
 class Done(TypedDict):
@@ -55,10 +57,12 @@ def _one(task: Task) -> Done:
     }
     try:
         scenario = _native.Scenario.parse(task["scenario"])
-        if task["cell"] < 0:
-            done["mbps"] = _native.solo(scenario, task["seed"])
+        if task["solo"] is not None:
+            done["mbps"] = _native.solo(
+                scenario, run=task["solo"], seed=task["seed"], conditions=task["conditions"]
+            )
         else:
-            done["report"], _ = _native.run(
+            report, _ = _native.run(
                 scenario,
                 seed=task["seed"],
                 repeat=1,
@@ -67,8 +71,9 @@ def _one(task: Task) -> Done:
                 out=None,
                 force=False,
                 captures=False,
-                known=[(text, seed, mbps) for text, seed, mbps in task["solos"]],
+                known=[(run, seed, mbps) for run, seed, mbps in task["solos"]],
             )
+            done["report"] = report.to_json()
     except Exception as error:  # one run that fails must not cost the others of its batch
         done["error"] = f"{type(error).__name__}: {error}"
     done["took_s"] = time.perf_counter() - began

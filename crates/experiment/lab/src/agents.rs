@@ -71,7 +71,7 @@ impl Agents {
         let key_file = bench.scratch.join("group.key");
         write_key(&key_file).map_err(written("the group key"))?;
         let mut agents = Self::default();
-        let reserved = reserved(&condition.scenario.expand(0));
+        let reserved = reserved(&condition.experiment.expand(0));
         for (index, (host, law)) in stations.iter().zip(laws).enumerate() {
             let Some(law) = law else { continue };
             let facts = &facts[index];
@@ -231,7 +231,7 @@ fn config(
     facts: &StationFacts,
     reserve: Option<Rate>,
 ) -> Config {
-    let access_point = &condition.scenario.access_point;
+    let access_point = &condition.experiment.access_point;
     let mut config = Config::new(STATION_INTERFACE, key_file);
     config.station = Some(station_number(index));
     config.bssid = Automatic::Given(Bssid(BSSID));

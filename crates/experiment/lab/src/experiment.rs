@@ -52,7 +52,7 @@ pub fn run(
 ) -> Result<Report, LabError> {
     let asked = Asked::new(scenario, &options.run)?;
     for condition in &asked.conditions {
-        keys::refuse_false_announcements(&condition.scenario)?;
+        keys::refuse_false_announcements(&condition.experiment)?;
     }
     preflight::check(&asked.conditions)?;
     asked.note_keys_without_effect(keys::without_effect, progress);

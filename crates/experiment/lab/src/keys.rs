@@ -90,7 +90,7 @@ mod tests {
 
     /// All settings of a run of the lab as text, or the reason why it is refused.
     fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
-        let experiment = &*condition.scenario;
+        let experiment = &*condition.experiment;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
         // The medium gets the whole queue here. Its real division depends on other keys, which

@@ -50,7 +50,7 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
 pub(crate) fn load_algorithms(
     conditions: &[ResolvedCondition],
 ) -> Result<Option<Arc<Control>>, LabError> {
-    let flows = conditions.iter().flat_map(|condition| &condition.scenario.flows);
+    let flows = conditions.iter().flat_map(|condition| &condition.experiment.flows);
     let asked: BTreeSet<&str> = flows.filter_map(|flow| flow.algorithm.as_deref()).collect();
     let is_ours = |name: &&str| Bounded::named(name).is_some();
     let control = if asked.iter().any(is_ours) { Some(Arc::new(Control::open()?)) } else { None };

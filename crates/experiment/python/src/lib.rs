@@ -9,7 +9,7 @@
 )]
 
 mod errors;
-mod flatten;
+mod report;
 mod scenario;
 mod simulate;
 mod table;
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::flatten::{interval, tables_of, wall_times_of};
+    use super::report::{PyReport, interval, tables_of, wall_times_of};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use wakeai_results::records::Output;
+use wakeai_scenario::solo_plan;
 use wakeai_world::{Asked, KnownSolos, Options, Progress, RunError, SoloKey};
 
 use crate::errors;
+use crate::report::PyReport;
 use crate::scenario::Scenario;
 
 /// The interval at which Python handles the signals that have arrived.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// Simulates a scenario. Returns the result as JSON, and the messages for the user.
+/// Simulates a scenario. Returns the result, and the messages for the user.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, seed, repeat, conditions, jobs, out, force, captures, known))]
 #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
@@ -31,20 +33,20 @@ pub(crate) fn run(
     force: bool,
     captures: bool,
     known: Vec<(String, u64, f64)>,
-) -> PyResult<(String, Vec<String>)> {
+) -> PyResult<(PyReport, Vec<String>)> {
     let output = |directory| Output { directory, force, scenario: scenario.file.clone() };
     let options = Options { seed, repeat, conditions, out: out.map(output), captures };
-    let known = known.into_iter().map(|(scenario, seed, mbps)| (SoloKey { scenario, seed }, mbps));
+    let known = known.into_iter().map(|(run, seed, mbps)| (SoloKey { run, seed }, mbps));
     let known: KnownSolos = known.collect();
     let watch = Watch::default();
     let report = interruptible(py, &watch, || {
         wakeai_sim::run_with(&options, jobs, &scenario.read, known, &watch)
     })?;
     let notes = watch.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((report.to_json(), notes))
+    Ok((PyReport(report), notes))
 }
 
-/// The solo runs that the runs of a scenario need: each one's scenario as TOML, and its seed.
+/// The solo runs that the runs of a scenario need: the key of each, and its seed.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, seed, repeat, conditions))]
 pub(crate) fn solos(
@@ -57,14 +59,27 @@ pub(crate) fn solos(
     let options = Options { seed, repeat, conditions, ..Options::default() };
     let asked = Asked::new(&scenario.read, &options);
     let asked = asked.map_err(|error| errors::run(py, &error))?;
-    Ok(asked.solos().into_iter().map(|solo| (solo.scenario, solo.seed)).collect())
+    Ok(asked.solos().into_iter().map(|solo| (solo.run, solo.seed)).collect())
 }
 
-/// Simulates a solo run of [`solos`]. Returns the goodput in Mbit/s.
+/// Simulates the solo run with the key `run`, one of [`solos`]. Returns the goodput in Mbit/s.
 #[pyfunction]
-pub(crate) fn solo(py: Python<'_>, scenario: &Scenario, seed: u64) -> PyResult<f64> {
+#[pyo3(signature = (scenario, *, run, seed, conditions))]
+pub(crate) fn solo(
+    py: Python<'_>,
+    scenario: &Scenario,
+    run: &str,
+    seed: u64,
+    conditions: Vec<String>,
+) -> PyResult<f64> {
+    let asked = Asked::new(&scenario.read, &Options { conditions, ..Options::default() });
+    let asked = asked.map_err(|error| errors::run(py, &error))?;
+    let solo = asked.conditions.iter().flat_map(solo_plan).find(|solo| solo.key() == run);
+    let solo = solo.ok_or_else(|| {
+        errors::new(py, "RunError", "the scenario needs no solo run with this key")
+    })?;
     let watch = Watch::default();
-    interruptible(py, &watch, || wakeai_sim::alone(&scenario.read, seed, &watch))
+    interruptible(py, &watch, || wakeai_sim::alone(&solo.condition, seed, &watch))
 }
 
 /// Ends the runs if a signal handler of Python has raised an exception, and keeps the messages.

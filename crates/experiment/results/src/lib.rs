@@ -5,6 +5,7 @@
 //! [`records`] keeps it, and [`compare`] compares two reports.
 
 pub mod aggregate;
+pub mod columns;
 pub mod compare;
 pub mod figures;
 pub mod records;

@@ -173,6 +173,16 @@ pub enum MaxFrom {
     Given,
 }
 
+impl MaxFrom {
+    /// The name in a result.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Solo => "solo",
+            Self::Given => "given",
+        }
+    }
+}
+
 /// The figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
@@ -251,6 +261,19 @@ pub enum ReservationOutcome {
     Waiting,
     /// The sender runs no agent in this condition.
     NoAgent,
+}
+
+impl ReservationOutcome {
+    /// The name in a result.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+            Self::Unmeasured => "unmeasured",
+            Self::Waiting => "waiting",
+            Self::NoAgent => "no-agent",
+        }
+    }
 }
 
 impl FlowReservation {
@@ -561,6 +584,11 @@ struct SixDecimals;
 
 impl Formatter for SixDecimals {
     fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        CompactFormatter.write_f64(writer, (value * 1e6).round() / 1e6)
+        CompactFormatter.write_f64(writer, six_decimals(value))
     }
+}
+
+/// A figure as results have it.
+pub fn six_decimals(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
 }

@@ -9,10 +9,10 @@ use crate::result::{Max, MaxFrom, MeasuredFlow};
 
 /// The solo goodputs that the scenario states.
 pub fn given_maxima(condition: &ResolvedCondition) -> BTreeMap<StationDirection, Max> {
-    let scenario = &condition.scenario;
-    let stations = scenario.expand_stations();
-    let given = first_flows(scenario).into_keys().filter_map(|key| {
-        let rate = scenario.stations[stations[key.station].group].max?;
+    let experiment = &condition.experiment;
+    let stations = experiment.expand_stations();
+    let given = first_flows(experiment).into_keys().filter_map(|key| {
+        let rate = experiment.stations[stations[key.station].group].max?;
         Some((key, Max { mbps: rate.as_mbps_f64(), from: MaxFrom::Given }))
     });
     given.collect()

@@ -132,8 +132,7 @@ impl Scenario {
         if findings.is_empty() { Ok(scenario) } else { Err(scenario.source.refused(findings)) }
     }
 
-    /// The conditions that are compared, each with its `set` applied, in the order of the file. The
-    /// scenario of each condition has only that condition.
+    /// The conditions that are compared, each with its `set` applied, in the order of the file.
     pub fn conditions(&self) -> Vec<ResolvedCondition> {
         let resolved = (0..self.conditions.len()).map(|index| self.resolve(index));
         resolved.map(|condition| condition.expect("read together with the scenario")).collect()
@@ -154,9 +153,7 @@ impl Scenario {
         let experiment = read::experiment(&root, Problems::of_condition(&condition.name))?;
         let mut resolved = experiment.conditions[0].clone();
         resolved.set.clone_from(&condition.set);
-        let (experiment, root) = (experiment.into(), root.into());
-        let scenario = Self { experiment, root, source: self.source.clone() };
-        Ok(ResolvedCondition { condition: resolved, scenario })
+        Ok(ResolvedCondition { condition: resolved, experiment: experiment.into() })
     }
 
     /// Returns the tree with only the condition `index`, from which `set` was removed, and the keys
@@ -176,16 +173,6 @@ impl Scenario {
         (root, set)
     }
 
-    /// Reads a scenario from a tree that was made of parts of this scenario's tree.
-    pub(crate) fn derive(&self, root: Table) -> Result<Self, ScenarioError> {
-        Self::read(self.source.clone(), root)
-    }
-
-    /// The tree that the scenario was read from.
-    pub(crate) fn table(&self) -> &Table {
-        &self.root
-    }
-
     /// The scenario as TOML, with the overrides applied. [`Scenario::parse`] reads the same scenario from it.
     pub fn to_toml(&self) -> String {
         tree::to_toml(&self.root)
@@ -197,8 +184,8 @@ impl Scenario {
 pub struct ResolvedCondition {
     /// The condition.
     pub condition: Condition,
-    /// The scenario with `set` applied.
-    pub scenario: Scenario,
+    /// The experiment with `set` applied. It has only this condition.
+    pub experiment: Arc<Experiment>,
 }
 
 impl ResolvedCondition {
@@ -216,16 +203,16 @@ impl ResolvedCondition {
     /// about whether the station runs an agent.
     pub fn laws(&self) -> Vec<Option<(Law, LawParameters)>> {
         let of_all = self.condition.law.map(|law| (law, self.condition.parameters));
-        let mut laws = vec![of_all; self.scenario.station_count() as usize];
+        let mut laws = vec![of_all; self.experiment.station_count() as usize];
         for rule in &self.condition.laws {
-            laws[self.scenario.select(rule.stations)].fill(Some((rule.law, rule.parameters)));
+            laws[self.experiment.select(rule.stations)].fill(Some((rule.law, rule.parameters)));
         }
         laws
     }
 
     /// For every station by index: whether it runs an agent.
     pub fn agents(&self) -> Vec<bool> {
-        let count = self.scenario.station_count() as usize;
+        let count = self.experiment.station_count() as usize;
         if self.condition.law.is_none() {
             return vec![false; count];
         }
@@ -234,16 +221,16 @@ impl ResolvedCondition {
         }
         let mut runs = vec![false; count];
         for selector in &self.condition.agents {
-            runs[self.scenario.select(*selector)].fill(true);
+            runs[self.experiment.select(*selector)].fill(true);
         }
         runs
     }
 
     /// For every station by index: its `bounds`, if any.
     pub fn bounds(&self) -> Vec<Option<FixedBounds>> {
-        let mut bounds = vec![None; self.scenario.station_count() as usize];
+        let mut bounds = vec![None; self.experiment.station_count() as usize];
         for rule in &self.condition.bounds {
-            bounds[self.scenario.select(rule.stations)].fill(Some(rule.bounds));
+            bounds[self.experiment.select(rule.stations)].fill(Some(rule.bounds));
         }
         bounds
     }

@@ -43,7 +43,7 @@ fn a_key_that_would_say_nothing_is_refused_by_name() {
 }
 
 /// The content of a scenario without its conditions.
-fn run_of(scenario: &Scenario) -> Experiment {
+fn run_of(scenario: &Experiment) -> Experiment {
     Experiment { conditions: Vec::new(), ..Experiment::clone(scenario) }
 }
 
@@ -72,7 +72,7 @@ fn what_is_set_on_the_command_line_can_be_set_in_a_condition() {
             .map(|(key, value)| (format!("conditions.one.set.{key}"), (*value).to_owned()))
             .collect();
         let condition = case.base().with_overrides(&keys).unwrap_or_else(|error| panic!("{error}"));
-        let resolved = condition.conditions().swap_remove(0).scenario;
+        let resolved = condition.conditions().swap_remove(0).experiment;
         assert_eq!(run_of(&resolved), run_of(&case.changed()), "{:?}", case.set);
         compared += 1;
     }

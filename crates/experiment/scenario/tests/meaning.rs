@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use wakeai_scenario::{
-    AccessPoint, Chunks, Direction, FixedBounds, HostQueue, Law, Medium, Node, Place, Scenario,
-    TcpProfile, repeat_seed, solo_lengths, solo_plan,
+    AccessPoint, Chunks, Direction, Experiment, FixedBounds, HostQueue, Law, Medium, Node, Place,
+    Scenario, SoloRun, TcpProfile, repeat_seed, solo_lengths, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use wakeai_wifi::{
@@ -190,8 +190,8 @@ fn a_condition_sets_keys_for_itself_alone() {
     assert!(Scenario::parse(&text).is_err());
     let scenario = parse(&text.replace("\"tablet2\"", "\"tablet\""));
     let [default, far] = &scenario.conditions()[..] else { panic!("two conditions") };
-    assert_eq!(default.scenario.stations[0].wired_delay, Duration::ZERO);
-    assert_eq!(far.scenario.stations[0].wired_delay, Duration::from_millis(256));
+    assert_eq!(default.experiment.stations[0].wired_delay, Duration::ZERO);
+    assert_eq!(far.experiment.stations[0].wired_delay, Duration::from_millis(256));
     assert_eq!((default.name(), far.name(), far.law()), ("default", "far", Some(Law::Fixed)));
     assert_eq!((default.agents(), far.agents()), (vec![false], vec![true; 2]));
     let floor = Segments::new(3);
@@ -308,13 +308,13 @@ set = { "stations.old.wired_delay" = "10ms" }
 fn a_solo_run_is_one_endless_flow_of_one_station_and_nothing_else() {
     let conditions = parse(MIXED).conditions();
     let plan = solo_plan(&conditions[1]);
-    let texts: Vec<String> = plan
-        .iter()
-        .map(|run| format!("# for {:?}\n{}", run.applies_to, run.scenario.to_toml()))
-        .collect();
-    insta::assert_snapshot!(texts.join("\n\n"));
+    let texts = plan.iter().map(|run| {
+        let Experiment { stations, flows, .. } = &*run.condition.experiment;
+        format!("# for {:?}\n{stations:#?}\n{flows:#?}", run.applies_to)
+    });
+    insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n\n"));
     for run in &plan {
-        let scenario = &run.scenario;
+        let scenario = &run.condition.experiment;
         assert_eq!(
             (scenario.duration, scenario.warmup),
             (Duration::from_secs(100), Duration::from_secs(5))
@@ -325,7 +325,7 @@ fn a_solo_run_is_one_endless_flow_of_one_station_and_nothing_else() {
         assert_eq!((flow.size, flow.rate, flow.jitter), (None, None, Duration::ZERO));
         assert_eq!(flow.limit, None);
     }
-    let alone = plan[0].scenario.stations[0].radio;
+    let alone = plan[0].condition.experiment.stations[0].radio;
     assert_eq!(alone, parse(MIXED).stations[0].radio);
 }
 
@@ -333,7 +333,7 @@ fn a_solo_run_is_one_endless_flow_of_one_station_and_nothing_else() {
 fn conditions_share_the_solo_runs_that_their_set_does_not_reach() {
     let conditions = parse(MIXED).conditions();
     let texts = |index: usize| -> Vec<String> {
-        solo_plan(&conditions[index]).iter().map(|run| run.scenario.to_toml()).collect()
+        solo_plan(&conditions[index]).iter().map(SoloRun::key).collect()
     };
     let (default, controlled, far) = (texts(0), texts(1), texts(2));
     assert_eq!(default, controlled);
@@ -345,6 +345,6 @@ fn conditions_share_the_solo_runs_that_their_set_does_not_reach() {
 fn a_solo_run_leaves_time_after_a_long_warmup() {
     let scenario = with(&parse(LEAST), &[("warmup", "90s")]);
     let plan = solo_plan(&scenario.conditions()[0]);
-    let first = solo_lengths(&plan[0].scenario).next();
+    let first = solo_lengths(&plan[0].condition.experiment).next();
     assert_eq!(first, Some(Duration::from_secs(150)));
 }

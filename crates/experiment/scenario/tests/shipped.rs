@@ -65,10 +65,10 @@ fn the_quickstart_and_its_one_solo_run_last_less_than_two_minutes() {
     let mut solo = std::collections::BTreeMap::new();
     for run in conditions.iter().flat_map(solo_plan) {
         assert_eq!(run.applies_to.len(), 6);
-        solo.insert(run.scenario.to_toml(), run.scenario.duration);
+        solo.insert(run.key(), run.condition.experiment.duration);
     }
     assert_eq!(solo.len(), 1);
-    let runs = conditions.iter().map(|condition| condition.scenario.duration);
+    let runs = conditions.iter().map(|condition| condition.experiment.duration);
     let total: Duration = runs.chain(solo.into_values()).sum();
     assert!(total <= Duration::from_secs(120), "{total}");
 }

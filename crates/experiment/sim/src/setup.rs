@@ -58,7 +58,7 @@ pub(crate) fn set_up<O: Observer>(
     job: &Job<'_>,
     observer: O,
 ) -> Result<(Simulation<O>, Expanded), RunError> {
-    let experiment = &*job.condition.scenario;
+    let experiment = &*job.condition.experiment;
     let expanded = experiment.expand(job.seed);
     let laws = AgentLaw::of_stations(job.condition);
     let agents = laws.iter().flatten().count();
@@ -112,7 +112,7 @@ impl<O: Observer> Simulation<O> {
         flow: &Flow,
         bounded: impl Fn(usize) -> bool,
     ) -> Result<(), RunError> {
-        let experiment = &*job.condition.scenario;
+        let experiment = &*job.condition.experiment;
         let span = self.carrier.span;
         let start = span.origin + flow.start;
         let source = match flow.kind {
@@ -150,7 +150,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn add_stations(&mut self, job: &Job<'_>, expanded: &Expanded, laws: &[Option<AgentLaw>]) {
-        let experiment = &*job.condition.scenario;
+        let experiment = &*job.condition.experiment;
         let mut rng = Pcg64Mcg::seed_from_u64(job.seed ^ AGENT_STREAM);
         let mut group_key = [0; 32];
         rng.fill_bytes(&mut group_key);

@@ -1,7 +1,7 @@
 //! The simulator as a world: what `wakeai_world` needs to run scenarios in it.
 
 use wakeai_results::result::Report;
-use wakeai_scenario::{Experiment, Scenario, StationGroup};
+use wakeai_scenario::{Experiment, ResolvedCondition, Scenario, StationGroup};
 use wakeai_units::Duration;
 use wakeai_world::{
     Asked, KnownSolos, Made, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
@@ -43,15 +43,17 @@ pub fn run_with(
     session::report(jobs, &Simulator { progress }, &asked, recorder)
 }
 
-/// Simulates one station alone: the run of a [`wakeai_world::SoloKey`] whose text was read as
-/// `scenario`. Returns the goodput in Mbit/s.
+/// Simulates one station alone: `condition` is that of a `SoloRun`. Returns the goodput in Mbit/s.
 ///
 /// # Errors
 ///
 /// Those of [`run`].
-pub fn alone(scenario: &Scenario, seed: u64, progress: &dyn Progress) -> Result<f64, RunError> {
-    let options = Options { seed, ..Options::default() };
-    session::alone(&Simulator { progress }, &Asked::new(scenario, &options)?)
+pub fn alone(
+    condition: &ResolvedCondition,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<f64, RunError> {
+    session::alone(&Simulator { progress }, condition, seed)
 }
 
 /// The keys that the scenario sets and the simulator does not model.

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -20,8 +22,10 @@ const ROW_GROUP: usize = 32_768;
 /// A column of the rows `R`.
 #[derive(Debug)]
 pub struct Column<R> {
-    name: &'static str,
-    value: Value<R>,
+    /// The name.
+    pub name: &'static str,
+    /// The type and the value.
+    pub value: Value<R>,
 }
 
 impl<R> Column<R> {
@@ -44,6 +48,8 @@ pub enum Value<R> {
     MaybeU64(fn(&R) -> Option<u64>),
     /// A floating-point number; null if there is no value.
     F64(fn(&R) -> Option<f64>),
+    /// A truth value; null if there is no value.
+    Boolean(fn(&R) -> Option<bool>),
     /// Text; null if there is no value.
     Text(fn(&R) -> Option<&str>),
 }
@@ -138,6 +144,7 @@ fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
             Value::U64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::REQUIRED),
             Value::MaybeU64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::OPTIONAL),
             Value::F64(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
+            Value::Boolean(_) => (Physical::BOOLEAN, None, Repetition::OPTIONAL),
             Value::Text(_) => {
                 (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL)
             }
@@ -182,6 +189,14 @@ fn write_column<R, W: Write + Send>(
             let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
             let values = rows.iter().filter_map(value).collect();
             write_values::<DoubleType, W>(group, values, Some(present))
+        }
+        Value::Boolean(value) => {
+            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
+            write_values::<BoolType, W>(
+                group,
+                rows.iter().filter_map(value).collect(),
+                Some(present),
+            )
         }
         Value::Text(value) => {
             let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();

@@ -68,7 +68,7 @@ impl World for Detailed {
         let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
         let SimOutcome { outcome, counters, flows } = outcome;
         if let Some(place) = task.place {
-            let queueing = queueing::pooled(&task.condition.scenario, &outcome.rtt);
+            let queueing = queueing::pooled(&task.condition.experiment, &outcome.rtt);
             let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
             details.insert(place, (counters, flows, queueing));
         }

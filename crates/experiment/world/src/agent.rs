@@ -130,7 +130,7 @@ pub fn controller_config(
     facts: StationFacts,
     group_key: [u8; 32],
 ) -> ControllerConfig {
-    let access_point = &condition.scenario.access_point;
+    let access_point = &condition.experiment.access_point;
     let mut config = ControllerConfig::new(StationId(station_number(index)), BSSID, group_key);
     config.access_point_buffer = access_point.buffer.full_packets();
     config.max_rate = facts.max;
@@ -145,7 +145,7 @@ pub fn facts(
     condition: &ResolvedCondition,
     maxima: &BTreeMap<StationDirection, Max>,
 ) -> Vec<StationFacts> {
-    let experiment = &*condition.scenario;
+    let experiment = &*condition.experiment;
     let expanded = experiment.expand(0);
     let mut directions = vec![Direction::Up; expanded.stations.len()];
     // Bounds apply to the direction of a station's first flow. The loop goes backwards, so that

@@ -12,7 +12,7 @@ pub fn keys_without_effect(
     of_world: impl Fn(&Experiment) -> Vec<String>,
 ) -> Vec<String> {
     let mut all: Vec<String> =
-        conditions.iter().flat_map(|condition| of_world(&condition.scenario)).collect();
+        conditions.iter().flat_map(|condition| of_world(&condition.experiment)).collect();
     all.extend(conditions.iter().flat_map(reservations));
     all.extend(conditions.iter().flat_map(turns));
     all.extend(conditions.iter().flat_map(bounds));
@@ -24,13 +24,13 @@ pub fn keys_without_effect(
 /// A sentence for each flow with `turns` that does not wait for turns.
 fn turns(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
-    let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.turns);
+    let entries = condition.experiment.flows.iter().enumerate().filter(|(_, flow)| flow.turns);
     let problems = entries.filter_map(|(index, flow)| {
         let why = match (flow.from, condition.law()) {
             (Endpoint::Server, _) => "its sender is the server, which runs no agent",
             (_, None) => "without `law` no agent runs",
             (Endpoint::Stations(of), _) => {
-                let none = runs[condition.scenario.select(of)].iter().all(|runs| !runs);
+                let none = runs[condition.experiment.select(of)].iter().all(|runs| !runs);
                 none.then_some("none of its senders runs an agent (`agents`)")?
             }
         };
@@ -45,14 +45,14 @@ fn turns(condition: &ResolvedCondition) -> Vec<String> {
 /// A sentence for each flow with `reserve` for which no peer leaves a rate free.
 fn reservations(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
-    let entries = condition.scenario.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
+    let entries = condition.experiment.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
     let problems = entries.filter_map(|(index, flow)| {
         let why = match (flow.from, condition.law()) {
             (Endpoint::Server, _) => "its sender is the server, which runs no agent",
             (_, None) => "without `law` no agent runs",
             (_, Some(Law::Fixed)) => "the bounds of the law \"fixed\" do not adapt to reservations",
             (Endpoint::Stations(of), _) => {
-                let all = runs[condition.scenario.select(of)].iter().all(|runs| *runs);
+                let all = runs[condition.experiment.select(of)].iter().all(|runs| *runs);
                 (!all).then_some("not all of its senders run an agent (`agents`)")?
             }
         };
@@ -70,7 +70,7 @@ fn bounds(condition: &ResolvedCondition) -> Vec<String> {
     let runs = condition.agents();
     let rules = condition.condition.bounds.iter().enumerate();
     let without = rules.filter(|(_, rule)| {
-        runs[condition.scenario.select(rule.stations)].iter().all(|runs| !runs)
+        runs[condition.experiment.select(rule.stations)].iter().all(|runs| !runs)
     });
     let name = condition.name();
     let words = |(index, _)| {

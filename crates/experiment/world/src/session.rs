@@ -117,20 +117,20 @@ where
     session.finish()
 }
 
-/// Runs the scenario of one station alone and returns its goodput in Mbit/s: the run of a
-/// [`SoloKey`](crate::SoloKey), which [`Asked::solos`] lists.
+/// Runs one station alone and returns its goodput in Mbit/s. `condition` is that of a
+/// [`SoloRun`](wakeai_scenario::SoloRun).
 ///
 /// # Errors
 ///
 /// The run has failed.
-pub fn alone<W: World>(world: &W, asked: &Asked<'_>) -> Result<f64, W::Error> {
-    let lengths = asked.conditions.iter().filter_map(|one| solo_lengths(&one.scenario).next());
-    world.progress().runs(&lengths.collect::<Vec<_>>());
-    let mut total = 0.0;
-    for (number, condition) in asked.conditions.iter().enumerate() {
-        total += run_alone(world, number, condition, asked.seed)?;
-    }
-    Ok(total)
+pub fn alone<W: World>(
+    world: &W,
+    condition: &ResolvedCondition,
+    seed: u64,
+) -> Result<f64, W::Error> {
+    let shortest = solo_lengths(&condition.experiment).next();
+    world.progress().runs(&Vec::from_iter(shortest));
+    run_alone(world, 0, condition, seed)
 }
 
 /// The runs of one command.
@@ -161,9 +161,9 @@ impl<'a, W: World> Session<'a, W> {
     fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
         let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat, &asked.known);
         let lengths = steps.order.iter().filter_map(|step| match step {
-            Step::Solo(solo) => solo_lengths(&steps.solos[*solo].condition.scenario).next(),
+            Step::Solo(solo) => solo_lengths(&steps.solos[*solo].condition.experiment).next(),
             Step::Condition { condition, .. } => {
-                Some(asked.conditions[*condition].scenario.duration)
+                Some(asked.conditions[*condition].experiment.duration)
             }
         });
         world.progress().runs(&lengths.collect::<Vec<_>>());
@@ -263,7 +263,7 @@ impl<'a, W: World> Session<'a, W> {
         }
         let ordinal = index * self.asked.repeat as usize + repeat as usize;
         let sink = self.recorder.as_ref().map(|recorder| {
-            recorder.run(ordinal, condition.name(), repeat, condition.scenario.expand(seed))
+            recorder.run(ordinal, condition.name(), repeat, condition.experiment.expand(seed))
         });
         let task = Task {
             number,
@@ -324,8 +324,8 @@ fn run_alone<W: World>(
     let progress = world.progress();
     progress.begins(number, ALONE);
     let mut mbps = 0.0;
-    for length in solo_lengths(&condition.scenario) {
-        let shorter = condition.lasting(length).expect("a solo run is longer than its warmup");
+    for length in solo_lengths(&condition.experiment) {
+        let shorter = condition.lasting(length);
         let task = Task {
             number,
             name: ALONE.to_owned(),
@@ -372,7 +372,7 @@ fn figures(
     let run = Run::new(&Measured {
         condition: condition.name(),
         repeat,
-        warmup: condition.scenario.warmup,
+        warmup: condition.experiment.warmup,
         end: outcome.end,
         wall_s,
         stations: &outcome.stations,
@@ -383,7 +383,7 @@ fn figures(
         lateness: outcome.lateness,
         drops: outcome.drops,
     });
-    run.with_groups(&condition.scenario, &outcome.rtt)
+    run.with_groups(&condition.experiment, &outcome.rtt)
 }
 
 /// Stops the session when its thread panics. Other threads may wait for a result of that thread,

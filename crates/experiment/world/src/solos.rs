@@ -10,8 +10,8 @@ use crate::Asked;
 /// A solo run: what decides its result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SoloKey {
-    /// The scenario of one station alone, as TOML (`Scenario::to_toml`).
-    pub scenario: String,
+    /// The run of one station alone (`SoloRun::key`).
+    pub run: String,
     /// The seed.
     pub seed: u64,
 }
@@ -22,10 +22,10 @@ pub type KnownSolos = BTreeMap<SoloKey, f64>;
 impl Asked<'_> {
     /// The solo runs that these runs need, each once.
     pub fn solos(&self) -> BTreeSet<SoloKey> {
-        let texts = self.conditions.iter().flat_map(solo_plan).map(|run| run.scenario.to_toml());
-        let with_seeds = texts.flat_map(|scenario| {
+        let keys = self.conditions.iter().flat_map(solo_plan).map(|run| run.key());
+        let with_seeds = keys.flat_map(|run| {
             (0..self.repeat).map(move |repeat| SoloKey {
-                scenario: scenario.clone(),
+                run: run.clone(),
                 seed: repeat_seed(self.seed, repeat),
             })
         });

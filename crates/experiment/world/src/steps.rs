@@ -50,7 +50,7 @@ pub(crate) struct Steps {
 
 impl Steps {
     /// Orders the runs by condition and then by repeat. The first repeat has the seed `seed`. Solo
-    /// runs with the same scenario and the same seed are made only once, and those in `given` not at
+    /// runs with the same key and the same seed are made only once, and those in `given` not at
     /// all.
     pub(crate) fn new(
         conditions: &[ResolvedCondition],
@@ -62,12 +62,12 @@ impl Steps {
         let mut steps = Self { order: Vec::new(), solos: Vec::new(), alone: Vec::new() };
         let mut known = BTreeMap::<SoloKey, usize>::new();
         for (condition, runs) in alone.iter().enumerate() {
-            let texts: Vec<String> = runs.iter().map(|run| run.scenario.to_toml()).collect();
+            let keys: Vec<String> = runs.iter().map(SoloRun::key).collect();
             for repeat in 0..repeats {
                 let seed = repeat_seed(seed, repeat);
                 let mut needs = Vec::new();
-                for (run, text) in runs.iter().zip(&texts) {
-                    let key = SoloKey { scenario: text.clone(), seed };
+                for (run, key) in runs.iter().zip(&keys) {
+                    let key = SoloKey { run: key.clone(), seed };
                     let mbps = given.get(&key).copied();
                     needs
                         .push(*known.entry(key).or_insert_with(|| steps.add_solo(run, seed, mbps)));
@@ -90,11 +90,10 @@ impl Steps {
     }
 
     fn add_solo(&mut self, run: &SoloRun, seed: u64, known: Option<f64>) -> usize {
-        let condition = run.scenario.conditions().swap_remove(0);
         if known.is_none() {
             self.order.push(Step::Solo(self.solos.len()));
         }
-        self.solos.push(Solo { condition, seed, known });
+        self.solos.push(Solo { condition: run.condition.clone(), seed, known });
         self.solos.len() - 1
     }
 }
@@ -148,8 +147,8 @@ mod tests {
     fn a_known_solo_run_is_not_made_and_its_goodput_is_used() {
         let conditions = scenario().conditions();
         let all = Steps::new(&conditions, 7, 1, &KnownSolos::new());
-        let text = all.alone[0][0].scenario.to_toml();
-        let known = KnownSolos::from([(SoloKey { scenario: text, seed: 7 }, 12.5)]);
+        let run = all.alone[0][0].key();
+        let known = KnownSolos::from([(SoloKey { run, seed: 7 }, 12.5)]);
         let steps = Steps::new(&conditions, 7, 1, &known);
         assert!(!steps.order.contains(&Step::Solo(0)), "{:?}", steps.order);
         assert_eq!(steps.order.len(), all.order.len() - 1);

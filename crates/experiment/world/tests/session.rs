@@ -47,7 +47,7 @@ impl World for Fake {
     }
 
     fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
-        let scenario = &task.condition.scenario;
+        let scenario = &task.condition.experiment;
         if task.place.is_none() {
             self.solos.lock().unwrap().push(scenario.duration.as_millis() / 1_000);
         }
@@ -194,12 +194,12 @@ fn a_solo_run_is_made_longer_while_its_flow_gains_speed_and_never_longer_than_th
         assert_eq!(*fake.solos.lock().unwrap(), lengths, "{slow_s}");
         let found = report.runs[0].mean_utilisation.unwrap();
         assert!(utilisation.contains(&found), "{slow_s}: {found}");
-        let alone = session::alone(&fake, &Asked { conditions: solo(&scenario), ..asked }).unwrap();
+        let alone = session::alone(&fake, &solo(&scenario), asked.seed).unwrap();
         assert_eq!(Some(alone), report.runs[0].stations[0].max_mbps);
     }
 }
 
 /// The condition of the solo run of the only station.
-fn solo(scenario: &Scenario) -> Vec<wakeai_scenario::ResolvedCondition> {
-    wakeai_scenario::solo_plan(&scenario.conditions()[0])[0].scenario.conditions()
+fn solo(scenario: &Scenario) -> wakeai_scenario::ResolvedCondition {
+    wakeai_scenario::solo_plan(&scenario.conditions()[0])[0].condition.clone()
 }

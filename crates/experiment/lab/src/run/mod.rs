@@ -44,7 +44,7 @@ pub(crate) fn run(
     task: &Task<'_>,
     directory: &Path,
 ) -> Result<LabRun, LabError> {
-    let experiment = &*task.condition.scenario;
+    let experiment = &*task.condition.experiment;
     let expanded = experiment.expand(task.seed);
     // After an error the following values are dropped in reverse order: traffic, proxies, agents,
     // monitor, testbed.

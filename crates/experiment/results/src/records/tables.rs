@@ -1,5 +1,6 @@
 //! The columns of each Parquet file.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use wakeai_connection::Figures;
@@ -29,6 +30,12 @@ pub(crate) struct Of<R> {
 pub(crate) struct FlowRow {
     pub(crate) flow: u32,
     pub(crate) result: FlowResult,
+}
+
+impl Borrow<FlowResult> for Of<FlowRow> {
+    fn borrow(&self) -> &FlowResult {
+        &self.row.result
+    }
 }
 
 impl HasFigures for Of<SampleRow> {
@@ -96,21 +103,13 @@ pub(crate) fn events() -> Vec<Column<Of<EventRow>>> {
 }
 
 pub(crate) fn flows() -> Vec<Column<Of<FlowRow>>> {
-    vec![
+    let mut columns: Vec<Column<Of<FlowRow>>> = vec![
         column("condition", Value::Text(|of| Some(&of.run.condition))),
         column("repeat", Value::U32(|of| of.run.repeat)),
         column("flow", Value::U32(|of| of.row.flow)),
-        column("station", Value::Text(|of| Some(&of.row.result.station))),
-        column("direction", Value::Text(|of| Some(&of.row.result.direction))),
-        column("kind", Value::Text(|of| Some(&of.row.result.kind))),
-        column("algorithm", Value::Text(|of| of.row.result.algorithm.as_deref())),
-        column("bytes", Value::U64(|of| of.row.result.bytes)),
-        column("goodput_mbps", Value::F64(|of| Some(of.row.result.goodput_mbps))),
-        column("completion_s", Value::F64(|of| of.row.result.completion_s)),
-        column("retransmits", Value::U64(|of| of.row.result.retransmits)),
-        column("timeouts", Value::U64(|of| of.row.result.timeouts)),
-        column("avr", Value::F64(|of| of.row.result.avr)),
-    ]
+    ];
+    columns.extend(crate::columns::flows());
+    columns
 }
 
 pub(crate) fn goodput() -> Vec<Column<Of<GoodputRow>>> {

@@ -17,13 +17,13 @@ pub(crate) fn exercise(text: &str) -> bool {
             let again = again.unwrap_or_else(|error| panic!("does not read back: {error}"));
             assert!(*again == *scenario, "reads back as another");
             for condition in scenario.conditions() {
-                let expanded = condition.scenario.expand(1);
+                let expanded = condition.experiment.expand(1);
                 assert_eq!(expanded.stations.len(), condition.agents().len());
                 assert!(condition.bounds().len() == expanded.stations.len());
                 // Solo runs are planned only for at most 100 flows, so that no file takes long.
                 if expanded.flows.len() <= 100 {
                     for run in solo_plan(&condition) {
-                        assert_eq!(run.scenario.expand(1).flows.len(), 1);
+                        assert_eq!(run.condition.experiment.expand(1).flows.len(), 1);
                     }
                 }
             }

@@ -222,7 +222,7 @@ pub(crate) fn runs(bytes: &[u8], seed: u64) -> bool {
     let report = run();
     assert_eq!(report.runs.len(), scenario.conditions().len());
     for (condition, run) in scenario.conditions().iter().zip(&report.runs) {
-        let experiment = &condition.scenario;
+        let experiment = &condition.experiment;
         Possible { experiment, expanded: &experiment.expand(seed), run }.check();
     }
     let text = report.to_json();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use wakeai_scenario::{Scenario, solo_plan};
+use wakeai_scenario::{Scenario, SoloRun, solo_plan};
 use wakeai_world::{KnownSolos, SoloKey};
 
 use super::kept::Kept;
@@ -181,8 +181,8 @@ fn with_condition(setting: &Setting, name: &str, keys: &str) -> anyhow::Result<S
     Scenario::parse(&text).with_context(|| setting.name)
 }
 
-/// The solo scenario of each group that sends, as text.
-fn solo_scenarios(setting: &Setting) -> anyhow::Result<Vec<(Scenario, Vec<String>)>> {
+/// The solo runs of the groups that send, each with the names of its groups.
+fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<String>)>> {
     let scenario = with_condition(setting, DEFAULT, "")?;
     let stations = scenario.expand_stations();
     let plan = solo_plan(&scenario.conditions()[0]).into_iter();
@@ -190,7 +190,8 @@ fn solo_scenarios(setting: &Setting) -> anyhow::Result<Vec<(Scenario, Vec<String
         .map(|solo| {
             let groups = solo.applies_to.iter().map(|of| stations[of.station].group);
             let names = groups.map(|group| scenario.stations[group].name.clone());
-            (solo.scenario, names.collect())
+            let names = names.collect();
+            (solo, names)
         })
         .collect())
 }
@@ -199,19 +200,18 @@ fn solo_scenarios(setting: &Setting) -> anyhow::Result<Vec<(Scenario, Vec<String
 fn solos(settings: &[Setting], kept: &mut Kept, options: &Options) -> anyhow::Result<()> {
     let mut jobs = BTreeMap::new();
     for setting in settings {
-        for (scenario, _) in solo_scenarios(setting)? {
+        for (run, _) in solo_runs(setting)? {
             for seed in 1..=u64::from(options.seeds) {
-                let text = scenario.to_toml();
-                if kept.solo(&text, seed).is_none() {
-                    jobs.insert((text, seed), scenario.clone());
+                if kept.solo(&run.key(), seed).is_none() {
+                    jobs.insert((run.key(), seed), run.clone());
                 }
             }
         }
     }
     let jobs: Vec<_> = jobs.into_iter().collect();
     let mut file = File::new(options);
-    let done = |((text, seed), _): &((String, u64), Scenario), mbps| {
-        kept.add_solo(text.clone(), *seed, mbps);
+    let done = |((key, seed), _): &((String, u64), SoloRun), mbps| {
+        kept.add_solo(key.clone(), *seed, mbps);
         file.store(kept)
     };
     pool::each("alone", (&jobs, options.jobs), |((_, seed), of)| point::solo(of, *seed), done)?;
@@ -230,8 +230,8 @@ fn conditions(setting: &Setting, kept: &Kept) -> anyhow::Result<Vec<(String, Str
 /// that they are the same for each number of seeds.
 fn sweep(setting: &Setting, kept: &Kept) -> anyhow::Result<Sweep> {
     let mut by_group = BTreeMap::new();
-    for (scenario, groups) in solo_scenarios(setting)? {
-        let mbps = kept.solo(&scenario.to_toml(), 1).unwrap_or(f64::NAN);
+    for (run, groups) in solo_runs(setting)? {
+        let mbps = kept.solo(&run.key(), 1).unwrap_or(f64::NAN);
         by_group.extend(groups.into_iter().map(|group| (group, mbps)));
     }
     Ok(Sweep::new(&Senders::new(&setting.scenario, &by_group)))
@@ -294,11 +294,11 @@ fn simulate(job: &Job<'_>, solos: &KnownSolos, law: &str) -> anyhow::Result<Poin
 fn known_solos(settings: &[Setting], kept: &Kept, seeds: u32) -> anyhow::Result<KnownSolos> {
     let mut known = KnownSolos::new();
     for setting in settings {
-        for (scenario, _) in solo_scenarios(setting)? {
-            let scenario = scenario.to_toml();
+        for (run, _) in solo_runs(setting)? {
+            let run = run.key();
             for seed in 1..=u64::from(seeds) {
-                if let Some(mbps) = kept.solo(&scenario, seed) {
-                    known.insert(SoloKey { scenario: scenario.clone(), seed }, mbps);
+                if let Some(mbps) = kept.solo(&run, seed) {
+                    known.insert(SoloKey { run: run.clone(), seed }, mbps);
                 }
             }
         }

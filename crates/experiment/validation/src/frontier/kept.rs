@@ -48,13 +48,13 @@ impl Kept {
     }
 
     /// The goodput of one station alone.
-    pub fn solo(&self, scenario: &str, seed: u64) -> Option<f64> {
-        self.solos.get(scenario)?.get(&seed).copied()
+    pub fn solo(&self, run: &str, seed: u64) -> Option<f64> {
+        self.solos.get(run)?.get(&seed).copied()
     }
 
     /// Adds the goodput of one station alone.
-    pub fn add_solo(&mut self, scenario: String, seed: u64, mbps: f64) {
-        self.solos.entry(scenario).or_default().insert(seed, mbps);
+    pub fn add_solo(&mut self, run: String, seed: u64, mbps: f64) {
+        self.solos.entry(run).or_default().insert(seed, mbps);
     }
 
     /// The figures of a run.

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use wakeai_results::figures::{DurationHistogram, jain};
 use wakeai_results::result::Run;
-use wakeai_scenario::Scenario;
+use wakeai_scenario::{Scenario, SoloRun};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
 
@@ -99,15 +99,13 @@ pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::
     Ok(Point::new(run, queueing.as_ref().map_or(f64::NAN, queueing::p95_ms)))
 }
 
-/// The goodput of the only condition of `scenario`, whose one station sends alone, Mbit/s.
+/// The goodput of the station that sends alone in a solo run, Mbit/s.
 ///
 /// # Errors
 ///
 /// The run fails.
-pub(super) fn solo(scenario: &Scenario, seed: u64) -> anyhow::Result<f64> {
-    let conditions = scenario.conditions();
-    let asked = Asked { scenario, conditions, seed, repeat: 1, known: KnownSolos::new() };
-    Ok(session::alone(&Measured::default(), &asked)?)
+pub(super) fn solo(run: &SoloRun, seed: u64) -> anyhow::Result<f64> {
+    Ok(session::alone(&Measured::default(), &run.condition, seed)?)
 }
 
 /// The simulator, which also measures the queueing delay above each station's own path.
@@ -129,7 +127,7 @@ impl World for Measured {
             progress: Duration::ZERO,
         };
         let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
-        let pooled = queueing::pooled(&task.condition.scenario, &outcome.outcome.rtt);
+        let pooled = queueing::pooled(&task.condition.experiment, &outcome.outcome.rtt);
         *self.queueing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pooled);
         Ok(outcome.outcome)
     }

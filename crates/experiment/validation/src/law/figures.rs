@@ -248,10 +248,11 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
     let stations = after.expand_stations();
     let mut alone = BTreeMap::new();
     for solo in solo_plan(&condition) {
-        let length = solo_lengths(&solo.scenario).next().unwrap_or(solo.scenario.duration);
-        let conditions = vec![solo.scenario.conditions().swap_remove(0).lasting(length)?];
+        let whole = solo.condition.experiment.duration;
+        let length = solo_lengths(&solo.condition.experiment).next().unwrap_or(whole);
+        let conditions = vec![solo.condition.lasting(length)];
         let known = KnownSolos::new();
-        let asked = Asked { scenario: &solo.scenario, conditions, seed: 1, repeat: 1, known };
+        let asked = Asked { scenario: &after, conditions, seed: 1, repeat: 1, known };
         let runs = detailed::run(1, &asked, Duration::ZERO)?;
         let mbps = runs.first().map_or(f64::NAN, |of| of.run.total_goodput_mbps);
         let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());
