@@ -182,8 +182,14 @@ fn check_accepts_a_good_configuration_and_names_problems() {
     );
     assert!(check(directory.path(), &good).status.success());
     let cases = [
-        (format!("{good}[law]\nname = \"fast\"\n"), ":6: law.name: unknown variant `fast`"),
-        (format!("{good}[presence]\nport = 0\n"), ":6: presence.port: found 0, allowed are"),
+        (
+            format!("{good}[law]\nname = \"fast\"\n"),
+            ": line 6, column 8: `law.name`: found \"fast\"; allowed: \"none\"",
+        ),
+        (
+            format!("{good}[presence]\nport = 0\n"),
+            ": line 6, column 8: `presence.port`: found 0; allowed: ",
+        ),
         (format!("{good}[log]\nlevel = \"a=b=c\"\n"), "log.level: found \"a=b=c\", expected"),
         (
             "interface = \"wlan0\"\nkey_file = \"/nonexistent\"\n".to_owned(),

@@ -48,7 +48,8 @@ const QUOTED: &[(&str, &str)] = &[
     ("device/net/src/zone.rs", "zone:?"),
     ("device/proxy/src/config.rs", "0:?"),
     ("experiment/python/src/scenario.rs", ":?"),
-    ("experiment/scenario/src/tree.rs", "number:?"),
+    ("experiment/scenario/src/solo.rs", ":?"), // a key, for comparisons
+    ("core/settings/src/tree.rs", "number:?"),
     ("experiment/tables/src/reader.rs", "column:?"),
     ("experiment/tables/src/reader.rs", "expected:?"),
     ("device/transfer/src/put/certificate.rs", "alert:?"), // the name of a TLS alert (RFC 8446 section 6)

@@ -7,8 +7,8 @@ use wakeai_control::presence::{
     MESSAGE_LEN, Presence, StationFigures,
 };
 use wakeai_control::{
-    Announcement, Clocks, CommonLaw, ControllerConfig, LawConfig, Reservation, Share, StationId,
-    Turn, TurnState,
+    Announcement, Clocks, CommonLaw, ControllerConfig, LawConfig, LawName, Reservation, Share,
+    StationId, Turn, TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -47,7 +47,7 @@ impl Group {
     fn new(input: &mut Input<'_>) -> Self {
         let tolerance = Duration::from_millis(1 + input.magnitude() % 60_000);
         let clocks = Clocks::Synchronised { unix_at_epoch: UNIX, tolerance };
-        let law = LawConfig::from_name("airtime").expect("it is a law");
+        let law = LawConfig::new(LawName::Airtime);
         let config = ControllerConfig {
             clocks: if input.flag() { clocks } else { Clocks::Free },
             peer_limit: 1 + usize::from(input.below(12)),

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 use wakeai_agent::AgentError;
 use wakeai_agent::key::GroupKeys;
-use wakeai_api::config::{Config, Examined};
+use wakeai_api::config::{Config, ConfigError, Examined};
 
 use crate::args::AgentArguments;
 use crate::failure::{Failure, note};
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     }
     let path = arguments.config.display();
     let examined = Examined::load(&arguments.config);
-    let mut problems = said(&examined.problems);
+    let mut problems = examined.error.as_ref().map(ConfigError::lines).unwrap_or_default();
     let filter = examined.config.as_ref().map(|config| filter(&arguments.config, config));
     let filter = filter.and_then(|filter| filter.map_err(|problem| problems.push(problem)).ok());
     problems

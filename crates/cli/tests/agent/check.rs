@@ -80,10 +80,10 @@ fn all_problems_are_reported_at_once() {
     assert_eq!(found.status.code(), Some(2), "{}", stdout(&found));
     let said = stderr(&found);
     for expected in [
-        ":3: reserve: found \"0bit/s\", expected a rate above zero",
-        ":4: speed: unknown field `speed`",
-        ":7: presence.port: found 0, allowed are 1 to 65535",
-        ":10: law.ceiling: found 0, allowed are 1 to 1000000",
+        ": line 3, column 11: `reserve`: found \"0bit/s\"; allowed: a rate above zero",
+        ": line 4, column 1: `speed`: found an unknown key",
+        ": line 7, column 8: `presence.port`: found 0; allowed: an integer from 1 to 65535",
+        ": line 10, column 11: `law.ceiling`: found 0; allowed: an integer from 1 to 1000000",
         "log.level: found \"a=b=c\"",
         "found mode 644, allowed is at most 640",
         "is not a Wi-Fi station",

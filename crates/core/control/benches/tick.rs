@@ -9,7 +9,9 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use wakeai_connection::Figures;
-use wakeai_control::{Actuation, Connection, Controller, ControllerConfig, LawConfig, StationId};
+use wakeai_control::{
+    Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId,
+};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 const TICK: Duration = Duration::from_millis(500);
@@ -25,7 +27,7 @@ struct Crowd {
 
 fn controller(station: u64) -> Controller {
     let config = ControllerConfig::new(StationId(station), [2, 0, 0, 0, 0, 1], [42; 32]);
-    let law = LawConfig::from_name("airtime").expect("a known name").build();
+    let law = LawConfig::new(LawName::Airtime).build();
     let boot = std::array::from_fn(|index| (station >> (8 * (index % 8))) as u8);
     Controller::new(Instant::ZERO, config, boot, law)
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use wakeai_units::Duration;
 
-use crate::{ControllerConfig, LawConfig, Share};
+use crate::{ControllerConfig, LawConfig, LawName, Share};
 
 /// The version of the formula of the law `airtime`. It rises with each change after which stations of
 /// the former version and of the new one would hold different windows in the same place. Version 1,
@@ -16,24 +16,16 @@ pub const AIRTIME_VERSION: u8 = 3;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;
 
-/// The number of a law in messages: the place of its name in [`LawNumber::NAMES`].
+/// The number of a law in messages: 0 is `none`, an agent that bounds nothing, and the others are in
+/// the order of [`LawName::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LawNumber(pub u8);
 
 impl LawNumber {
-    /// The names of the laws. `none` is an agent that bounds nothing.
-    pub const NAMES: [&'static str; 5] =
-        ["none", "fixed", "shimada-before", "shimada-after", "airtime"];
     const AIRTIME: Self = Self(4);
 
     fn of(law: Option<&LawConfig>) -> Self {
-        Self(match law {
-            None => 0,
-            Some(LawConfig::Fixed { .. }) => 1,
-            Some(LawConfig::ShimadaBefore) => 2,
-            Some(LawConfig::ShimadaAfter) => 3,
-            Some(LawConfig::Airtime(_)) => Self::AIRTIME.0,
-        })
+        Self(law.map_or(0, |law| law.name() as u8 + 1))
     }
 
     /// Whether the bounds of this law follow from the access point's buffer.
@@ -44,8 +36,9 @@ impl LawNumber {
 
 impl fmt::Display for LawNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Self::NAMES.get(usize::from(self.0)) {
-            Some(name) => f.write_str(name),
+        match LawName::ALL.get(usize::from(self.0).wrapping_sub(1)) {
+            _ if self.0 == 0 => f.write_str("none"),
+            Some(name) => write!(f, "{name}"),
             None => write!(f, "law number {}, which this agent does not know", self.0),
         }
     }
@@ -219,7 +212,7 @@ mod tests {
     fn held(law: &str, change: impl FnOnce(&mut ControllerConfig)) -> CommonLaw {
         let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
         change(&mut config);
-        CommonLaw::new(LawConfig::from_name(law).as_ref(), &config)
+        CommonLaw::new(Some(&LawConfig::new(law)), &config)
     }
 
     fn keys(own: &CommonLaw, theirs: &CommonLaw) -> Vec<&'static str> {
@@ -228,7 +221,7 @@ mod tests {
 
     #[test]
     fn equal_configurations_hold_the_same() {
-        for law in LawConfig::NAMES {
+        for law in LawName::ALL {
             let own = held(law, |_| ());
             assert_eq!(own.law.to_string(), law);
             assert!(!PeerLaw::Holds(own).differs(&own));

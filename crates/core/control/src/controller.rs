@@ -153,7 +153,7 @@ impl Controller {
         self.update_turns(now);
         let mut reasons: Vec<Reason> = Vec::new();
         self.bounds = self.decide(now, &mut reasons);
-        let law = self.law.name();
+        let law = self.law.name().as_str();
         self.push(Event::Bounds { at: now, law, bounds: self.bounds, reasons });
         Actuation::new(self.bounds, &self.observation.own.connections)
     }
@@ -379,7 +379,7 @@ impl Controller {
 
     /// The law's name.
     pub fn law(&self) -> &'static str {
-        self.law.name()
+        self.law.name().as_str()
     }
 
     fn take_changes(&mut self) {

@@ -46,7 +46,7 @@ pub use connections::Connection;
 pub use controller::Controller;
 pub use event::{Event, PeerChange, Phase, Reason};
 pub use laws::airtime::AirtimeKnobs;
-pub use laws::{Law, LawConfig};
+pub use laws::{Law, LawConfig, LawName};
 pub use observation::{
     Announcement, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
 };

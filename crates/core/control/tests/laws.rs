@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, Bounds, ConnectionView, LawConfig, Observation, PeerLaw, PeerView,
-    RttView, RttWatch, StationId, StationView,
+    Actuation, Announcement, Bounds, ConnectionView, LawConfig, LawName, Observation, PeerLaw,
+    PeerView, RttView, RttWatch, StationId, StationView,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -103,8 +103,8 @@ proptest! {
     fn no_observation_makes_a_law_panic_or_contradict_itself(
         seen in proptest::collection::vec((observation(), span()), 1..20),
     ) {
-        for name in LawConfig::NAMES {
-            let mut law = LawConfig::from_name(name).unwrap().build();
+        for name in LawName::ALL {
+            let mut law = LawConfig::new(name).build();
             prop_assert_eq!(law.name(), name);
             let mut rtt = RttWatch::default();
             for (tick, (observation, common)) in (0_u64..).zip(&seen) {
@@ -136,10 +136,12 @@ proptest! {
 
 #[test]
 fn laws_are_found_by_the_names_that_scenarios_use() {
-    for name in LawConfig::NAMES {
-        assert_eq!(LawConfig::from_name(name).unwrap().build().name(), name);
+    for name in LawName::ALL {
+        let law = LawConfig::new(name);
+        assert_eq!((law.name(), law.build().name()), (name, name));
     }
-    assert_eq!(LawConfig::from_name("vegas"), None);
+    let names = LawName::ALL.map(LawName::as_str);
+    assert_eq!(names, ["fixed", "shimada-before", "shimada-after", "airtime"]);
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn fixed_bounds_are_those_that_were_given() {
 
 #[test]
 fn airtime_binds_nothing_while_nothing_is_sent() {
-    let mut law = LawConfig::from_name("airtime").unwrap().build();
+    let mut law = LawConfig::new(LawName::Airtime).build();
     let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
     assert_eq!(bounds, Bounds::NONE);
 }
@@ -171,7 +173,7 @@ fn on_a_path_of_minutes_airtime_paces_at_a_segment_per_tick_at_least() {
     let own = StationView { link_rate: None, connections: vec![connection] };
     let rtt = RttView { current: minutes, min: minutes, growth: Duration::ZERO };
     let seen = Observation { own, rtt: Some(rtt), ..Observation::default() };
-    let mut law = LawConfig::from_name("airtime").unwrap().build();
+    let mut law = LawConfig::new(LawName::Airtime).build();
     let pacing = law.on_tick(Instant::ZERO, &seen, &mut Vec::new()).pacing;
     assert_eq!(pacing, Some(Rate::of(Bytes::new(65_535), Duration::from_millis(500))));
 }

@@ -6,7 +6,7 @@ mod ether;
 
 use ether::{Ether, Own, config};
 use wakeai_connection::Figures;
-use wakeai_control::{Connection, Controller, LawConfig};
+use wakeai_control::{Connection, Controller, LawConfig, LawName};
 use wakeai_units::{Duration, Instant, Rate};
 
 /// A station that has delivered `delivered` segments. Its path is 60 ms long, and the queueing
@@ -24,8 +24,8 @@ fn sending(delivered: u64, queue_ms: u64) -> Own {
 }
 
 /// The events of one of two stations that begin to send after three seconds.
-fn narration(law: &str) -> String {
-    let law = LawConfig::from_name(law).unwrap();
+fn narration(law: LawName) -> String {
+    let law = LawConfig::new(law);
     let start = |id| Controller::new(Instant::ZERO, config(id), [id as u8; 16], law.build());
     let mut ether = Ether::new(vec![start(1), start(2)]);
     let tick = Duration::from_millis(500);
@@ -41,17 +41,17 @@ fn narration(law: &str) -> String {
 
 #[test]
 fn shimada_after_says_which_candidate_bound() {
-    insta::assert_snapshot!(narration("shimada-after"));
+    insta::assert_snapshot!(narration(LawName::ShimadaAfter));
 }
 
 #[test]
 fn airtime_says_its_phase_share_and_target() {
-    insta::assert_snapshot!(narration("airtime"));
+    insta::assert_snapshot!(narration(LawName::Airtime));
 }
 
 #[test]
 fn fixed_says_that_it_was_set_by_hand() {
-    let text = narration("fixed");
+    let text = narration(LawName::Fixed);
     assert_eq!(text.lines().filter(|line| line.contains("fixed: ")).count(), 19, "{text}");
     let mut decided = text.lines().filter(|line| line.contains("fixed: "));
     assert!(decided.all(|line| line.ends_with("0..unbounded (set by hand)")), "{text}");

@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn peers_that_hold_the_same_other_law_are_one_entry() {
         use wakeai_control::common::QueueParameters;
-        use wakeai_control::{Announcement, ControllerConfig, LawConfig, StationId};
+        use wakeai_control::{Announcement, ControllerConfig, LawConfig, LawName, StationId};
         use wakeai_units::Duration;
 
         let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
-        let own = CommonLaw::new(LawConfig::from_name("airtime").as_ref(), &config);
+        let own = CommonLaw::new(Some(&LawConfig::new(LawName::Airtime)), &config);
         let max = Duration::from_millis(50);
         let queue = own.queue.map(|queue| QueueParameters { max, ..queue });
         let other = PeerLaw::Holds(CommonLaw { queue, ..own });

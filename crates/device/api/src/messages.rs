@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wakeai_control::{Permission, Share};
-use wakeai_units::Rate;
+use wakeai_units::{ParseQuantityError, Rate};
 
-use crate::config::positive_rate;
 use crate::fleet::{Fleet, Holds, OtherLaw, OtherVersion};
 
 /// The version of requests and answers. A new field does not change the version.
@@ -144,7 +143,16 @@ impl TryFrom<&Question> for Request {
 pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
     match text {
         NO_RATE => Ok(None),
-        _ => positive_rate(text).map(Some).map_err(|error| format!("{error}, or \"{NO_RATE}\"")),
+        _ => match text.parse() {
+            Ok(Rate::ZERO) => {
+                Err(format!("found {text:?}, expected a rate above zero, or \"{NO_RATE}\""))
+            }
+            Ok(rate) => Ok(Some(rate)),
+            Err(error) => {
+                let error: ParseQuantityError = error;
+                Err(format!("{error}, or \"{NO_RATE}\""))
+            }
+        },
     }
 }
 

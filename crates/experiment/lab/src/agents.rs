@@ -12,11 +12,12 @@ use std::process::Stdio;
 
 use wakeai_api::config::{Automatic, Bssid, Config};
 use wakeai_api::{AskError, Body, Request, Reservation};
+use wakeai_control::LawConfig;
 use wakeai_control::ReservationState;
 use wakeai_host::Lease;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_world::agent::{AgentLaw, BSSID, acquaintance, station_number};
+use wakeai_world::agent::{BSSID, acquaintance, station_number};
 use wakeai_world::reservations::{ReservationLog, reserved};
 use wakeai_world::{STATION_BROADCAST, StationFacts};
 
@@ -62,8 +63,8 @@ impl Agents {
         stations: &[Host],
         directory: &Path,
     ) -> Result<Self, LabError> {
-        let laws = AgentLaw::of_stations(condition);
-        if laws.iter().all(Option::is_none) {
+        let (runs, laws) = (condition.agents(), condition.laws());
+        if runs.iter().all(|runs| !runs) {
             return Ok(Self::default());
         }
         let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
@@ -73,7 +74,9 @@ impl Agents {
         let mut agents = Self::default();
         let reserved = reserved(&condition.experiment.expand(0));
         for (index, (host, law)) in stations.iter().zip(laws).enumerate() {
-            let Some(law) = law else { continue };
+            if !runs[index] {
+                continue;
+            }
             let facts = &facts[index];
             let mut config = config(condition, &key_file, index, law, facts, reserved[index]);
             config.metrics = bench.metrics;
@@ -227,7 +230,7 @@ fn config(
     condition: &ResolvedCondition,
     key_file: &Path,
     index: usize,
-    law: AgentLaw,
+    law: Option<LawConfig>,
     facts: &StationFacts,
     reserve: Option<Rate>,
 ) -> Config {
@@ -245,13 +248,12 @@ fn config(
     if let Some(wifi) = access_point.wifi() {
         config.access_point.basic_rate = wifi.basic_rate;
     }
-    config.law = law.binds().then(|| law.config());
+    config.law = law;
     config
 }
 
 #[cfg(test)]
 mod tests {
-    use wakeai_control::LawConfig;
     use wakeai_scenario::Scenario;
     use wakeai_units::Segments;
 
@@ -263,7 +265,7 @@ mod tests {
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n\
                     conditions = [{ name = \"c\", law = \"fixed\", bounds = [{ stations = \"a\", ceiling = 50 }] }]";
         let condition = &Scenario::parse(text).unwrap().conditions()[0];
-        let law = AgentLaw::of_stations(condition)[0].unwrap();
+        let law = condition.laws().swap_remove(0);
         let facts = StationFacts { link_rate: Some(Rate::from_mbps(54)), max: None };
         let reserve = Some(Rate::from_bps(9_660_000));
         let written = config(condition, Path::new("/run/group.key"), 2, law, &facts, reserve);
@@ -286,8 +288,8 @@ mod tests {
              conditions = [{{ name = \"c\", {law} }}]"
         );
         let scenario = Scenario::parse(&scenario).ok();
-        let of_scenario = scenario
-            .map(|scenario| AgentLaw::of_stations(&scenario.conditions()[0])[0].unwrap().config());
+        let of_scenario =
+            scenario.map(|scenario| scenario.conditions()[0].laws().swap_remove(0).unwrap());
         let config = format!("interface = \"w\"\nkey_file = \"/k\"\n[law]\n{keys}\n");
         [of_scenario, Config::parse(&config).ok().map(|config| config.law.unwrap())]
     }

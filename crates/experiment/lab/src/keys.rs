@@ -82,7 +82,7 @@ mod tests {
     use wakeai_scenario::Scenario;
     use wakeai_scenario::{FlowKind, ResolvedCondition};
     use wakeai_units::Instant;
-    use wakeai_world::agent::{self, AgentLaw};
+    use wakeai_world::agent;
     use wakeai_world::{Changes, StationQueue, keys_without_effect, medium_config, reservations};
 
     use crate::traffic::{SenderFacts, plan};
@@ -114,7 +114,7 @@ mod tests {
             .collect();
         let names = (&experiment.name, condition.name(), &expanded.stations);
         let span = (experiment.duration, experiment.warmup);
-        let agents = (AgentLaw::of_stations(condition), reservations::reserved(&expanded));
+        let agents = (condition.agents(), condition.laws(), reservations::reserved(&expanded));
         let maxima = given_maxima(condition);
         let changes = Changes::new(experiment, Instant::ZERO);
         Ok(format!(

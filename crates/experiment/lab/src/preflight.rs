@@ -11,7 +11,6 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::read_sysctl;
 use wakeai_kernel::{Bounded, Control, features};
 use wakeai_scenario::ResolvedCondition;
-use wakeai_world::agent::AgentLaw;
 
 use crate::error::LabError;
 use crate::host::dying_with_us;
@@ -27,7 +26,7 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     }
     let found = features::detect();
     found.to_monitor()?;
-    if conditions.iter().flat_map(AgentLaw::of_stations).flatten().any(AgentLaw::binds) {
+    if conditions.iter().flat_map(ResolvedCondition::laws).any(|law| law.is_some()) {
         found.to_bound()?;
     }
     if !Path::new("/dev/net/tun").exists() {

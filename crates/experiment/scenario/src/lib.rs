@@ -15,10 +15,11 @@ mod scenario;
 mod set;
 mod solo;
 mod stations;
-mod tree;
 
-pub use condition::{BoundsRule, Condition, FixedBounds, Law, LawParameters, LawRule};
-pub use error::{Place, Problem, ScenarioError};
+pub use wakeai_settings::{Place, Problem};
+
+pub use condition::{Condition, LawRule};
+pub use error::ScenarioError;
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
 pub use experiment::{Chunks, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
 pub use scenario::{ResolvedCondition, Scenario};

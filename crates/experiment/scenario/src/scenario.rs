@@ -5,20 +5,15 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
-use crate::condition::{Condition, FixedBounds, Law, LawParameters};
-use crate::error::{Place, Problem, ScenarioError};
+use crate::condition::Condition;
+use crate::error::ScenarioError;
 use crate::experiment::Experiment;
 use crate::read;
-use crate::read::problems::{Finding, Problems};
 use crate::set;
-use crate::tree::{self, Node, Origin, Table, Value};
-
-/// The largest file that is read, in bytes.
-const LARGEST_FILE: usize = 1 << 20;
-/// The largest number of problems that an error lists.
-const LISTED: usize = 20;
+use wakeai_control::{LawConfig, LawName};
+use wakeai_settings::{Finding, Node, Origin, Problems, Source, Table, Value};
 
 /// A scenario: its content, which [`Deref`] reaches, and the text that it was read from.
 #[derive(Clone, Debug)]
@@ -27,15 +22,6 @@ pub struct Scenario {
     /// The content of the text, with the overrides applied.
     root: Arc<Table>,
     source: Arc<Source>,
-}
-
-/// The text that the scenario was read from. Problems name places in it.
-#[derive(Clone, Debug)]
-struct Source {
-    text: Arc<str>,
-    file: Option<PathBuf>,
-    /// The keys of the overrides, in their order.
-    overrides: Vec<String>,
 }
 
 impl Deref for Scenario {
@@ -75,7 +61,7 @@ impl Scenario {
     pub fn from_reader(reader: impl Read, name: PathBuf) -> Result<Self, ScenarioError> {
         let mut text = String::new();
         // One byte more than allowed is read, which shows whether the file is too large.
-        let read = reader.take(LARGEST_FILE as u64 + 1).read_to_string(&mut text);
+        let read = reader.take(Source::LARGEST as u64 + 1).read_to_string(&mut text);
         match read {
             Ok(_) => Self::parse_as(&text, Some(name)),
             Err(source) => Err(ScenarioError::Unreadable { path: name, source }),
@@ -83,21 +69,9 @@ impl Scenario {
     }
 
     fn parse_as(text: &str, file: Option<PathBuf>) -> Result<Self, ScenarioError> {
-        let source = Source { text: Arc::from(text), file, overrides: Vec::new() };
-        let problems = Problems::default();
-        if text.len() > LARGEST_FILE {
-            let allowed = format!("at most {LARGEST_FILE} bytes");
-            problems.add(Origin::START, "", "a larger file", allowed);
-            problems.check().map_err(|findings| source.refused(findings))?;
-        }
-        let (document, errors) = DeTable::parse_recoverable(text);
-        let problems = Problems::default();
-        for error in &errors {
-            let start = error.span().map_or(0, |span| span.start);
-            problems.add(Origin::File(start), "", tree::beginning(error.message(), 200), "TOML");
-        }
-        problems.check().map_err(|findings| source.refused(findings))?;
-        Self::read(source.into(), tree::of_document(document.get_ref()))
+        let source = Source::new("scenario", text, file);
+        let root = source.parse()?;
+        Self::read(source.into(), root)
     }
 
     /// The scenario with keys changed, in this order, as `--set KEY=VALUE` does. A value that is
@@ -117,19 +91,23 @@ impl Scenario {
                 problems.add(Origin::Override(index), "", wrong.found, wrong.allowed);
             }
         }
-        problems.check().map_err(|findings| source.refused(findings))?;
+        problems.check().map_err(|findings| source.refuse(findings))?;
         Self::read(source.into(), root)
     }
 
     /// Reads the tree, and every condition with its `set` applied.
     fn read(source: Arc<Source>, root: Table) -> Result<Self, ScenarioError> {
         let experiment = read::experiment(&root, Problems::default())
-            .map_err(|findings| source.refused(findings))?;
+            .map_err(|findings| source.refuse(findings))?;
         let scenario = Self { experiment: experiment.into(), root: root.into(), source };
         let with_set = (0..).zip(&scenario.conditions).filter(|(_, one)| !one.set.is_empty());
         let findings = with_set.filter_map(|(index, _)| scenario.resolve(index).err());
         let findings: Vec<Finding> = findings.flatten().collect();
-        if findings.is_empty() { Ok(scenario) } else { Err(scenario.source.refused(findings)) }
+        if findings.is_empty() {
+            Ok(scenario)
+        } else {
+            Err(scenario.source.refuse(findings).into())
+        }
     }
 
     /// The conditions that are compared, each with its `set` applied, in the order of the file.
@@ -175,7 +153,7 @@ impl Scenario {
 
     /// The scenario as TOML, with the overrides applied. [`Scenario::parse`] reads the same scenario from it.
     pub fn to_toml(&self) -> String {
-        tree::to_toml(&self.root)
+        wakeai_settings::to_toml(&self.root)
     }
 }
 
@@ -195,19 +173,19 @@ impl ResolvedCondition {
     }
 
     /// The law of the condition's agents; with `None` no agent runs.
-    pub fn law(&self) -> Option<Law> {
-        self.condition.law
+    pub fn law(&self) -> Option<LawName> {
+        self.condition.law.as_ref().map(LawConfig::name)
     }
 
-    /// For every station by index: its law and the parameters; `None` without a law. It says nothing
-    /// about whether the station runs an agent.
-    pub fn laws(&self) -> Vec<Option<(Law, LawParameters)>> {
-        let of_all = self.condition.law.map(|law| (law, self.condition.parameters));
+    /// For every station by index: the law by which its agent bounds its connections. It is `None` where no agent
+    /// runs, and where the agent only observes, because the law is `fixed` and has no `bounds` for the station.
+    pub fn laws(&self) -> Vec<Option<LawConfig>> {
+        let of_all = self.condition.law.clone().filter(|law| law.name() != LawName::Fixed);
         let mut laws = vec![of_all; self.experiment.station_count() as usize];
-        for rule in &self.condition.laws {
-            laws[self.experiment.select(rule.stations)].fill(Some((rule.law, rule.parameters)));
+        for rule in self.condition.laws.iter().chain(&self.condition.bounds) {
+            laws[self.experiment.select(rule.stations)].fill(Some(rule.law.clone()));
         }
-        laws
+        laws.into_iter().zip(self.agents()).map(|(law, runs)| law.filter(|_| runs)).collect()
     }
 
     /// For every station by index: whether it runs an agent.
@@ -225,56 +203,14 @@ impl ResolvedCondition {
         }
         runs
     }
-
-    /// For every station by index: its `bounds`, if any.
-    pub fn bounds(&self) -> Vec<Option<FixedBounds>> {
-        let mut bounds = vec![None; self.experiment.station_count() as usize];
-        for rule in &self.condition.bounds {
-            bounds[self.experiment.select(rule.stations)].fill(Some(rule.bounds));
-        }
-        bounds
-    }
 }
 
 fn override_node(value: &str, index: usize) -> Node {
     let origin = Origin::Override(index);
     match DeValue::parse(value.trim()) {
         Ok(parsed) if !matches!(parsed.get_ref(), DeValue::Datetime(_)) => {
-            tree::of_override(&parsed, index)
+            wakeai_settings::of_override(&parsed, index)
         }
         _ => Node::string(origin, value),
     }
-}
-
-impl Source {
-    /// The error for these problems.
-    fn refused(&self, mut findings: Vec<Finding>) -> ScenarioError {
-        findings.sort();
-        let more = findings.len().saturating_sub(LISTED);
-        let problems = findings.into_iter().take(LISTED).map(|finding| Problem {
-            place: self.place(finding.origin),
-            key: finding.key,
-            condition: finding.condition,
-            found: finding.found,
-            allowed: finding.allowed,
-        });
-        let problems = problems.collect();
-        ScenarioError::Refused { file: self.file.clone(), problems, more }
-    }
-
-    fn place(&self, origin: Origin) -> Place {
-        match origin {
-            Origin::File(offset) => place_in(&self.text, offset),
-            Origin::Override(index) => Place::Override(self.overrides[index].clone()),
-        }
-    }
-}
-
-/// The line and the column, from 1, of a byte offset in `text`.
-fn place_in(text: &str, offset: usize) -> Place {
-    let offset = text.floor_char_boundary(offset);
-    let before = &text[..offset];
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    Place::File { line, column: before[start..].chars().count() + 1 }
 }

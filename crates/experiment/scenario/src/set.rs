@@ -1,6 +1,6 @@
 //! Changes a key of the tree, which is named by its dotted path, for `set` and `--set`.
 
-use crate::tree::{Node, Table, Value};
+use wakeai_settings::{Node, Table, Value};
 
 /// The reason why a path names no key.
 pub(crate) struct NoSuchPath {
@@ -14,7 +14,7 @@ pub(crate) fn set(root: &mut Table, path: &str, node: Node) -> Result<(), NoSuch
     let parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| part.is_empty()) || parts.len() > 8 {
         return Err(NoSuchPath {
-            found: format!("the path \"{}\"", crate::tree::excerpt(path)),
+            found: format!("the path \"{}\"", wakeai_settings::excerpt(path)),
             allowed: "keys joined by dots, such as duration, access_point.buffer, \
                       stations.tablet.rate, flows.1.size"
                 .to_owned(),
@@ -83,7 +83,7 @@ fn entries(nodes: &[Node], before: &str) -> String {
     if names.is_empty() {
         format!("{before}.1 to {before}.{}", nodes.len())
     } else {
-        let names = names.iter().map(|name| format!("{before}.{}", crate::tree::excerpt(name)));
+        let names = names.iter().map(|name| format!("{before}.{}", wakeai_settings::excerpt(name)));
         names.collect::<Vec<_>>().join(", ")
     }
 }

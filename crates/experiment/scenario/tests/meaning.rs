@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use proptest::prelude::*;
+use wakeai_control::{LawConfig, LawName};
 use wakeai_scenario::{
-    AccessPoint, Chunks, Direction, Experiment, FixedBounds, HostQueue, Law, Medium, Node, Place,
-    Scenario, SoloRun, TcpProfile, repeat_seed, solo_lengths, solo_plan,
+    AccessPoint, Chunks, Direction, Experiment, HostQueue, Medium, Node, Place, Scenario, SoloRun,
+    TcpProfile, repeat_seed, solo_lengths, solo_plan,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 use wakeai_wifi::{
@@ -60,7 +61,10 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     assert_eq!((flow.rate, flow.limit, flow.reserve), (None, None, false));
     assert!(scenario.events.is_empty());
     assert_eq!(scenario.conditions.len(), 1);
-    assert_eq!((&*scenario.conditions[0].name, scenario.conditions[0].law), ("default", None));
+    assert_eq!(
+        (&*scenario.conditions[0].name, scenario.conditions[0].law.as_ref()),
+        ("default", None)
+    );
 }
 
 #[test]
@@ -192,11 +196,11 @@ fn a_condition_sets_keys_for_itself_alone() {
     let [default, far] = &scenario.conditions()[..] else { panic!("two conditions") };
     assert_eq!(default.experiment.stations[0].wired_delay, Duration::ZERO);
     assert_eq!(far.experiment.stations[0].wired_delay, Duration::from_millis(256));
-    assert_eq!((default.name(), far.name(), far.law()), ("default", "far", Some(Law::Fixed)));
+    assert_eq!((default.name(), far.name(), far.law()), ("default", "far", Some(LawName::Fixed)));
     assert_eq!((default.agents(), far.agents()), (vec![false], vec![true; 2]));
     let floor = Segments::new(3);
-    let bounds = FixedBounds { floor, ceiling: Segments::MAX, small_queue: Bytes::ZERO };
-    assert_eq!(far.bounds(), [Some(bounds); 2]);
+    let law = Some(LawConfig::by_hand(floor, Segments::MAX));
+    assert_eq!(far.laws(), [law.clone(), law]);
     assert_eq!(far.condition.set.len(), 2);
 }
 
@@ -319,7 +323,7 @@ fn a_solo_run_is_one_endless_flow_of_one_station_and_nothing_else() {
             (scenario.duration, scenario.warmup),
             (Duration::from_secs(100), Duration::from_secs(5))
         );
-        assert_eq!((scenario.conditions.len(), scenario.conditions[0].law), (1, None));
+        assert_eq!((scenario.conditions.len(), scenario.conditions[0].law.as_ref()), (1, None));
         assert_eq!((scenario.events.len(), scenario.expand(1).flows.len()), (0, 1));
         let flow = &scenario.flows[0];
         assert_eq!((flow.size, flow.rate, flow.jitter), (None, None, Duration::ZERO));

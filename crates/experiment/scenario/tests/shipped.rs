@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use wakeai_scenario::{Law, ResolvedCondition, Scenario, solo_plan};
+use wakeai_control::{LawConfig, LawName};
+use wakeai_scenario::{ResolvedCondition, Scenario, solo_plan};
 use wakeai_units::{Duration, Rate, Segments};
 
 fn directory() -> PathBuf {
@@ -55,7 +56,7 @@ fn the_quickstart_has_six_uploads_at_100_ms_under_three_conditions() {
     assert_eq!((group.wired_delay + scenario.wired.delay) * 2, Duration::from_millis(100));
     let conditions = scenario.conditions();
     let laws: Vec<_> = conditions.iter().map(ResolvedCondition::law).collect();
-    assert_eq!(laws, [None, Some(Law::ShimadaAfter), Some(Law::Airtime)]);
+    assert_eq!(laws, [None, Some(LawName::ShimadaAfter), Some(LawName::Airtime)]);
     assert_eq!(conditions[1].agents(), [true; 6]);
 }
 
@@ -82,15 +83,14 @@ fn matsunos_ceilings_bind_the_two_stations_that_the_paper_capped() {
         let fixed: Vec<_> = load(file)
             .conditions()
             .into_iter()
-            .filter(|condition| condition.law() == Some(Law::Fixed))
+            .filter(|condition| condition.law() == Some(LawName::Fixed))
             .collect();
         assert_eq!(fixed.len(), ceilings.len());
         for (condition, ceiling) in fixed.iter().zip(ceilings) {
-            for (station, bounds) in condition.bounds().into_iter().enumerate() {
-                let windows = bounds.map(|bounds| (bounds.floor, bounds.ceiling));
-                let expected =
-                    group.contains(&station).then_some((Segments::ZERO, Segments::new(ceiling)));
-                assert_eq!(windows, expected, "{file} {} {station}", condition.name());
+            for (station, law) in condition.laws().into_iter().enumerate() {
+                let bounds = LawConfig::by_hand(Segments::ZERO, Segments::new(ceiling));
+                let expected = group.contains(&station).then_some(bounds);
+                assert_eq!(law, expected, "{file} {} {station}", condition.name());
                 assert_eq!(condition.agents()[station], group.contains(&station));
             }
         }

@@ -139,7 +139,7 @@ const LEAST_LIMIT: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use wakeai_control::{Controller, ControllerConfig, LawConfig};
+    use wakeai_control::{Controller, ControllerConfig, LawConfig, LawName};
 
     use super::*;
 
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn each_station_reads_once_what_it_has_received_in_time() {
-        let config = ControllerConfig::new(wakeai_control::StationId(1), [2; 6], [7; 32]);
-        let law = LawConfig::from_name("airtime").unwrap().build();
+        let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+        let law = LawConfig::new(LawName::Airtime).build();
         let reader = Controller::new(Instant::ZERO, config, [1; 16], law);
         let at = Instant::from_nanos;
         let mut broadcasts = Broadcasts::new();

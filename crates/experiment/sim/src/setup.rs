@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_connection::SocketBounds;
-use wakeai_control::{CommonLaw, Controller};
+use wakeai_control::{CommonLaw, Controller, LawConfig};
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
     self as scenario, Chunks, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
@@ -13,7 +13,7 @@ use wakeai_scenario::{
 };
 use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
-use wakeai_world::agent::{AgentLaw, acquaintance, controller_config};
+use wakeai_world::agent::{acquaintance, controller_config};
 use wakeai_world::flows::{Division, Writing, saturating_rate, sender_algorithm};
 use wakeai_world::{
     Changes, ReceiverMeter, RunError, RunSink, SenderMeter, Span, StationFacts, StationQueue,
@@ -60,8 +60,8 @@ pub(crate) fn set_up<O: Observer>(
 ) -> Result<(Simulation<O>, Expanded), RunError> {
     let experiment = &*job.condition.experiment;
     let expanded = experiment.expand(job.seed);
-    let laws = AgentLaw::of_stations(job.condition);
-    let agents = laws.iter().flatten().count();
+    let (runs, laws) = (job.condition.agents(), job.condition.laws());
+    let agents = runs.iter().filter(|runs| **runs).count();
     let span = Span::new(Instant::ZERO + acquaintance(agents), experiment);
     let config = medium_config(experiment, StationQueue::of);
     let medium = Medium::new(&config, generator(job.seed))?;
@@ -80,10 +80,10 @@ pub(crate) fn set_up<O: Observer>(
         broadcasts: Broadcasts::new(),
     };
     for flow in &expanded.flows {
-        let bounded = |station: usize| laws[station].is_some_and(AgentLaw::binds);
+        let bounded = |station: usize| laws[station].is_some();
         simulation.add_flow(job, &expanded, flow, bounded)?;
     }
-    simulation.add_stations(job, &expanded, &laws);
+    simulation.add_stations(job, &expanded, &runs, &laws);
     if let Some(sink) = &job.sink {
         let timer = simulation.timers.add(TimerOwner::Sampler);
         simulation.timers.set(timer, Some(span.origin + QUEUE_STEP));
@@ -149,28 +149,34 @@ impl<O: Observer> Simulation<O> {
         Ok(())
     }
 
-    fn add_stations(&mut self, job: &Job<'_>, expanded: &Expanded, laws: &[Option<AgentLaw>]) {
+    fn add_stations(
+        &mut self,
+        job: &Job<'_>,
+        expanded: &Expanded,
+        runs: &[bool],
+        laws: &[Option<LawConfig>],
+    ) {
         let experiment = &*job.condition.experiment;
         let mut rng = Pcg64Mcg::seed_from_u64(job.seed ^ AGENT_STREAM);
         let mut group_key = [0; 32];
         rng.fill_bytes(&mut group_key);
-        for (index, law) in laws.iter().enumerate() {
+        for (index, (runs, law)) in runs.iter().zip(laws).enumerate() {
             let timer = self.timers.add(TimerOwner::Agent(index as u32));
-            let agent = law.map(|law| {
+            let agent = runs.then(|| {
                 let facts = job.facts.get(index).copied().unwrap_or_default();
                 let mut config = controller_config(job.condition, index, facts, group_key);
-                let held = law.binds().then(|| law.config());
-                config.common_law = Some(CommonLaw::new(held.as_ref(), &config));
+                config.common_law = Some(CommonLaw::new(law.as_ref(), &config));
                 let mut boot_id = [0; 16];
                 rng.fill_bytes(&mut boot_id);
                 let spread = u128::from(AGENTS_SPREAD.as_nanos());
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
-                let controller = Controller::new(start, config, boot_id, law.config().build());
+                let law_or_none = law.as_ref().unwrap_or(&LawConfig::UNBOUND).build();
+                let controller = Controller::new(start, config, boot_id, law_or_none);
                 self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);
-                let (binds, link_rate) = (law.binds(), facts.link_rate);
+                let (binds, link_rate) = (law.is_some(), facts.link_rate);
                 let default = SocketBounds::NONE;
                 Box::new(Agent { controller, binds, link_rate, announcing, default })
             });

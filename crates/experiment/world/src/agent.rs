@@ -1,15 +1,11 @@
-//! The agents of a condition: where they run, how each is configured, and which law each follows
-//! (the rule by which it bounds its station's connections).
+//! The agents of a condition: where they run, and how each is configured.
 
 use std::collections::BTreeMap;
 
 use wakeai_control::presence::{AIR_PARTS, airtime};
-use wakeai_control::{AirtimeKnobs, ControllerConfig, LawConfig, StationId};
+use wakeai_control::{ControllerConfig, StationId};
 use wakeai_results::result::Max;
-use wakeai_scenario::{
-    Direction, Experiment, FixedBounds, Flow, Law, LawParameters, ResolvedCondition,
-    StationDirection,
-};
+use wakeai_scenario::{Direction, Experiment, Flow, ResolvedCondition, StationDirection};
 use wakeai_units::{Duration, Rate};
 
 /// The emulated access point's address. It is locally administered and spells "WAKEA".
@@ -24,72 +20,9 @@ pub struct StationFacts {
     pub max: Option<Rate>,
 }
 
-/// The law that an agent follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgentLaw {
-    /// No law: the agent only observes, because the condition's law is `fixed` and has no `bounds`
-    /// for this station.
-    Watch,
-    /// The law `fixed`, with the condition's `bounds`.
-    Fixed(FixedBounds),
-    /// A law that computes bounds, with its parameters.
-    Named(Law, LawParameters),
-}
-
-impl AgentLaw {
-    /// The law that the agent of each station follows; `None` where no agent runs.
-    pub fn of_stations(condition: &ResolvedCondition) -> Vec<Option<Self>> {
-        let runs = condition.agents().into_iter().zip(condition.bounds());
-        let laws = condition.laws().into_iter();
-        let new = |(law, parameters), bounds| Self::new(law, parameters, bounds);
-        let of = |((runs, bounds), law): ((bool, _), Option<_>)| {
-            law.filter(|_| runs).map(|law| new(law, bounds))
-        };
-        runs.zip(laws).map(of).collect()
-    }
-
-    fn new(law: Law, parameters: LawParameters, bounds: Option<FixedBounds>) -> Self {
-        match (law, bounds) {
-            (Law::Fixed, None) => Self::Watch,
-            (Law::Fixed, Some(bounds)) => Self::Fixed(bounds),
-            (other, _) => Self::Named(other, parameters),
-        }
-    }
-
-    /// Whether the agent bounds its station's connections.
-    pub fn binds(self) -> bool {
-        self != Self::Watch
-    }
-
-    /// The configuration of the controller's law.
-    pub fn config(self) -> LawConfig {
-        match self {
-            Self::Watch => LawConfig::UNBOUND,
-            Self::Fixed(FixedBounds { floor, ceiling, small_queue }) => {
-                LawConfig::Fixed { floor, ceiling, small_queue }
-            }
-            Self::Named(Law::Airtime, parameters) => LawConfig::Airtime(knobs(parameters)),
-            Self::Named(law, _) => {
-                LawConfig::from_name(law.name()).expect("every law has its name")
-            }
-        }
-    }
-}
-
-fn knobs(parameters: LawParameters) -> AirtimeKnobs {
-    let LawParameters { queue_rounds_percent, queue_min, queue_max } = parameters;
-    let default = AirtimeKnobs::default();
-    AirtimeKnobs {
-        queue_rounds_percent: queue_rounds_percent.unwrap_or(default.queue_rounds_percent),
-        queue_min: queue_min.unwrap_or(default.queue_min),
-        queue_max: queue_max.unwrap_or(default.queue_max),
-    }
-}
-
 /// For every station: whether an agent bounds its connections.
 pub fn bounded(condition: &ResolvedCondition) -> Vec<bool> {
-    let laws = AgentLaw::of_stations(condition).into_iter();
-    laws.map(|law| law.is_some_and(AgentLaw::binds)).collect()
+    condition.laws().iter().map(Option::is_some).collect()
 }
 
 /// The number by which agents know the station at `index`.

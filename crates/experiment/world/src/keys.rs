@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wakeai_scenario::{Endpoint, Experiment, Law, ResolvedCondition};
+use wakeai_control::LawName;
+use wakeai_scenario::{Endpoint, Experiment, ResolvedCondition};
 
 /// One sentence, with the reason, for each key that has no effect in one of `conditions`. Equal
 /// sentences appear once. `of_world` returns the sentences for keys that this world (the simulator
@@ -50,7 +51,9 @@ fn reservations(condition: &ResolvedCondition) -> Vec<String> {
         let why = match (flow.from, condition.law()) {
             (Endpoint::Server, _) => "its sender is the server, which runs no agent",
             (_, None) => "without `law` no agent runs",
-            (_, Some(Law::Fixed)) => "the bounds of the law \"fixed\" do not adapt to reservations",
+            (_, Some(LawName::Fixed)) => {
+                "the bounds of the law \"fixed\" do not adapt to reservations"
+            }
             (Endpoint::Stations(of), _) => {
                 let all = runs[condition.experiment.select(of)].iter().all(|runs| *runs);
                 (!all).then_some("not all of its senders run an agent (`agents`)")?

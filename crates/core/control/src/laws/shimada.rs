@@ -4,7 +4,7 @@
 
 use wakeai_units::{Duration, Instant, Segments};
 
-use crate::{Bounds, Law, Observation, Reason};
+use crate::{Bounds, Law, LawName, Observation, Reason};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
@@ -36,20 +36,20 @@ type Row = (u64, u32, u32);
 /// The law `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
 pub(super) struct Shimada {
-    name: &'static str,
+    name: LawName,
     /// One column of table 1.
     table: [Row; 5],
 }
 
 /// The left column of table 1, 改善前 (before the improvement).
 pub(super) const BEFORE: Shimada = Shimada {
-    name: "shimada-before",
+    name: LawName::ShimadaBefore,
     table: [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)],
 };
 
 /// The right column of table 1, 改善後 (after the improvement).
 pub(super) const AFTER: Shimada = Shimada {
-    name: "shimada-after",
+    name: LawName::ShimadaAfter,
     table: [(0, 600, 300), (51, 555, 200), (106, 500, 150), (161, 500, 100), (331, 300, 50)],
 };
 
@@ -65,7 +65,7 @@ impl Shimada {
 }
 
 impl Law for Shimada {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> LawName {
         self.name
     }
 

@@ -5,7 +5,7 @@
 use wakeai_connection::Figures;
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
 use wakeai_control::{
-    Announcement, Connection, Controller, ControllerConfig, LawConfig, StationId,
+    Announcement, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -17,7 +17,7 @@ pub(crate) fn config(id: u64) -> ControllerConfig {
 }
 
 pub(crate) fn start(now: Instant, config: ControllerConfig, boot: u8) -> Controller {
-    let law = LawConfig::from_name("shimada-after").unwrap().build();
+    let law = LawConfig::new(LawName::ShimadaAfter).build();
     let mut boot_id = [boot; 16];
     boot_id[0] = config.station_id.0 as u8;
     Controller::new(now, config, boot_id, law)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::{Config, ConfigError};
+use super::{ConfigError, Examined};
 
 /// A measured value for a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,10 +79,10 @@ impl Measured {
 pub fn write_measured(path: &Path, measured: &[Measured]) -> Result<Vec<Changed>, EditError> {
     let read = |source| ConfigError::Read { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(read)?;
-    Config::parse(&text).map_err(|problem| problem.in_file(path))?;
+    Examined::parse(&text, Some(path)).into_config()?;
     let toml = |source| EditError::Toml { path: path.to_owned(), source };
     let (edited, changed) = edit(&text, measured).map_err(toml)?;
-    Config::parse(&edited).map_err(|problem| problem.in_file(path))?;
+    Examined::parse(&edited, Some(path)).into_config()?;
     let write = |source| EditError::Write { path: path.to_owned(), source };
     if changed.iter().any(|changed| changed.before.as_ref() != Some(&changed.after)) {
         replace(path, &edited).map_err(write)?;
@@ -169,6 +169,7 @@ mod tests {
     use wakeai_units::Rate;
 
     use super::*;
+    use crate::config::Config;
 
     const FILE: &str = "# my station\ninterface = \"wlan0\"   # on the left\nkey_file = \"/k\"\n\n\
                         max = \"1Mbit/s\"      # guessed\n\n[access_point] # in the hall\nbuffer = 300   # default\n\n\

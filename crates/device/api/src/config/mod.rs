@@ -6,24 +6,20 @@
 
 mod edit;
 mod error;
-mod examine;
-mod law;
-mod value;
+mod read;
 
+use std::fmt::{self, Display};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use wakeai_control::{AirtimeKnobs, LawConfig};
 use wakeai_net::Local;
 use wakeai_units::{Duration, Rate};
 
 pub use edit::{Changed, EditError, Measured, write_measured};
 pub use error::ConfigError;
-pub use examine::Examined;
-pub use law::MAX_SEGMENTS;
-pub(crate) use value::positive_rate;
-pub use value::{Automatic, Bssid, Group};
+pub use read::Examined;
 
 /// The file that the agent reads by default.
 pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
@@ -31,99 +27,151 @@ pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
 /// IANA has not assigned this port.
 pub const DEFAULT_PORT: u16 = 19719;
 
+/// A value that the configuration may state. Otherwise the agent finds the value itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Automatic<T> {
+    /// The agent finds the value itself: it asks the kernel periodically.
+    #[default]
+    Auto,
+    /// The value that the operator states.
+    Given(T),
+}
+
+/// The text of [`Automatic::Auto`] in a file.
+const AUTO: &str = "auto";
+
+impl<T> Automatic<T> {
+    /// The stated value, if there is one.
+    pub fn given(self) -> Option<T> {
+        match self {
+            Self::Auto => None,
+            Self::Given(value) => Some(value),
+        }
+    }
+}
+
+impl<T> From<Option<T>> for Automatic<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Auto, Self::Given)
+    }
+}
+
+impl<T: Display> Display for Automatic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str(AUTO),
+            Self::Given(value) => value.fmt(f),
+        }
+    }
+}
+
+/// The hardware address of an access point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bssid(pub [u8; 6]);
+
+impl FromStr for Bssid {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut octets = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| ())?;
+        }
+        // Group addresses (802-2014, 8.2.2) and the zero address are refused, because no access
+        // point has such an address.
+        let usable = parts.next().is_none() && octets[0] & 1 == 0 && octets != [0; 6];
+        usable.then_some(Self(octets)).ok_or(())
+    }
+}
+
+impl Display for Bssid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, rest @ ..] = self.0;
+        write!(f, "{first:02x}")?;
+        rest.iter().try_for_each(|octet| write!(f, ":{octet:02x}"))
+    }
+}
+
+/// A user group, by number or by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The number of the group.
+    Id(u32),
+    /// The name of the group.
+    Name(String),
+}
+
 /// The settings of a station that its operator chooses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The Wi-Fi interface. The agent sends presence messages over it, and limits the congestion
     /// windows of the connections that use it, and of no others.
-    #[serde(deserialize_with = "value::interface")]
     pub interface: String,
     /// The file with the group key.
     pub key_file: PathBuf,
     /// This station's number among its peers. By default the number is derived from the machine id
     /// and the interface's hardware address.
-    #[serde(default)]
     pub station: Option<u64>,
     /// The access point's address. Stations at another access point are not peers.
-    #[serde(default, deserialize_with = "value::bssid")]
     pub bssid: Automatic<Bssid>,
     /// The PHY rate.
-    #[serde(default, deserialize_with = "value::automatic_rate")]
     pub link_rate: Automatic<Rate>,
     /// The goodput that this station reaches alone, if it was measured.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
-    #[serde(default, deserialize_with = "value::rate", serialize_with = "value::optional_text")]
     pub reserve: Option<Rate>,
     /// The address at which Prometheus may read the agent's metrics. By default the agent does not
     /// serve metrics.
-    #[serde(default, deserialize_with = "value::metrics", serialize_with = "value::optional_text")]
     pub metrics: Option<Local>,
     /// The settings of presence messages.
-    #[serde(default)]
     pub presence: Presence,
     /// The properties of the access point that the operator states.
-    #[serde(default)]
     pub access_point: AccessPoint,
     /// The law that turns observations into bounds. With `None` the agent sends presence messages and counts peers,
     /// but sets no bounds.
-    #[serde(default = "default_law", with = "law")]
     pub law: Option<LawConfig>,
     /// The local API.
-    #[serde(default)]
     pub api: Api,
     /// The log.
-    #[serde(default)]
     pub log: Log,
 }
 
 /// The settings of presence messages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     /// The UDP port of presence messages. It must be the same on every station.
-    #[serde(deserialize_with = "value::port")]
     pub port: u16,
     /// The address that presence messages are sent to.
-    #[serde(deserialize_with = "value::address")]
     pub broadcast: Automatic<Ipv4Addr>,
     /// The largest difference between the clocks of stations. With `None` the clocks are not compared.
-    #[serde(deserialize_with = "value::tolerance", serialize_with = "value::optional_text")]
     pub clock_tolerance: Option<Duration>,
 }
 
 /// The properties of the access point that the operator states.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessPoint {
     /// The access point's buffer, in packets.
-    #[serde(deserialize_with = "value::packets")]
     pub buffer: u32,
     /// The PHY rate of broadcasts.
-    #[serde(deserialize_with = "value::basic_rate", serialize_with = "value::text")]
     pub basic_rate: Rate,
     /// The largest share of the airtime that all stations together may reserve, in percent. The rest is for stations
     /// without a reservation, and for the overhead of the reservations.
-    #[serde(deserialize_with = "value::percent")]
     pub reservable_percent: u32,
 }
 
 /// The local API.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Api {
     /// The socket of the API. The default is `/run/wakeai/agent-<namespace inode>.sock`.
-    #[serde(deserialize_with = "value::socket")]
     pub socket: Option<PathBuf>,
     /// A group whose members may use the API, besides root and the agent's own user.
     pub group: Option<Group>,
 }
 
 /// The log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// The format of a line.
     pub format: LogFormat,
@@ -132,14 +180,23 @@ pub struct Log {
 }
 
 /// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Plain text.
     #[default]
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl LogFormat {
+    /// The name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 impl Default for Presence {
@@ -188,8 +245,7 @@ impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// The first [`ConfigError`]. The error names the file, the line and the key, the value that
-    /// was found and the values that are allowed. [`Examined::load`] returns all errors.
+    /// [`ConfigError`]. It has all problems: the place and the key of each, what was found and what is allowed.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Examined::load(path).into_config()
     }
@@ -197,23 +253,14 @@ impl Config {
     /// Checks `text` as the content of a configuration file.
     ///
     /// # Errors
-    /// The first [`ConfigError`].
+    /// [`ConfigError`], with all problems.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Examined::parse(text).into_config()
-    }
-
-    /// The content of a file. [`Config::parse`] reads the same configuration from it.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if a value is out of the range that its key allows.
-    pub fn to_toml(&self) -> Result<String, ConfigError> {
-        let text = toml::to_string(self)?;
-        Self::parse(&text).map(|_| text)
+        Examined::parse(text, None).into_config()
     }
 
     /// The law's name in the file.
     pub fn law_name(&self) -> &'static str {
-        self.law.as_ref().map_or("none", |law| law.build().name())
+        self.law.as_ref().map_or("none", |law| law.name().as_str())
     }
 }
 

@@ -3,6 +3,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use proptest::option;
 use proptest::prelude::*;
+use wakeai_control::AirtimeKnobs;
+use wakeai_control::laws::LARGEST_WINDOW;
 use wakeai_units::{Bytes, Segments};
 
 use super::*;
@@ -55,55 +57,74 @@ fn an_error_names_line_key_found_and_allowed() {
     let cases = [
         (
             "[access_point]\nbuffer = 0\n",
-            ":4: access_point.buffer: found 0, allowed are 1 to 1000000",
+            "line 4, column 10: `access_point.buffer`: found 0; allowed: an integer from 1 to 1000000",
         ),
         (
             "metrics = \"0.0.0.0:9719\"\n",
-            ":3: metrics: found 0.0.0.0:9719, expected an address of the loopback interface",
+            "line 3, column 11: `metrics`: found \"0.0.0.0:9719\"; allowed: an address of the loopback",
         ),
-        ("[presence]\nport = 65536\n", ":4: presence.port: found 65536, allowed are 1 to 65535"),
+        (
+            "[presence]\nport = 65536\n",
+            "line 4, column 8: `presence.port`: found 65536; allowed: an integer from 1 to 65535",
+        ),
         (
             "bssid = \"01:00:00:00:00:00\"\n",
-            ":3: bssid: found \"01:00:00:00:00:00\", expected six octets",
+            "line 3, column 9: `bssid`: found \"01:00:00:00:00:00\"; allowed: six octets",
         ),
-        ("[presence]\nclock_tolerance = \"61s\"\n", "allowed are 1ms to 60s"),
+        ("[presence]\nclock_tolerance = \"61s\"\n", "a duration from 1ms to 60s"),
         ("bssid = \"auto \"\n", "or \"auto\""),
         (
             "link_rate = \"0Mbit/s\"\n",
-            ":3: link_rate: found \"0Mbit/s\", expected a rate above zero",
+            "line 3, column 13: `link_rate`: found \"0Mbit/s\"; allowed: a rate above zero",
         ),
-        ("max = \"fast\"\n", ":3: max: found \"fast\""),
-        ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "allowed are 1Mbit/s to 54Mbit/s"),
+        ("max = \"fast\"\n", "line 3, column 7: `max`: found \"fast\""),
+        ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "a rate from 1Mbit/s to 54Mbit/s"),
         (
             "[access_point]\nreservable_percent = 96\n",
-            ":4: access_point.reservable_percent: found 96, allowed are 0 to 95",
+            "`access_point.reservable_percent`: found 96; allowed: an integer from 0 to 95",
         ),
-        ("reserve = \"0bit/s\"\n", ":3: reserve: found \"0bit/s\", expected a rate above zero"),
-        ("[law]\nname = \"fixed\"\n", ":4: law.name: the law \"fixed\" needs a ceiling or a floor"),
+        ("reserve = \"0bit/s\"\n", "`reserve`: found \"0bit/s\"; allowed: a rate above zero"),
+        (
+            "[law]\nname = \"fixed\"\n",
+            "line 4, column 8: `law.name`: found \"fixed\" without bounds; allowed: a ceiling or a floor",
+        ),
         (
             "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
-            ":6: law.ceiling: found 8, allowed are 9 to",
+            "line 6, column 11: `law.ceiling`: found 8; allowed: at least `floor`",
         ),
-        ("[law]\nname = \"airtime\"\nfloor = 9\n", ":5: law.floor: this law has no such key"),
+        (
+            "[law]\nname = \"airtime\"\nfloor = 9\n",
+            "line 5, column 9: `law.floor`: found 9; allowed: nothing: it is a key of the law \"fixed\"",
+        ),
         (
             "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
-            ":6: law.queue_min: this law has no such key",
+            "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
+        ),
+        (
+            "[law]\nname = \"none\"\nqueue_min = \"9ms\"\n",
+            "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
         ),
         (
             "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
-            ":5: law.queue_min: found \"0ms\", allowed",
+            "`law.queue_min`: found \"0ms\"; allowed: a duration from 1ms to 10s",
         ),
         (
             "[law]\nname = \"airtime\"\nqueue_min = \"20ms\"\nqueue_max = \"5ms\"\n",
-            "queue_min 20ms above queue_max 5ms",
+            "`law.queue_max`: found queue_min 20ms above queue_max 5ms",
         ),
-        ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "allowed are 1 to 10000"),
-        ("[law]\nname = \"best\"\n", "expected one of"),
-        ("speed = 3\n", ":3: speed: unknown field `speed`, expected one of"),
-        ("[api]\nsocket = \"agent.sock\"\n", "expected an absolute path of at most 107 bytes"),
-        ("[api]\ngroup = true\n", ":4: api.group: expected a group's name or number"),
-        ("[log]\nformat = \"xml\"\n", "expected `text` or `json`"),
-        ("port\n", ":3: "),
+        ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "an integer from 1 to 10000"),
+        (
+            "[law]\nname = \"best\"\n",
+            "`law.name`: found \"best\"; allowed: \"none\", \"fixed\", \"shimada-before\"",
+        ),
+        ("speed = 3\n", "line 3, column 1: `speed`: found an unknown key; allowed: "),
+        ("[api]\nsocket = \"agent.sock\"\n", "an absolute path of at most 107 bytes"),
+        (
+            "[api]\ngroup = true\n",
+            "line 4, column 9: `api.group`: found true; allowed: a group's name",
+        ),
+        ("[log]\nformat = \"xml\"\n", "found \"xml\"; allowed: \"text\", \"json\""),
+        ("port\n", "line 3, column "),
     ];
     for (text, expected) in cases {
         let problem = problem(&format!("{SMALLEST}{text}"));
@@ -115,13 +136,15 @@ fn an_error_names_line_key_found_and_allowed() {
 fn an_interface_name_that_the_kernel_would_refuse_is_refused() {
     for name in ["", "a/b", "two words", "sixteen-bytes-xx", ".."] {
         let problem = problem(&format!("interface = {name:?}\nkey_file = \"k\"\n"));
-        assert!(problem.contains(":1: interface: found"), "{problem}");
+        assert!(problem.contains("line 1, column 13: `interface`: found"), "{problem}");
     }
 }
 
 #[test]
 fn a_missing_key_is_named() {
-    assert!(problem("interface = \"wlan0\"\n").contains("missing field `key_file`"));
+    assert!(
+        problem("interface = \"wlan0\"\n").contains("`key_file`: found nothing: it is required")
+    );
 }
 
 #[test]
@@ -129,17 +152,17 @@ fn all_problems_are_found_and_the_usable_part_is_kept() {
     let text = "interface = 3\nspeed = 9\nbssid = \"x\"\nmax = \"7Mbit/s\"\n\
                 [presence]\nport = 0\nbroadcast = \"10.0.0.255\"\ncolour = \"red\"\n\
                 [law]\nname = \"fixed\"\nceiling = \"high\"\n[log]\nlevel = 5\nformat = \"json\"\n";
-    let examined = Examined::parse(text);
-    let found: Vec<_> = examined.problems.iter().map(ToString::to_string).collect();
+    let examined = Examined::parse(text, None);
+    let found = examined.error.as_ref().unwrap().lines();
     for expected in [
-        "configuration: missing field `key_file`",
-        ":1: interface: ",
-        ":2: speed: unknown field",
-        ":3: bssid: found \"x\"",
-        ":6: presence.port: found 0",
-        ":8: presence.colour: unknown field",
-        ":11: law.ceiling: ",
-        ":13: log.level: ",
+        "line 1, column 1: `key_file`: found nothing",
+        "line 1, column 13: `interface`: ",
+        "line 2, column 1: `speed`: found an unknown key",
+        "line 3, column 9: `bssid`: found \"x\"",
+        "line 6, column 8: `presence.port`: found 0",
+        "line 8, column 1: `presence.colour`: found an unknown key",
+        "line 11, column 11: `law.ceiling`: ",
+        "line 13, column 9: `log.level`: ",
     ] {
         let count = found.iter().filter(|problem| problem.contains(expected)).count();
         assert_eq!(count, 1, "{expected}: {found:#?}");
@@ -171,16 +194,17 @@ fn one_mistake_is_one_problem() {
         "access_point = { buffer = 0 }\n",
         "station = -1\n",
     ] {
-        let examined = Examined::parse(&format!("{SMALLEST}{mistake}"));
-        assert_eq!(examined.problems.len(), 1, "{mistake}: {:#?}", examined.problems);
+        let examined = Examined::parse(&format!("{SMALLEST}{mistake}"), None);
+        let problems = examined.error.unwrap().lines();
+        assert_eq!(problems.len(), 1, "{mistake}: {problems:#?}");
         assert!(examined.config.is_some(), "{mistake}");
     }
 }
 
 #[test]
 fn a_text_that_is_not_toml_is_one_problem() {
-    let examined = Examined::parse("interface = \"wlan0\nkey_file\n");
-    assert_eq!((examined.problems.len(), examined.config), (1, None));
+    let examined = Examined::parse("interface = \"wlan0\nkey_file = 3\n", None);
+    assert_eq!((examined.error.unwrap().lines().len(), examined.config), (1, None));
 }
 
 #[test]
@@ -189,7 +213,8 @@ fn the_file_is_named_in_the_error() {
     let path = directory.path().join("agent.toml");
     std::fs::write(&path, "interface = 3\n").unwrap();
     let problem = Config::load(&path).unwrap_err().to_string();
-    assert!(problem.starts_with(&format!("{}:1: interface: ", path.display())), "{problem}");
+    let expected = format!("{} is refused:\n  line 1, column 1: `key_file`: ", path.display());
+    assert!(problem.starts_with(&expected), "{problem}");
 }
 
 #[test]
@@ -209,13 +234,16 @@ fn a_value_that_no_file_can_have_is_named_when_it_is_written() {
     let bounds = LawConfig::by_hand(Segments::new(9), Segments::new(8));
     let not_utf8 = std::ffi::OsStr::from_bytes(b"\xff");
     let cases: [(Config, &str); 5] = [
-        (Config { interface: "a/b".to_owned(), ..good() }, "interface: found \"a/b\""),
-        (Config { max: Some(Rate::ZERO), ..good() }, "max: found \"0bit/s\""),
+        (Config { interface: "a/b".to_owned(), ..good() }, "`interface`: found \"a/b\""),
+        (Config { max: Some(Rate::ZERO), ..good() }, "`max`: found \"0bit/s\""),
         (
             Config { access_point: AccessPoint { buffer: 0, ..AccessPoint::default() }, ..good() },
-            "access_point.buffer: found 0, allowed are 1 to 1000000",
+            "`access_point.buffer`: found 0; allowed: an integer from 1 to 1000000",
         ),
-        (Config { law: Some(bounds), ..good() }, "law.ceiling: found 8, allowed are 9 to"),
+        (
+            Config { law: Some(bounds), ..good() },
+            "`law.ceiling`: found 8; allowed: at least `floor`",
+        ),
         (Config { key_file: not_utf8.into(), ..good() }, "cannot be written as TOML"),
     ];
     for (config, expected) in cases {
@@ -228,7 +256,7 @@ fn rates() -> impl Strategy<Value = Rate> {
     (1_u64..1_000_000_000_000).prop_map(Rate::from_bps)
 }
 
-fn automatic<T: Clone + std::fmt::Debug>(
+fn automatic<T: Clone + fmt::Debug>(
     given: impl Strategy<Value = T>,
 ) -> impl Strategy<Value = Automatic<T>> {
     option::of(given).prop_map(Automatic::from)
@@ -236,7 +264,7 @@ fn automatic<T: Clone + std::fmt::Debug>(
 
 fn laws() -> impl Strategy<Value = Option<LawConfig>> {
     let segments = |range| Strategy::prop_map(range, Segments::new);
-    let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=MAX_SEGMENTS)];
+    let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=LARGEST_WINDOW)];
     let knobs =
         (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000).prop_map(|(percent, min, max)| {
             AirtimeKnobs {

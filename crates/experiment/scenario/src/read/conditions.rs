@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use wakeai_units::{Bytes, Duration, Rate, Segments};
+use wakeai_control::laws::{LawConfig, LawName, LawPlace};
+use wakeai_units::{Duration, Rate};
 
-use super::fields::{Field, Fields};
 use super::flows::selector;
-use super::law;
-use super::names::{self, Names, overlap};
+use super::names::{Names, overlap};
 use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
-use crate::condition::{BoundsRule, Condition, FixedBounds, Law, LawRule};
+use crate::condition::{Condition, LawRule};
 use crate::experiment::EventSpec;
 use crate::set;
 use crate::stations::{Selector, StationGroup};
-use crate::tree::inline;
+use wakeai_settings::inline;
+use wakeai_settings::{Field, Fields};
 
 /// The largest number of conditions in a file. There is a limit, because each condition is read by
 /// itself with its `set` applied.
@@ -24,10 +24,6 @@ const MOST_SET: usize = 200;
 /// The largest number of rules in `bounds` and of names in `agents`.
 const MOST_RULES: usize = 1_000;
 const MOST_EVENTS: usize = 10_000;
-/// The largest window of a bound, in segments.
-const LARGEST_WINDOW: u32 = 1_000_000;
-/// The largest share of the host's queue.
-const LARGEST_SMALL_QUEUE: Bytes = Bytes::new(100_000_000);
 
 const STATIONS: &str = "the name of a group or of one station";
 
@@ -115,13 +111,12 @@ fn condition(
 ) -> Option<Condition> {
     const NAME: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, a name that no other condition has";
     let name = fields.require("name", NAME).and_then(|field| {
-        field.text_if(NAME, |name| names::is_name(name) && seen.insert(name.to_owned()))
+        field.text_if(NAME, |name| wakeai_settings::is_name(name) && seen.insert(name.to_owned()))
     });
     let law = fields.get("law");
     let law_key = law.is_some();
-    let law = law.and_then(|field| law::read(&field));
-    let parameters = law.map(|(_, parameters)| parameters).unwrap_or_default();
-    let law = law.map(|(law, _)| law);
+    let law = law.and_then(|field| LawConfig::read(&field, LawPlace::Condition)).flatten();
+    let law_name = law.as_ref().map(LawConfig::name);
     let agents = fields.get("agents").map(|field| {
         if !law_key {
             field.refuse("nothing without `law`: agents run where a condition has one");
@@ -129,25 +124,25 @@ fn condition(
         let each = field.one_or_more(MOST_RULES).into_iter();
         each.filter_map(|field| selector(&field, names, STATIONS)).collect()
     });
-    let laws = laws(&mut fields, names, law, law_key);
-    let bounds = bounds(&mut fields, names, law, law_key);
+    let laws = laws(&mut fields, names, law_name, law_key);
+    let bounds = bounds(&mut fields, names, law_name, law_key);
     let set = set_keys(&mut fields);
     fields.finish();
     let agents = agents.unwrap_or_default();
-    Some(Condition { name: name?.to_owned(), law, parameters, agents, laws, bounds, set })
+    Some(Condition { name: name?.to_owned(), law, agents, laws, bounds, set })
 }
 
 /// Reads the stations with another law than the condition's.
 fn laws(
     fields: &mut Fields<'_>,
     names: &Names<'_>,
-    law: Option<Law>,
+    law: Option<LawName>,
     law_key: bool,
 ) -> Vec<LawRule> {
     let Some(field) = fields.get("laws") else { return Vec::new() };
     if !law_key {
         field.refuse("nothing without `law`: agents run where a condition has one");
-    } else if law == Some(Law::Fixed) {
+    } else if law == Some(LawName::Fixed) {
         field.refuse("nothing beside the law \"fixed\", whose `bounds` are for each station");
     }
     let mut rules: Vec<LawRule> = Vec::new();
@@ -155,22 +150,11 @@ fn laws(
         let stations = table.require("stations", STATIONS);
         let law = table.require("law", "a law, as `law` of the condition");
         let law = law.and_then(|field| {
-            let (law, parameters) = law::read(&field)?;
-            let is_fixed = law == Law::Fixed;
-            field.or_refuse((!is_fixed).then_some((law, parameters)), || {
-                "a law that needs no `bounds`".to_owned()
-            })
+            let law = LawConfig::read(&field, LawPlace::Condition).flatten()?;
+            let without_bounds = (law.name() != LawName::Fixed).then_some(law);
+            field.or_refuse(without_bounds, || "a law that needs no `bounds`".to_owned())
         });
-        for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
-            let Some(stations) = selector(&field, names, STATIONS) else { continue };
-            if rules.iter().any(|rule| overlap(rule.stations, stations)) {
-                let found = format!("{}, which an earlier rule has already", field.node.found());
-                field.refuse_as(found, "each station in at most one rule");
-            }
-            if let Some((law, parameters)) = law.filter(|_| rules.len() < MOST_RULES) {
-                rules.push(LawRule { stations, law, parameters });
-            }
-        }
+        add(&mut rules, stations.as_ref(), law.as_ref(), names);
         table.finish();
     }
     rules
@@ -179,11 +163,11 @@ fn laws(
 fn bounds(
     fields: &mut Fields<'_>,
     names: &Names<'_>,
-    law: Option<Law>,
+    law: Option<LawName>,
     law_key: bool,
-) -> Vec<BoundsRule> {
+) -> Vec<LawRule> {
     let Some(field) = fields.get("bounds") else {
-        if law == Some(Law::Fixed) {
+        if law == Some(LawName::Fixed) {
             let path = format!("{}.bounds", fields.path);
             let allowed = "the bounds of the law \"fixed\", such as \
                            [{ stations = \"tablet\", floor = 1, ceiling = 50 }]";
@@ -191,53 +175,40 @@ fn bounds(
         }
         return Vec::new();
     };
-    if law != Some(Law::Fixed) && (law.is_some() || !law_key) {
+    if law != Some(LawName::Fixed) && (law.is_some() || !law_key) {
         field.refuse("nothing: bounds by hand belong to the law \"fixed\"");
     }
     let tables = field.tables(MOST_RULES);
-    if tables.is_empty() && law == Some(Law::Fixed) {
+    if tables.is_empty() && law == Some(LawName::Fixed) {
         field.refuse_as("no rule that can be read", "at least one { stations, floor, ceiling }");
     }
     let mut rules = Vec::new();
-    for table in tables {
-        rule(table, names, &mut rules);
+    for mut table in tables {
+        let stations = table.require("stations", STATIONS);
+        let bounds = LawConfig::read_bounds(&mut table);
+        add(&mut rules, stations.as_ref(), Some(&bounds), names);
+        table.finish();
     }
     rules
 }
 
-/// Reads one rule, and adds it for each station or group that it names.
-fn rule(mut fields: Fields<'_>, names: &Names<'_>, rules: &mut Vec<BoundsRule>) {
-    let stations = fields.require("stations", STATIONS);
-    let floor = fields.read("floor", |field| field.integer(0..=LARGEST_WINDOW));
-    let ceiling = fields.read("ceiling", |field| {
-        let ceiling = field.integer(1..=LARGEST_WINDOW)?;
-        if floor.is_some_and(|floor| floor > ceiling) {
-            field.refuse("at least `floor`");
-        }
-        Some(ceiling)
-    });
-    let small_queue = fields.read("small_queue", |field| {
-        if ceiling.is_none() {
-            field.refuse("nothing without `ceiling`, because it has no effect then");
-        }
-        field.size(Bytes::new(1)..=LARGEST_SMALL_QUEUE)
-    });
-    let bounds = FixedBounds {
-        floor: Segments::new(floor.unwrap_or(0)),
-        ceiling: ceiling.map_or(Segments::MAX, Segments::new),
-        small_queue: small_queue.unwrap_or(Bytes::ZERO),
-    };
+/// Adds a rule for each station or group that `stations` names.
+fn add(
+    rules: &mut Vec<LawRule>,
+    stations: Option<&Field<'_>>,
+    law: Option<&LawConfig>,
+    names: &Names<'_>,
+) {
     for field in stations.iter().flat_map(|field| field.one_or_more(MOST_RULES)) {
         let Some(stations) = selector(&field, names, STATIONS) else { continue };
         if rules.iter().any(|rule| overlap(rule.stations, stations)) {
-            let found = format!("{}, which an earlier rule bounds already", field.node.found());
+            let found = format!("{}, which an earlier rule has already", field.node.found());
             field.refuse_as(found, "each station in at most one rule");
         }
-        if rules.len() < MOST_RULES {
-            rules.push(BoundsRule { stations, bounds });
+        if let Some(law) = law.filter(|_| rules.len() < MOST_RULES) {
+            rules.push(LawRule { stations, law: law.clone() });
         }
     }
-    fields.finish();
 }
 
 /// The keys of `set`, and their values as text. [`set::set`] applies them to the tree.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use wakeai_units::{Bytes, Duration, Rate};
 
-use super::fields::{Field, Fields};
 use super::names::{Names, overlap};
-use super::problems::Problems;
 use super::{LONGEST_RUN, Span, rate};
 use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec};
 use crate::stations::{Selector, StationGroup};
-use crate::tree::Origin;
+use wakeai_settings::Origin;
+use wakeai_settings::Problems;
+use wakeai_settings::{Field, Fields};
 
 /// The largest number of single flows in all entries together.
 const MOST: u64 = 100_000;

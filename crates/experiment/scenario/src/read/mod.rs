@@ -1,11 +1,8 @@
 //! Turns the tree of the file's values into the typed experiment.
 
 mod conditions;
-pub(crate) mod fields;
 mod flows;
-mod law;
 pub(crate) mod names;
-pub(crate) mod problems;
 mod radio;
 mod stations;
 
@@ -13,10 +10,10 @@ use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{QueueLimit, Wired};
 
 use crate::experiment::Experiment;
-use crate::tree::{Origin, Table};
-use fields::{Field, Fields};
 use names::Names;
-use problems::{Finding, Problems};
+use wakeai_settings::{Field, Fields};
+use wakeai_settings::{Finding, Problems};
+use wakeai_settings::{Origin, Table};
 
 /// The longest delay in each direction.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);

@@ -7,12 +7,6 @@ use crate::stations::{Selector, StationGroup};
 /// The rule for a name, in words.
 pub(crate) const ALLOWED: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, other than \"server\"";
 
-/// Whether a station or a condition can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    (1..=32).contains(&name.len()) && name.chars().all(allowed) && name != "server"
-}
-
 /// The groups by name.
 pub(crate) struct Names<'a> {
     groups: &'a [StationGroup],

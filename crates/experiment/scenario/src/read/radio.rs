@@ -8,9 +8,9 @@ use wakeai_wifi::{
     Scheduler, Standard, Width,
 };
 
-use super::fields::{Field, Fields, quoted};
 use super::{limit, rate};
 use crate::stations::{AccessPoint, Medium};
+use wakeai_settings::{Field, Fields, quoted};
 
 /// The longest time for which a station may keep the channel (TXOP). The EDCA parameter set counts
 /// it in units of 32 us. 255 units are more than any value in the tables of the standard.

@@ -3,11 +3,11 @@
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, Standard, StationRadio};
 
-use super::fields::{Field, Fields, quoted};
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
 use super::{FASTEST, delay, queue, rate};
 use crate::stations::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
+use wakeai_settings::{Field, Fields, quoted};
 
 /// The largest number of stations in a group, and in all groups together.
 const MOST: u32 = 10_000;
@@ -43,7 +43,7 @@ pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<
 
 fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationGroup> {
     let name = fields.require("name", names::ALLOWED);
-    let name = name.and_then(|field| field.text_if(names::ALLOWED, names::is_name));
+    let name = name.and_then(|field| field.text_if(names::ALLOWED, wakeai_settings::is_name));
     let count = fields.read_or("count", 1, |field| field.integer(1..=MOST));
     let medium = access_point.map(|read| &read.access_point.medium);
     let is_cellular = matches!(medium, Some(Medium::Cellular(_)));

@@ -19,7 +19,7 @@ pub(crate) fn exercise(text: &str) -> bool {
             for condition in scenario.conditions() {
                 let expanded = condition.experiment.expand(1);
                 assert_eq!(expanded.stations.len(), condition.agents().len());
-                assert!(condition.bounds().len() == expanded.stations.len());
+                assert!(condition.laws().len() == expanded.stations.len());
                 // Solo runs are planned only for at most 100 flows, so that no file takes long.
                 if expanded.flows.len() <= 100 {
                     for run in solo_plan(&condition) {

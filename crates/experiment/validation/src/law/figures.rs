@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use wakeai_control::{LawConfig, LawName};
 use wakeai_results::result::Run;
-use wakeai_scenario::{Condition, Law, Scenario, repeat_seed, solo_lengths, solo_plan};
+use wakeai_scenario::{Condition, Scenario, repeat_seed, solo_lengths, solo_plan};
 use wakeai_sim::FlowDetail;
 use wakeai_units::{Duration, Segments};
 use wakeai_world::{Asked, KnownSolos};
@@ -101,7 +102,9 @@ pub enum Conditions {
 impl Conditions {
     /// Returns the names of these conditions of `scenario`.
     pub fn of(self, scenario: &Scenario) -> Vec<String> {
-        let of_the_law = |condition: &&Condition| condition.law == Some(Law::Airtime);
+        let of_the_law = |condition: &&Condition| {
+            condition.law.as_ref().map(LawConfig::name) == Some(LawName::Airtime)
+        };
         let wanted = |condition: &&Condition| match self {
             Self::All => true,
             Self::Others => !of_the_law(condition),

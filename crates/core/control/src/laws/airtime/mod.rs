@@ -38,7 +38,7 @@ use self::target::Bottleneck;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
-use crate::{Bounds, Law, Observation, Phase, Reason};
+use crate::{Bounds, Law, LawName, Observation, Phase, Reason};
 
 /// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
@@ -198,8 +198,8 @@ impl Airtime {
 }
 
 impl Law for Airtime {
-    fn name(&self) -> &'static str {
-        "airtime"
+    fn name(&self) -> LawName {
+        LawName::Airtime
     }
 
     fn on_tick(

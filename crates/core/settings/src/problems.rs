@@ -9,18 +9,22 @@ const KEPT: usize = 1_000;
 
 /// One problem, whose place is not yet converted into line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    pub(crate) origin: Origin,
-    pub(crate) key: String,
-    pub(crate) found: String,
-    pub(crate) allowed: String,
+pub struct Finding {
+    /// The place.
+    pub origin: Origin,
+    /// The key.
+    pub key: String,
+    /// What was found.
+    pub found: String,
+    /// What is allowed.
+    pub allowed: String,
     /// The condition whose `set` caused the problem, if one did.
-    pub(crate) condition: Option<String>,
+    pub condition: Option<String>,
 }
 
 /// Collects problems, so that one reading finds all of them.
 #[derive(Default)]
-pub(crate) struct Problems {
+pub struct Problems {
     findings: RefCell<Vec<Finding>>,
     /// The condition that is read with its `set` applied, if one is.
     condition: Option<String>,
@@ -28,11 +32,12 @@ pub(crate) struct Problems {
 
 impl Problems {
     /// Collects the problems of a condition that is read with its `set` applied.
-    pub(crate) fn of_condition(name: &str) -> Self {
+    pub fn of_condition(name: &str) -> Self {
         Self { condition: Some(name.to_owned()), ..Self::default() }
     }
 
-    pub(crate) fn add(
+    /// Adds a problem.
+    pub fn add(
         &self,
         origin: Origin,
         key: impl Into<String>,
@@ -51,8 +56,12 @@ impl Problems {
         }
     }
 
-    /// All problems in the order of the file, as an error if there are any.
-    pub(crate) fn check(self) -> Result<(), Vec<Finding>> {
+    /// All problems in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// There are problems.
+    pub fn check(self) -> Result<(), Vec<Finding>> {
         let mut findings = self.findings.into_inner();
         findings.sort();
         findings.dedup();

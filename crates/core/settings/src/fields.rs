@@ -6,36 +6,38 @@ use std::str::FromStr;
 
 use wakeai_units::{Bytes, Duration, Rate};
 
-use super::problems::Problems;
+use crate::problems::Problems;
 use crate::tree::{Node, Origin, Table, Value, excerpt};
 
 /// The keys of one table.
 ///
 /// Order of calls: [`Fields::get`] for every key that the table may have, then [`Fields::finish`],
 /// which reports all other keys.
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     table: &'a Table,
-    pub(crate) origin: Origin,
-    pub(crate) path: String,
+    /// The place of the table.
+    pub origin: Origin,
+    /// The path of the table, empty for that of the whole text.
+    pub path: String,
     /// The keys that were read.
     known: Vec<&'static str>,
-    pub(crate) problems: &'a Problems,
+    /// Where problems are added.
+    pub problems: &'a Problems,
 }
 
 /// A key that the table has, and its value.
-pub(crate) struct Field<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) path: String,
-    pub(crate) problems: &'a Problems,
+pub struct Field<'a> {
+    /// The value and its place.
+    pub node: &'a Node,
+    /// The path of the key.
+    pub path: String,
+    /// Where problems are added.
+    pub problems: &'a Problems,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(
-        table: &'a Table,
-        origin: Origin,
-        path: &str,
-        problems: &'a Problems,
-    ) -> Self {
+    /// The keys of `table`, whose path is `path`.
+    pub fn new(table: &'a Table, origin: Origin, path: &str, problems: &'a Problems) -> Self {
         Self { table, origin, path: path.to_owned(), known: Vec::new(), problems }
     }
 
@@ -43,15 +45,20 @@ impl<'a> Fields<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
+    /// Whether the table has `key`.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
     /// The value of `key`, if the table has it.
-    pub(crate) fn get(&mut self, key: &'static str) -> Option<Field<'a>> {
+    pub fn get(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.known.push(key);
         let node = &self.table.get(key)?.node;
         Some(Field { node, path: self.path_of(key), problems: self.problems })
     }
 
     /// Reads the value of `key` with `read`, if the table has it.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&Field<'a>) -> Option<T>,
@@ -61,7 +68,7 @@ impl<'a> Fields<'a> {
 
     /// Does what [`Fields::read`] does, and returns `default` if the key is absent or its value is
     /// refused.
-    pub(crate) fn read_or<T>(
+    pub fn read_or<T>(
         &mut self,
         key: &'static str,
         default: T,
@@ -72,7 +79,7 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`. If the key is absent, this is a problem, whose text names what is
     /// `allowed`.
-    pub(crate) fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
+    pub fn require(&mut self, key: &'static str, allowed: &str) -> Option<Field<'a>> {
         let field = self.get(key);
         if field.is_none() {
             self.problems.add(self.origin, self.path_of(key), "nothing: it is required", allowed);
@@ -81,7 +88,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports the keys that were not read.
-    pub(crate) fn finish(self) {
+    pub fn finish(self) {
         for entry in &self.table.entries {
             if !self.known.contains(&entry.key.as_str()) {
                 let allowed = match nearest(&entry.key, &self.known) {
@@ -97,21 +104,17 @@ impl<'a> Fields<'a> {
 
 impl<'a> Field<'a> {
     /// Reports that the value is not what is `allowed`.
-    pub(crate) fn refuse(&self, allowed: impl Into<String>) {
+    pub fn refuse(&self, allowed: impl Into<String>) {
         self.problems.add(self.node.origin, &self.path, self.node.found(), allowed);
     }
 
     /// Reports that the value is not what is `allowed`, with a description of what was `found`.
-    pub(crate) fn refuse_as(&self, found: impl Into<String>, allowed: impl Into<String>) {
+    pub fn refuse_as(&self, found: impl Into<String>, allowed: impl Into<String>) {
         self.problems.add(self.node.origin, &self.path, found, allowed);
     }
 
     /// Returns `value`. `None` is a problem, whose text names what is `allowed`.
-    pub(crate) fn or_refuse<T>(
-        &self,
-        value: Option<T>,
-        allowed: impl FnOnce() -> String,
-    ) -> Option<T> {
+    pub fn or_refuse<T>(&self, value: Option<T>, allowed: impl FnOnce() -> String) -> Option<T> {
         if value.is_none() {
             self.refuse(allowed());
         }
@@ -119,29 +122,28 @@ impl<'a> Field<'a> {
     }
 
     /// The text, if `is_allowed` holds for it.
-    pub(crate) fn text_if(
-        &self,
-        allowed: &str,
-        is_allowed: impl FnOnce(&str) -> bool,
-    ) -> Option<&'a str> {
+    pub fn text_if(&self, allowed: &str, is_allowed: impl FnOnce(&str) -> bool) -> Option<&'a str> {
         let text = self.node.as_str().filter(|text| is_allowed(text));
         self.or_refuse(text, || allowed.to_owned())
     }
 
     /// The text parsed as a `T`; `None` if the text is no `T`.
-    pub(crate) fn parsed<T: FromStr>(&self) -> Option<T> {
+    pub fn parsed<T: FromStr>(&self) -> Option<T> {
         self.node.as_str()?.parse().ok()
     }
 
-    pub(crate) fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
+    /// A duration in this range.
+    pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
         self.within(self.parsed(), &range, "a duration", "in ns, us, ms, s, min or h")
     }
 
-    pub(crate) fn rate(&self, range: RangeInclusive<Rate>) -> Option<Rate> {
+    /// A rate in this range.
+    pub fn rate(&self, range: RangeInclusive<Rate>) -> Option<Rate> {
         self.within(self.parsed(), &range, "a rate", "in bit/s, kbit/s, Mbit/s or Gbit/s")
     }
 
-    pub(crate) fn size(&self, range: RangeInclusive<Bytes>) -> Option<Bytes> {
+    /// A size in this range. An integer is a number of bytes.
+    pub fn size(&self, range: RangeInclusive<Bytes>) -> Option<Bytes> {
         let value = match &self.node.value {
             Value::Integer(bytes) => u64::try_from(*bytes).ok().map(Bytes::new),
             _ => self.parsed(),
@@ -150,11 +152,12 @@ impl<'a> Field<'a> {
     }
 
     /// Whether the value is in quotes.
-    pub(crate) fn is_text(&self) -> bool {
+    pub fn is_text(&self) -> bool {
         self.node.as_str().is_some()
     }
 
-    pub(crate) fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
+    /// An integer in this range.
+    pub fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
     where
         T: Copy + PartialOrd + Display + TryFrom<i64>,
     {
@@ -177,7 +180,7 @@ impl<'a> Field<'a> {
     }
 
     /// A share from 0 to 1, in millionths.
-    pub(crate) fn parts_per_million(&self) -> Option<u32> {
+    pub fn parts_per_million(&self) -> Option<u32> {
         let share = match self.node.value {
             Value::Integer(number) => Some(number as f64),
             Value::Float(number) => Some(number),
@@ -188,7 +191,8 @@ impl<'a> Field<'a> {
         Some((share * 1e6).round() as u32)
     }
 
-    pub(crate) fn boolean(&self) -> Option<bool> {
+    /// A truth value.
+    pub fn boolean(&self) -> Option<bool> {
         let flag = match self.node.value {
             Value::Boolean(flag) => Some(flag),
             _ => None,
@@ -197,20 +201,21 @@ impl<'a> Field<'a> {
     }
 
     /// The value that belongs to the word in this field, which must be one of `choices`.
-    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_str();
         let found = choices.iter().find(|(name, _)| Some(*name) == text);
         self.or_refuse(found.map(|(_, value)| *value), || quoted(choices.iter().map(|(n, _)| n)))
     }
 
-    pub(crate) fn table(&self) -> Option<Fields<'a>> {
+    /// A table.
+    pub fn table(&self) -> Option<Fields<'a>> {
         let table = self.or_refuse(self.node.as_table(), || format!("a table, [{}]", self.path))?;
         Some(Fields::new(table, self.node.origin, &self.path, self.problems))
     }
 
     /// A list of tables. The path of each table ends in its name, or in its number if it has no
     /// name.
-    pub(crate) fn tables(&self, most: usize) -> Vec<Fields<'a>> {
+    pub fn tables(&self, most: usize) -> Vec<Fields<'a>> {
         let allowed = format!("a list of tables, [[{}]], of at most {most}", self.path);
         let Some(nodes) = self.node.as_array() else {
             self.refuse(allowed);
@@ -226,7 +231,7 @@ impl<'a> Field<'a> {
                 return None;
             };
             let name = table.get("name").and_then(|entry| entry.node.as_str());
-            let path = match name.filter(|name| super::names::is_name(name)) {
+            let path = match name.filter(|name| is_name(name)) {
                 Some(name) => format!("{}.{name}", self.path),
                 None => format!("{}.{}", self.path, index + 1),
             };
@@ -236,7 +241,7 @@ impl<'a> Field<'a> {
     }
 
     /// One text or a list of texts. Each text becomes a field of its own.
-    pub(crate) fn one_or_more(&self, most: usize) -> Vec<Field<'a>> {
+    pub fn one_or_more(&self, most: usize) -> Vec<Field<'a>> {
         let nodes = match &self.node.value {
             Value::Array(nodes) => nodes.as_slice(),
             _ => std::slice::from_ref(self.node),
@@ -251,8 +256,14 @@ impl<'a> Field<'a> {
 }
 
 /// The words in quotes, with commas between them.
-pub(crate) fn quoted(words: impl Iterator<Item = impl Display>) -> String {
+pub fn quoted(words: impl Iterator<Item = impl Display>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether an entry of a list can have this name, in which its path ends.
+pub fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=32).contains(&name.len()) && name.chars().all(allowed) && name != "server"
 }
 
 /// The known key that is closest to `key`, if it is close enough to be a likely typing error.

@@ -1,6 +1,6 @@
-//! The scenario file as a tree of values, each with its place in the text.
+//! A text as a tree of values, each with its place.
 //!
-//! Conditions, `--set` and solo runs change this tree, which is then read again. So every key can
+//! The conditions of a scenario and `--set` change this tree, which is then read again. So every key can
 //! be set, and each value passes the same checks and is reported at its own place.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 /// The place where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// The file, at this byte offset.
     File(usize),
     /// The override with this number, from 0.
@@ -20,49 +20,63 @@ pub(crate) enum Origin {
 impl Origin {
     /// The start of the file. It stands for the place of the whole tree, and of values that are not
     /// in the text.
-    pub(crate) const START: Self = Self::File(0);
+    pub const START: Self = Self::File(0);
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) origin: Origin,
-    pub(crate) value: Value,
+pub struct Node {
+    /// The place.
+    pub origin: Origin,
+    /// The value.
+    pub value: Value,
 }
 
+/// A value.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A text.
     String(String),
+    /// An integer.
     Integer(i64),
+    /// A floating-point number.
     Float(f64),
+    /// A truth value.
     Boolean(bool),
-    /// A date, or an integer of more than 64 bits, as it is written. No key of a scenario accepts
-    /// these.
+    /// A date, or an integer of more than 63 bits, as it is written.
     Other(String),
+    /// A list.
     Array(Vec<Node>),
+    /// Keys and values.
     Table(Table),
 }
 
 /// Keys and values in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub struct Table {
+    /// The entries.
+    pub entries: Vec<Entry>,
 }
 
+/// A key and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) origin: Origin,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// The place of the key.
+    pub origin: Origin,
+    /// The value.
+    pub node: Node,
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry with this key.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
     /// Sets `key`, or adds it if it does not exist.
-    pub(crate) fn insert(&mut self, key: &str, node: Node) {
+    pub fn insert(&mut self, key: &str, node: Node) {
         let origin = node.origin;
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) => (entry.origin, entry.node) = (origin, node),
@@ -70,43 +84,50 @@ impl Table {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+    /// Removes the entry with this key.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(at))
     }
 }
 
 impl Node {
-    pub(crate) fn new(origin: Origin, value: Value) -> Self {
+    /// A value and its place.
+    pub fn new(origin: Origin, value: Value) -> Self {
         Self { origin, value }
     }
 
-    pub(crate) fn string(origin: Origin, text: impl Into<String>) -> Self {
+    /// A text and its place.
+    pub fn string(origin: Origin, text: impl Into<String>) -> Self {
         Self::new(origin, Value::String(text.into()))
     }
 
-    pub(crate) fn as_table(&self) -> Option<&Table> {
+    /// The table, if the value is one.
+    pub fn as_table(&self) -> Option<&Table> {
         let Value::Table(table) = &self.value else { return None };
         Some(table)
     }
 
-    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+    /// The table, if the value is one.
+    pub fn as_table_mut(&mut self) -> Option<&mut Table> {
         let Value::Table(table) = &mut self.value else { return None };
         Some(table)
     }
 
-    pub(crate) fn as_array(&self) -> Option<&[Node]> {
+    /// The list, if the value is one.
+    pub fn as_array(&self) -> Option<&[Node]> {
         let Value::Array(nodes) = &self.value else { return None };
         Some(nodes)
     }
 
-    pub(crate) fn as_str(&self) -> Option<&str> {
+    /// The text, if the value is one.
+    pub fn as_str(&self) -> Option<&str> {
         let Value::String(text) = &self.value else { return None };
         Some(text)
     }
 
     /// A short description of the value, for an error.
-    pub(crate) fn found(&self) -> String {
+    pub fn found(&self) -> String {
         match &self.value {
             Value::String(text) => format!("\"{}\"", excerpt(text)),
             Value::Integer(number) => number.to_string(),
@@ -120,7 +141,7 @@ impl Node {
 }
 
 /// The beginning of `text`, without control characters.
-pub(crate) fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     beginning(text, 40)
 }
 
@@ -139,7 +160,7 @@ pub(crate) fn of_document(document: &DeTable<'_>) -> Table {
 }
 
 /// The tree of a parsed value from override number `index`.
-pub(crate) fn of_override(value: &Spanned<DeValue<'_>>, index: usize) -> Node {
+pub fn of_override(value: &Spanned<DeValue<'_>>, index: usize) -> Node {
     node(value, Some(Origin::Override(index)))
 }
 
@@ -175,7 +196,7 @@ fn table(parsed: &DeTable<'_>, origin: Option<Origin>) -> Table {
 }
 
 /// `root` as TOML: plain keys first, then tables, then arrays of tables.
-pub(crate) fn to_toml(root: &Table) -> String {
+pub fn to_toml(root: &Table) -> String {
     let mut text = String::new();
     for entry in &root.entries {
         if section(entry).is_empty() {
@@ -221,7 +242,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The value as TOML on one line.
-pub(crate) fn inline(node: &Node) -> String {
+pub fn inline(node: &Node) -> String {
     match &node.value {
         Value::String(text) => quoted(text),
         Value::Integer(number) => number.to_string(),
