@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::{AirtimeKnobs, StationId};
 
-    fn held(law: &str, change: impl FnOnce(&mut ControllerConfig)) -> CommonLaw {
+    fn held(law: LawName, change: impl FnOnce(&mut ControllerConfig)) -> CommonLaw {
         let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
         change(&mut config);
         CommonLaw::new(Some(&LawConfig::new(law)), &config)
@@ -223,7 +223,7 @@ mod tests {
     fn equal_configurations_hold_the_same() {
         for law in LawName::ALL {
             let own = held(law, |_| ());
-            assert_eq!(own.law.to_string(), law);
+            assert_eq!(own.law.to_string(), law.as_str());
             assert!(!PeerLaw::Holds(own).differs(&own));
             assert!(PeerLaw::Unannounced.differs(&own) && !PeerLaw::Unknown.differs(&own));
         }
@@ -252,26 +252,26 @@ mod tests {
         assert_eq!(keys(&own, &longer), ["law.queue_max"]);
         let found = &own.differences(&longer)[0];
         assert_eq!((found.own.as_str(), found.theirs.as_str()), ("75ms", "75.001ms"));
-        let other = held("airtime", |of| of.access_point_buffer = 75);
+        let other = held(LawName::Airtime, |of| of.access_point_buffer = 75);
         assert_eq!(keys(&own, &other), ["access_point.buffer"]);
-        let other = held("airtime", |of| of.reservable = Share::ZERO);
+        let other = held(LawName::Airtime, |of| of.reservable = Share::ZERO);
         assert_eq!(keys(&own, &other), ["access_point.reservable_percent"]);
     }
 
     #[test]
     fn parameters_of_another_law_or_version_are_not_compared() {
-        let own = held("airtime", |_| ());
-        assert_eq!(keys(&own, &held("shimada-after", |_| ())), ["law.name"]);
+        let own = held(LawName::Airtime, |_| ());
+        assert_eq!(keys(&own, &held(LawName::ShimadaAfter, |_| ())), ["law.name"]);
         let knobs = QueueParameters { max: Duration::from_secs(1), ..own.queue.unwrap() };
         let newer = CommonLaw { version: own.version + 1, queue: Some(knobs), ..own };
         assert_eq!(keys(&own, &newer), ["law.version"]);
-        let by_hand = held("fixed", |of| of.access_point_buffer = 9);
+        let by_hand = held(LawName::Fixed, |of| of.access_point_buffer = 9);
         assert_eq!(keys(&own, &by_hand), ["law.name"], "bounds by hand use no buffer");
     }
 
     #[test]
     fn a_law_of_a_later_program_has_a_number() {
-        let own = held("airtime", |_| ());
+        let own = held(LawName::Airtime, |_| ());
         let later = CommonLaw { law: LawNumber(9), ..own };
         assert!(own.differences(&later)[0].theirs.contains("number 9"));
     }
