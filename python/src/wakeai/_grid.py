@@ -309,7 +309,7 @@ class _Making:
         found = [
             (task["solo"], task["seed"], one["mbps"])
             for task, one in zip(batch, done, strict=True)
-            if one["mbps"] is not None
+            if task["solo"] is not None and one["mbps"] is not None
         ]
         self.known.update({(key, seed): mbps for key, seed, mbps in found})
         self.store.add_part({"solos": found, "runs": []})
