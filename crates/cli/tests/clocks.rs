@@ -9,15 +9,18 @@ use std::path::{Path, PathBuf};
 /// The files below `crates` that read the wall clock or a file's times, and why.
 const READS: &[(&str, &str)] = &[
     (
-        "agent/src/clock.rs",
+        "device/agent/src/clock.rs",
         "presence messages carry the time, which other machines compare with theirs",
     ),
-    ("host/src/change.rs", "the time of a file's creation, which is compared with itself alone"),
     (
-        "probe/src/io/clock.rs",
+        "device/host/src/change.rs",
+        "the time of a file's creation, which is compared with itself alone",
+    ),
+    (
+        "device/probe/src/io/clock.rs",
         "the kernel stamps datagrams with it; stamps are compared with each other",
     ),
-    ("top/src/source/mod.rs", "a recording says when it was made"),
+    ("device/top/src/source/mod.rs", "a recording says when it was made"),
 ];
 
 /// What reads the wall clock, or a time that another clock has written.
@@ -50,7 +53,7 @@ fn the_wall_clock_is_read_only_where_somebody_else_reads_it() {
     let reads: BTreeSet<String> = reads
         .map(|path| path.strip_prefix(crates).unwrap().display().to_string())
         // Its own tests step the clock while it runs.
-        .filter(|path| !path.starts_with("transfer/"))
+        .filter(|path| !path.starts_with("device/transfer/"))
         .collect();
     let listed: BTreeSet<String> = READS.iter().map(|(path, _)| (*path).to_owned()).collect();
     assert_eq!(
