@@ -290,7 +290,7 @@ mod tests {
         let mut path = Path::new();
         path.tick(20, 16);
         for (rtt, window, common) in
-            [(140, 16, 110), (110, 16, 97), (107, 2, 97), (81, 2, 72), (51, 4, 30), (48, 4, 7)]
+            [(140, 16, 110), (110, 16, 97), (107, 2, 97), (81, 2, 72), (51, 2, 30), (48, 2, 7)]
         {
             path.common_ms = common;
             assert_eq!(path.tick(rtt, window).0, 20, "{rtt} ms");
