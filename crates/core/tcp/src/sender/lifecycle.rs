@@ -4,10 +4,11 @@
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
+use super::rtt::stamp;
 use super::timers::TimerKind;
-use super::{Phase, Sender, stamp};
+use super::{Phase, Sender};
 use crate::config::Profile;
-use crate::segment::{Flags, Segment, SynOptions, Timestamp};
+use crate::segment::{Flags, Segment, SynOptions};
 
 /// The bytes of the timestamps in each segment. The announced maximum segment size includes them.
 const TIMESTAMP_OPTION: u32 = 12;
@@ -31,11 +32,11 @@ impl Sender {
         self.nxt = 1;
         self.handshake.last_sent_at = now;
         self.counters.syns_sent += 1;
-        self.timer.set(TimerKind::Syn, now + self.timeout);
+        self.timer.set(TimerKind::Syn, now + self.rto.get());
         let segment = Segment {
             flags: Flags::SYN,
             window: OWN_WINDOW,
-            timestamp: Some(Timestamp { value: stamp(now), echo: 0 }),
+            timestamp: Some(self.timestamps.outgoing(now)),
             options: SynOptions {
                 mss: u16::try_from(self.config.mss + TIMESTAMP_OPTION).ok(),
                 window_scale: Some(WINDOW_SCALE),
@@ -59,7 +60,7 @@ impl Sender {
         }
         self.counters.syn_timeouts += 1;
         if self.counters.syn_timeouts > linear {
-            self.back_off();
+            self.rto.back_off();
         }
         self.output.syn = true;
     }
@@ -77,7 +78,7 @@ impl Sender {
         self.nxt = 1;
         self.peer_next = segment.end();
         self.peer_window.update(true, segment.window);
-        self.echo = segment.timestamp.map_or(0, |timestamp| timestamp.value);
+        self.timestamps.echo = segment.timestamp.map_or(0, |timestamp| timestamp.value);
         self.sample_handshake(now);
         self.count_lost_syns();
         self.counters.handshake = now.saturating_since(self.handshake.opened_at);
@@ -102,8 +103,8 @@ impl Sender {
     fn sample_handshake(&mut self, now: Instant) {
         let rtt_us = if self.counters.syns_sent == 1 {
             Some(now.saturating_since(self.handshake.opened_at).as_micros() as u32)
-        } else if self.echoed != 0 {
-            self.echoed_rtt_us(now)
+        } else if self.timestamps.echoed != 0 {
+            self.timestamps.rtt_us(now)
         } else {
             None
         };
@@ -116,7 +117,7 @@ impl Sender {
     /// Reduces the window where more than one SYN or answer was lost, which indicates congestion.
     /// Linux then starts with one segment, unless the answer is to the first SYN.
     fn count_lost_syns(&mut self) {
-        let spurious = self.echoed == stamp(self.handshake.opened_at);
+        let spurious = self.timestamps.echoed == stamp(self.handshake.opened_at);
         if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
             self.algorithm.snd_cwnd = 1;
         }

@@ -1,42 +1,46 @@
 //! The active end of a connection: it opens, sends a stream, and closes.
+//!
+//! The order in which its parts are best read:
+//!
+//! 1. `stream`: the bytes, cut into segments; `scoreboard`: the segments that are out
+//! 2. `lifecycle`: SYN and FIN; `transmission`: which segment leaves next, and when; `host_queue`: TCP small queues
+//! 3. `acknowledgement`: what an acknowledgement says, and the order of the steps that handle it
+//! 4. `rtt`: timestamps and the estimate; `loss_detection`: RACK-TLP, or counting; `recovery`: the congestion state
+//!    machine, and undoing
+//! 5. `timers`: retransmission, its backoff, window probes
+//! 6. `report`: events, counters and figures
 
-mod ack;
-mod alert;
-mod counting;
-mod emit;
+mod acknowledgement;
 mod host_queue;
 mod lifecycle;
-mod probe;
-mod rack;
+mod loss_detection;
+mod recovery;
 mod report;
 mod rtt;
-mod sack;
 mod scoreboard;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod transmit;
-mod undo;
+mod transmission;
 
 use std::collections::VecDeque;
 
 use wakeai_algorithms::Algorithm;
 use wakeai_connection::{CongestionState, EventKind, Signal, SocketBounds};
-use wakeai_units::{Duration, Instant};
+use wakeai_units::Instant;
 
 use crate::config::TcpConfig;
 use crate::segment::{SackBlocks, Segment};
-use counting::Counting;
 use host_queue::HostQueue;
 use lifecycle::Handshake;
-use rack::Rack;
-use rtt::RttEstimator;
+use loss_detection::{Counting, Rack, TailLossProbe};
+use recovery::Episode;
+use rtt::{RttEstimator, Timestamps};
 use scoreboard::Scoreboard;
 use stream::Stream;
-use timers::Timer;
-use transmit::{Output, Pacing, PeerWindow};
-use undo::Episode;
+use timers::{Persist, RetransmissionTimeout, Timer};
+use transmission::{Pacing, PeerWindow};
 
 pub use report::SenderCounters;
 
@@ -70,30 +74,22 @@ pub struct Sender {
     /// 1.
     peer_next: u64,
     peer_window: PeerWindow,
+    timestamps: Timestamps,
     rtt: RttEstimator,
-    /// The retransmission timeout, including the backoff.
-    timeout: Duration,
-    /// Timeouts since something new was acknowledged.
-    timeouts_in_a_row: u32,
+    rto: RetransmissionTimeout,
     timer: Timer,
+    persist: Persist,
     rack: Rack,
+    tail_probe: TailLossProbe,
     counting: Counting,
     episode: Episode,
     pacing: Pacing,
     host_queue: HostQueue,
     output: Output,
-    /// The peer's clock, which this end echoes.
-    echo: u32,
-    /// The timestamp of this end that the segment at hand echoes; 0 where it echoes none.
-    echoed: u32,
     /// The last selective acknowledgements, which the scoreboard already contains.
     last_sacks: SackBlocks,
     /// The position whose acknowledgement begins the next round of window validation.
     usage_round_end: u64,
-    /// Segments delivered, selectively acknowledged ones included.
-    delivered: u64,
-    /// Segments marked as lost; a segment counts each time.
-    lost: u64,
     events: VecDeque<EventKind>,
     counters: SenderCounters,
 }
@@ -113,6 +109,42 @@ enum Phase {
     Failed,
 }
 
+/// The output, besides new data, that waits to be sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Output {
+    syn: bool,
+    /// An acknowledgement without data.
+    ack: bool,
+    /// A segment that is sent regardless of the windows.
+    forced: Option<Forced>,
+    /// Whether the host's queue was full. Nothing then leaves until the next ACK or timeout.
+    blocked: bool,
+    /// Whether lost segments may leave.
+    retransmission: Retransmission,
+}
+
+/// A segment that a timer sends regardless of the windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forced {
+    /// The oldest segment, after a timeout.
+    Head,
+    /// The tail loss probe (RFC 8985 section 7.3).
+    TailLossProbe,
+    /// A segment with an old sequence number, which the peer answers with its window.
+    WindowProbe,
+}
+
+/// Whether lost segments are retransmitted after the last acknowledgement or timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Retransmission {
+    #[default]
+    Nothing,
+    Lost,
+    /// Lost segments are retransmitted after new data. The acknowledgement of the new data shows
+    /// whether the timeout was spurious (F-RTO).
+    AfterNew,
+}
+
 impl Sender {
     /// A connection that is not open yet.
     pub fn new(config: &TcpConfig, mut algorithm: Algorithm) -> Self {
@@ -128,22 +160,20 @@ impl Sender {
             nxt: 0,
             peer_next: 0,
             peer_window: PeerWindow::default(),
+            timestamps: Timestamps::default(),
             rtt: RttEstimator::new(config),
-            timeout: config.initial_timeout,
-            timeouts_in_a_row: 0,
+            rto: RetransmissionTimeout::new(config),
             timer: Timer::default(),
+            persist: Persist::default(),
             rack: Rack::new(config),
+            tail_probe: TailLossProbe::default(),
             counting: Counting::default(),
             episode: Episode::default(),
             pacing: Pacing::default(),
             host_queue: HostQueue::new(config),
             output: Output::default(),
-            echo: 0,
-            echoed: 0,
             last_sacks: SackBlocks::NONE,
             usage_round_end: 0,
-            delivered: 0,
-            lost: 0,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
             config: config.clone(),
@@ -177,13 +207,10 @@ impl Sender {
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         self.output.blocked = false;
         self.algorithm.tcp_mstamp = microseconds(now);
-        self.echoed = 0;
+        self.timestamps.echoed = segment.timestamp.map_or(0, |timestamp| timestamp.echo);
         if segment.flags.rst {
             self.fail();
             return;
-        }
-        if let Some(timestamp) = segment.timestamp {
-            self.echoed = timestamp.echo;
         }
         match self.phase {
             Phase::Opening => self.handle_handshake(now, segment),
@@ -198,7 +225,7 @@ impl Sender {
             && segment.seq <= self.peer_next
         {
             // A later timestamp is larger, except when the clock wraps after 49 days.
-            self.echo = timestamp.value;
+            self.timestamps.echo = timestamp.value;
         }
         if segment.flags.ack {
             self.handle_ack(now, segment);
@@ -271,17 +298,6 @@ impl Sender {
 /// Microseconds since the start of the run; at least 1, because the algorithms never see 0.
 fn microseconds(now: Instant) -> u64 {
     (now.as_nanos() / 1_000).max(1)
-}
-
-/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps, because 0
-/// stands for no echo.
-fn stamp(at: Instant) -> u32 {
-    (at.as_nanos() / 1_000_000 + 1) as u32
-}
-
-/// Whether the timestamp `a` was taken before `b`.
-fn stamped_before(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() < 0
 }
 
 #[cfg(test)]

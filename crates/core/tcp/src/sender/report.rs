@@ -90,7 +90,7 @@ impl Sender {
 
     /// The retransmission timeout, including the backoff.
     pub fn retransmission_timeout(&self) -> Duration {
-        self.timeout
+        self.rto.get()
     }
 
     /// The connection's figures as they are now.
@@ -111,7 +111,7 @@ impl Sender {
             lost_out: Segments::new(self.board.lost_out()),
             retrans_out: Segments::new(self.board.retransmitted_out()),
             send_queue: Bytes::new(self.written_end().saturating_sub(self.una.max(1))),
-            delivered: self.delivered,
+            delivered: self.board.delivered(),
             pacing_rate: pacing.map(|bytes| Rate::from_bps(bytes.saturating_mul(8))),
             k: self.algorithm.k_us().map(micros),
             mss: Bytes::new(u64::from(self.config.mss)),

@@ -1,8 +1,44 @@
-//! The round-trip time and the retransmission timeout.
+//! The round-trip time: timestamps (RFC 7323), and the estimate with the timeout that follows from it (RFC 6298
+//! sections 2 and 3).
 
 use wakeai_units::{Duration, Instant};
 
 use crate::config::{Profile, TcpConfig};
+use crate::segment::Timestamp;
+
+/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps, because 0
+/// stands for no echo.
+pub(super) fn stamp(at: Instant) -> u32 {
+    (at.as_nanos() / 1_000_000 + 1) as u32
+}
+
+/// The timestamps of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timestamps {
+    /// The peer's clock, which this end echoes.
+    pub(super) echo: u32,
+    /// The timestamp of this end that the segment at hand echoes; 0 where it echoes none.
+    pub(super) echoed: u32,
+}
+
+impl Timestamps {
+    /// The timestamp of a segment that leaves now.
+    pub(super) fn outgoing(self, now: Instant) -> Timestamp {
+        Timestamp { value: stamp(now), echo: self.echo }
+    }
+
+    /// Whether the segment at hand echoes a timestamp from before `sent`. It then answers an
+    /// earlier transmission.
+    pub(super) fn answers_before(self, sent: u32) -> bool {
+        self.echoed != 0 && self.echoed.wrapping_sub(sent).cast_signed() < 0
+    }
+
+    /// The RTT by the echoed timestamp, in whole milliseconds and at least one.
+    pub(super) fn rtt_us(self, now: Instant) -> Option<u32> {
+        let elapsed_ms = stamp(now).wrapping_sub(self.echoed);
+        (elapsed_ms < 1 << 18).then_some(elapsed_ms.max(1) * 1_000)
+    }
+}
 
 /// The length of the window of the minimum RTT, as in Linux.
 const MINIMUM_WINDOW: Duration = Duration::from_secs(300);

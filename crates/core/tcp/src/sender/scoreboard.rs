@@ -73,6 +73,10 @@ pub(super) struct Scoreboard {
     retransmitted_out: u32,
     /// The segment after the highest selectively acknowledged segment.
     sacked_end: u64,
+    /// Segments delivered so far, selectively acknowledged ones and copies included.
+    delivered: u64,
+    /// Marks of loss so far; a segment counts each time.
+    lost: u64,
 }
 
 impl Scoreboard {
@@ -90,6 +94,8 @@ impl Scoreboard {
             lost_out: 0,
             retransmitted_out: 0,
             sacked_end: 0,
+            delivered: 0,
+            lost: 0,
         }
     }
 
@@ -117,6 +123,21 @@ impl Scoreboard {
 
     pub(super) fn retransmitted_out(&self) -> u32 {
         self.retransmitted_out
+    }
+
+    /// Segments delivered so far, selectively acknowledged ones included.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Counts copies that arrived although the segment had arrived before.
+    pub(super) fn deliver_copies(&mut self, copies: u32) {
+        self.delivered += u64::from(copies);
+    }
+
+    /// Segments marked as lost so far; a segment counts each time.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// RFC 6675's pipe: the number of segments that are assumed to be in the network.
@@ -199,6 +220,7 @@ impl Scoreboard {
     pub(super) fn acknowledge(&mut self) -> Record {
         let segment = self.first;
         let record = self.record(segment);
+        self.delivered += u64::from(!record.marks.sacked());
         if record.marks != Marks::default() {
             self.clear(segment, record.marks);
         }
@@ -244,25 +266,26 @@ impl Scoreboard {
         self.record_mut(segment).marks.0 |= Marks::SACKED;
         self.sacked.set(segment);
         self.sacked_out += 1;
+        self.delivered += 1;
         self.sacked_end = self.sacked_end.max(segment + 1);
         record
     }
 
     /// Marks a segment that is not selectively acknowledged, or its retransmission, as lost.
-    /// Returns whether the mark is new.
-    pub(super) fn lose(&mut self, segment: u64) -> bool {
+    pub(super) fn lose(&mut self, segment: u64) {
         let marks = self.record(segment).marks;
         debug_assert!(!marks.sacked(), "a segment that arrived is not lost");
         if marks.lost() {
+            self.lost += u64::from(marks.retransmitted());
             self.forget_retransmission(segment);
-            return marks.retransmitted();
+            return;
         }
+        self.lost += 1;
         self.record_mut(segment).marks.0 |= Marks::LOST;
         self.lost_out += 1;
         if !marks.retransmitted() {
             self.wait(segment);
         }
-        true
     }
 
     /// Removes all marks of loss.

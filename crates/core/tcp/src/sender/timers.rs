@@ -1,11 +1,11 @@
-//! The timer of a connection, and the handling of its expiry. As in Linux, a connection has only
-//! one timer.
+//! The timer of a connection, the handling of its expiry, the retransmission timeout with its backoff (RFC 6298
+//! section 5), and the probes of a closed window. As in Linux, a connection has only one timer.
 
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
-use super::transmit::{Forced, Retransmission};
-use super::{Phase, Sender, microseconds};
+use super::{Forced, Phase, Retransmission, Sender, microseconds};
+use crate::config::TcpConfig;
 
 /// The event for which the timer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,6 @@ pub(super) const LOCAL_RETRY: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timer {
     armed: Option<(TimerKind, Instant)>,
-    /// Probes of a closed window without an answer.
-    pub(super) window_probes: u32,
-    /// The number of times that the interval between window probes was doubled.
-    pub(super) persist_backoff: u32,
 }
 
 impl Timer {
@@ -61,6 +57,46 @@ impl Timer {
     fn due(&self, now: Instant) -> Option<TimerKind> {
         self.armed.filter(|&(_, at)| at <= now).map(|(kind, _)| kind)
     }
+}
+
+/// The retransmission timeout, with its backoff.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RetransmissionTimeout {
+    timeout: Duration,
+    initial: Duration,
+    longest: Duration,
+    /// Timeouts since something new was acknowledged.
+    pub(super) in_a_row: u32,
+}
+
+impl RetransmissionTimeout {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        let (initial, longest) = (config.initial_timeout, config.max_timeout);
+        Self { timeout: initial, initial, longest, in_a_row: 0 }
+    }
+
+    pub(super) fn get(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sets the timeout to the estimate, without backoff.
+    pub(super) fn reset(&mut self, estimate: Option<Duration>) {
+        self.timeout = estimate.unwrap_or(self.initial);
+    }
+
+    /// Doubles the timeout (RFC 6298 section 5.5).
+    pub(super) fn back_off(&mut self) {
+        self.timeout = self.timeout.saturating_mul(2).min(self.longest);
+    }
+}
+
+/// The probes of a closed window (RFC 9293 section 3.8.6.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Persist {
+    /// Probes without an answer.
+    pub(super) probes: u32,
+    /// The number of times that the interval between probes was doubled.
+    backoff: u32,
 }
 
 impl Sender {
@@ -90,25 +126,27 @@ impl Sender {
         if self.board.out() == 0 {
             return;
         }
-        if self.timeouts_in_a_row >= self.config.retries {
+        if self.rto.in_a_row >= self.config.retries {
             self.fail();
             return;
         }
         self.counters.timeouts += 1;
         self.enter_loss(now);
-        self.timeouts_in_a_row += 1;
-        self.counters.timeouts_in_a_row =
-            self.counters.timeouts_in_a_row.max(self.timeouts_in_a_row);
+        self.rto.in_a_row += 1;
+        self.counters.timeouts_in_a_row = self.counters.timeouts_in_a_row.max(self.rto.in_a_row);
         self.events.push_back(EventKind::Timeout);
         self.output.forced = Some(Forced::Head);
         self.output.retransmission = Retransmission::Nothing;
-        self.back_off();
-        self.timer.set(TimerKind::Retransmission, now + self.timeout);
+        self.rto.back_off();
+        self.timer.set(TimerKind::Retransmission, now + self.rto.get());
     }
 
-    /// Doubles the timeout (RFC 6298 section 5.5).
-    pub(super) fn back_off(&mut self) {
-        self.timeout = self.timeout.saturating_mul(2).min(self.config.max_timeout);
+    /// Resets the timeout to the present RTT estimate, without backoff.
+    pub(super) fn reset_timeout(&mut self) {
+        self.rto.reset(self.rtt.timeout());
+        let sock = &mut *self.algorithm;
+        sock.srtt_us = self.rtt.smoothed_us_by_8();
+        sock.rttvar_us = self.rtt.variation_us();
     }
 
     /// Restarts the timer after an acknowledgement. Where a tail loss probe may be sent, the timer
@@ -133,13 +171,52 @@ impl Sender {
         let at = if was_shorter {
             self.head_times_out_at().max(now + AT_ONCE)
         } else {
-            now + self.timeout
+            now + self.rto.get()
         };
         self.timer.set(TimerKind::Retransmission, at);
     }
 
     /// The time at which the oldest segment has been out for the retransmission timeout.
     pub(super) fn head_times_out_at(&self) -> Instant {
-        self.board.record(self.board.first()).sent_at + self.timeout
+        self.board.record(self.board.first()).sent_at + self.rto.get()
+    }
+
+    /// Arms the timer of the next window probe.
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let base = self.rto.get().max(self.config.min_timeout);
+        let wait = base.saturating_mul(1 << self.persist.backoff.min(32));
+        self.timer.set(TimerKind::Persist, now + wait.min(self.config.max_timeout));
+    }
+
+    /// Handles an acknowledgement that arrives while no data is outstanding.
+    pub(super) fn restart_persist(&mut self, now: Instant) {
+        if !self.timer.is(TimerKind::Persist) {
+            return;
+        }
+        if self.window_takes_more() {
+            self.persist.backoff = 0;
+            self.timer.clear();
+        } else {
+            self.arm_persist(now);
+        }
+    }
+
+    pub(super) fn handle_persist_timeout(&mut self, now: Instant) {
+        self.timer.clear();
+        if self.board.out() > 0
+            || !self.has_new_data() && self.stream.next_piece(self.nxt).is_none()
+        {
+            self.persist.probes = 0;
+            self.persist.backoff = 0;
+            return;
+        }
+        if self.persist.probes >= self.config.retries {
+            self.fail();
+        } else if !self.window_takes_more() {
+            self.output.forced = Some(Forced::WindowProbe);
+            self.persist.probes += 1;
+            self.persist.backoff += 1;
+            self.arm_persist(now);
+        }
     }
 }

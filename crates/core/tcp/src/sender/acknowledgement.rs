@@ -1,11 +1,11 @@
-//! Handles an acknowledgement, with the same order of steps as the kernel.
+//! What an acknowledgement says, cumulatively (RFC 9293) and selectively (RFC 2018, RFC 2883), and the order of the
+//! steps that handle it, which is the kernel's.
 
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
 
-use super::Sender;
-use super::stamp;
-use super::transmit::Retransmission;
+use super::rtt::stamp;
+use super::{Retransmission, Sender};
 use crate::segment::Segment;
 
 /// The findings from one acknowledgement.
@@ -83,13 +83,13 @@ impl Sender {
             }
             return;
         }
-        let (delivered, lost, out) = (self.delivered, self.lost, self.board.out());
+        let (delivered, lost, out) = (self.board.delivered(), self.board.lost(), self.board.out());
         ack.window_changed = self.peer_window.update(ack.advanced, segment.window);
         if ack.advanced {
-            self.timeouts_in_a_row = 0;
+            self.rto.in_a_row = 0;
             self.una = segment.ack;
         }
-        self.timer.window_probes = 0;
+        self.persist.probes = 0;
         let sacked_end = self.board.sacked_end();
         self.output.retransmission = Retransmission::Nothing;
         self.take_sacks(now, segment, &mut ack);
@@ -114,7 +114,7 @@ impl Sender {
             self.set_timer(now);
         }
         self.publish();
-        let (delivered, lost) = (self.delivered - delivered, self.lost - lost);
+        let (delivered, lost) = (self.board.delivered() - delivered, self.board.lost() - lost);
         self.algorithm.on_ack(delivered as u32, lost as u32, rtt_us);
         if self.config.autotuned_buffers {
             let window = self.algorithm.snd_cwnd.max(self.config.initial_window);
@@ -150,11 +150,10 @@ impl Sender {
                 ack.original_delivered |= end <= self.episode.high;
                 overtaken = overtaken.or(Some(number));
             }
-            if !marks.sacked() {
-                self.delivered += 1;
-                if !(marks.sent_again() && self.is_answer_to_earlier(record.sent_at)) {
-                    self.rack.deliver(now, number, record, least_us);
-                }
+            let answers_earlier =
+                marks.sent_again() && self.timestamps.answers_before(stamp(record.sent_at));
+            if !marks.sacked() && !answers_earlier {
+                self.rack.deliver(now, number, record, least_us);
             }
         }
         ack.sets_timer |= ack.acked;
@@ -176,8 +175,8 @@ impl Sender {
         let (oldest, newest) = match (oldest, newest) {
             (Some(oldest), Some(newest)) if !self.config.rtt_by_timestamps => (oldest, newest),
             _ if self.config.forgets_backoff && ack.retransmission_acked => return None,
-            _ if ack.acked && self.echoed != 0 => {
-                let echoed_us = self.echoed_rtt_us(now)?;
+            _ if ack.acked && self.timestamps.echoed != 0 => {
+                let echoed_us = self.timestamps.rtt_us(now)?;
                 (echoed_us, echoed_us)
             }
             _ => return None,
@@ -195,18 +194,101 @@ impl Sender {
         }
         Some(newest)
     }
+}
 
-    /// The RTT by the echoed timestamp, in whole milliseconds and at least one.
-    pub(super) fn echoed_rtt_us(&self, now: Instant) -> Option<u32> {
-        let elapsed_ms = stamp(now).wrapping_sub(self.echoed);
-        (elapsed_ms < 1 << 18).then_some(elapsed_ms.max(1) * 1_000)
+/// Selective acknowledgements.
+impl Sender {
+    /// Enters the blocks of an acknowledgement into the scoreboard.
+    pub(super) fn take_sacks(&mut self, now: Instant, segment: &Segment, ack: &mut Ack) {
+        let blocks = segment.sack.as_slice();
+        let Some(&first) = blocks.first() else { return };
+        let below_highest = self.board.sacked_end();
+        let within_second = blocks.get(1).is_some_and(|b| b.0 <= first.0 && first.1 <= b.1);
+        if first.1 <= segment.ack || within_second {
+            self.take_dsack(first, ack);
+        }
+        for &block in blocks {
+            self.take_block(now, block, below_highest, ack);
+        }
+        if ack.dsack {
+            self.forget_needless(first.1);
+        }
+        self.last_sacks = segment.sack;
+        if let Some(reordered) = ack.reordered {
+            self.check_reordering(reordered);
+        }
     }
 
-    /// Resets the timeout to the present RTT estimate, without backoff.
-    pub(super) fn reset_timeout(&mut self) {
-        self.timeout = self.rtt.timeout().unwrap_or(self.config.initial_timeout);
-        let sock = &mut *self.algorithm;
-        sock.srtt_us = self.rtt.smoothed_us_by_8();
-        sock.rttvar_us = self.rtt.variation_us();
+    fn take_block(
+        &mut self,
+        now: Instant,
+        (start, end): (u64, u64),
+        below_highest: u64,
+        ack: &mut Ack,
+    ) {
+        if end <= self.una || end > self.nxt || start >= end {
+            return;
+        }
+        let until = self.stream.segment_until(end);
+        // Most blocks are those of the previous acknowledgement, longer by a segment.
+        let known = self.last_sacks.iter().find(|block| block.0 <= start && start < block.1);
+        let mut from = match known {
+            Some(block) => self.stream.segment_until(block.1),
+            None => self.stream.segment_from(start),
+        };
+        while let Some(segment) = self.board.next_unsacked(from, until) {
+            self.take_sack(now, segment, below_highest, ack);
+            from = segment + 1;
+        }
+    }
+
+    fn take_sack(&mut self, now: Instant, segment: u64, below_highest: u64, ack: &mut Ack) {
+        let record = self.board.sack(segment);
+        ack.sacked = true;
+        self.counting.sack(segment);
+        if !record.marks.sent_again() {
+            if segment < below_highest {
+                ack.see_reordered(segment);
+            }
+            ack.original_delivered |= self.stream.piece(segment).end() <= self.episode.high;
+            ack.sample_sack(record.sent_at);
+        } else if self.timestamps.answers_before(stamp(record.sent_at)) {
+            return;
+        }
+        self.rack.deliver(now, segment, record, self.rtt.least_us());
+    }
+
+    /// Handles a D-SACK, which reports that the receiver got the positions of the block twice (RFC
+    /// 2883).
+    fn take_dsack(&mut self, (start, end): (u64, u64), ack: &mut Ack) {
+        if start >= end || end - start > self.peer_window.largest() {
+            return;
+        }
+        let mss = u64::from(self.config.mss);
+        let copies = (end - start).div_ceil(mss) as u32;
+        if self.counters.dsacks + u64::from(copies) > self.counters.retransmits {
+            return; // the network copied it
+        }
+        self.counters.dsacks += u64::from(copies);
+        let of_probe = copies == 1 && self.tail_probe.end == Some(end);
+        ack.dsack = true;
+        ack.dsack_of_probe |= of_probe;
+        ack.too_narrow |= self.rack.reordering_seen && !of_probe;
+        self.board.deliver_copies(copies);
+        if self.episode.undo_marker.is_some_and(|marker| end > marker) {
+            self.episode.discount_retransmissions(copies);
+        }
+    }
+
+    /// Stops counting the retransmission that ends at the position `end` as outstanding, because
+    /// both copies have arrived.
+    fn forget_needless(&mut self, end: u64) {
+        let last = self.stream.segment_until(end).saturating_sub(1);
+        if (self.board.first()..self.board.next()).contains(&last) {
+            let marks = self.board.record(last).marks;
+            if marks.sacked() && marks.retransmitted() {
+                self.board.forget_retransmission(last);
+            }
+        }
     }
 }
