@@ -37,17 +37,17 @@ test-release: deps ## what takes longer than make test: a Dask cluster, reports 
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
 	cargo test --locked -p wakeai-cli --test report -- --include-ignored
-	cargo test --locked -p wakeai-cli --test metrics -- --include-ignored --nocapture prometheus_holds
+	cargo test --locked -p wakeai-tests --test metrics -- --include-ignored --nocapture prometheus_holds
 
 test-operator: deb ## the operator's tutorial, from Debian's package to the fleet in one table (minutes; root)
-	cargo test --locked -p wakeai-cli --test operator -- --include-ignored
+	cargo test --locked -p wakeai-tests --test operator -- --include-ignored
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli -p wakeai-kernel --test guest -- \
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests -p wakeai-kernel --test guest -- \
 		--ignored --nocapture --skip inside_ --skip quickstart_ --skip static_program_ --skip _on_arm64
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test guest -- --ignored --nocapture quickstart_
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test guest -- --ignored --nocapture quickstart_
 
 static: ## the program without shared libraries, for x86-64 and arm64: target/dist (minutes; root to install packages)
 	@scripts/static
@@ -75,16 +75,16 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 	@scripts/packetdrill "$(PACKETDRILL)"
 
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test faults -- --include-ignored --nocapture --test-threads=1
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test faults -- --include-ignored --nocapture --test-threads=1
 
 test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts; others' clients to serve (minutes; root; needs Go)
 	@scripts/test-peers
 
 test-probe: deps ## the probes of every buffer and standard in the lab (minutes; root)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-cli --test probe -- --include-ignored --nocapture --test-threads=1
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test probe -- --include-ignored --nocapture --test-threads=1
 
 soak: deps ## memory, files and map entries of agents under churn for MINUTES=30 (root)
-	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-cli --test soak -- --include-ignored --nocapture
+	WAKEAI_REQUIRE_KERNEL=1 SOAK_MINUTES=$(MINUTES) cargo test --locked -p wakeai-tests --test soak -- --include-ignored --nocapture
 
 fuzz: deps ## libFuzzer: make fuzz SECONDS=900 TARGET=presence; without TARGET all (needs cargo-fuzz)
 	@scripts/fuzz $(SECONDS) $(TARGET)

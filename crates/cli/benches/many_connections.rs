@@ -8,19 +8,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench panics or prints")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use support::agent::{Agent, Fleet};
-use support::bss::Bss;
-use support::{Machine, wait_for};
 use wakeai_host::Namespace;
+use wakeai_tests::agent::{Agent, Fleet};
+use wakeai_tests::bss::Bss;
+use wakeai_tests::{Machine, wait_for};
 
 /// The argument with which this program holds connections.
 const HOLD: &str = "--hold";

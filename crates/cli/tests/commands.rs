@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{Machine, stderr, stdout, wakeai};
+use wakeai_tests::{Machine, stderr, stdout, wakeai};
 
 const COMMANDS: [&str; 13] = [
     "sim",
@@ -387,7 +385,7 @@ fn without_root_the_doctor_marks_only_needed_features_missing() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let program = support::program_in(directory.path());
+    let program = wakeai_tests::program_in(directory.path());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let run = |arguments: &[&str]| {
         // iperf3 is not in the path. Only the lab needs it, so the finding is a note and no error.
@@ -429,7 +427,7 @@ fn a_namespace_that_does_not_exist_is_bad_usage() {
 fn without_privileges_every_command_that_needs_them_exits_with_77_and_names_them() {
     let Some(_machine) = Machine::take() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let program = support::program_in(directory.path());
+    let program = wakeai_tests::program_in(directory.path());
     let key = directory.path().join("group.key");
     wakeai_agent::key::GroupKeys::generate(&key).unwrap();
     std::os::unix::fs::chown(&key, Some(65534), None).unwrap();

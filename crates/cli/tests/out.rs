@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
@@ -14,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{stderr, stdout, wait_for};
+use wakeai_tests::{stderr, stdout, wait_for};
 
 /// A scenario with a comment, so that it differs from every file that a run writes.
 const SCENARIO: &str = "# My thesis.\nname = \"small\"\nduration = \"5s\"\n\

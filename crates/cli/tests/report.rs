@@ -3,13 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test is skipped")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::{stderr, stdout, wakeai};
+use wakeai_tests::{stderr, stdout, wakeai};
 
 /// Text that would run a script or break the page if it were not shown as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='owned'>\u{2028}\u{202e}\"'&amp;";

@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-mod support;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{stderr, stdout, wakeai};
+use wakeai_tests::{stderr, stdout, wakeai};
 
 /// Writes a scenario: two stations upload half a megabyte each, under two conditions.
 fn scenario(directory: &Path, flow: &str) -> PathBuf {

@@ -4,13 +4,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::stdout;
+use wakeai_tests::stdout;
 
 /// A stream that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq)]

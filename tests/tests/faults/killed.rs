@@ -1,0 +1,192 @@
+//! Programs are ended by `kill -9` after a step of their start or stop, and the next command undoes their changes.
+//! `make test` does this for some steps, evenly spread, and `make test-faults` for each step.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::steps::{End, run};
+use wakeai_tests::agent::{BSSID, Fleet};
+use wakeai_tests::bss::Bss;
+use wakeai_tests::traffic::Upload;
+use wakeai_tests::{
+    ANY_LATENESS, Machine, host_state, leftovers, nothing_left, program, stderr, wait_for, wakeai,
+};
+
+/// The step in which an agent or an assignment changes a sysctl.
+const DEFAULT: &str = "write /proc/sys/net/ipv4/tcp_congestion_control";
+/// A scenario with one station, which has an agent and a proxy.
+const SCENARIO: &str = r#"
+name = "small"
+duration = "1s"
+[access_point]
+standard = "802.11g"
+[[stations]]
+name = "player"
+proxy = true
+max = "20Mbit/s"
+[[flows]]
+from = "player"
+to = "server"
+algorithm = "wakeai_cubic"
+[[conditions]]
+name = "capped"
+law = "fixed"
+bounds = [{ stations = "player", floor = 1, ceiling = 8 }]
+"#;
+
+/// The number of evenly spread steps after which a run is killed. More runs are killed after the last step of each kind
+/// that the test names.
+const SOME: usize = 2;
+
+/// The state of the host, the station's default algorithm, and the files in the directories that Wakeai uses.
+fn state(bss: Option<&Bss>) -> Vec<String> {
+    let mut state = host_state();
+    state.extend(bss.map(|bss| bss.default("a")));
+    state.extend(leftovers());
+    let mut files = Vec::new();
+    for directory in ["/run/wakeai", "/run/wakeai/leases", "/run/netns", "/sys/fs/bpf"] {
+        files.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|it| it.path()));
+    }
+    // Lock files are never removed. If one were removed while a process waits for it, two processes could hold the
+    // lock.
+    let stay = |path: &Path| path.ends_with(".lock") || path.ends_with("kernel.lock");
+    files.retain(|path| !stay(path) && path != Path::new("/run/wakeai/leases"));
+    files.sort();
+    state.extend(files.iter().map(|path| path.display().to_string()));
+    state
+}
+
+/// Runs the command to its end, and then several times with `kill -9`: after `most` of its steps, evenly spread, and
+/// after the last step of each of `kinds`.
+fn kill_after_each(
+    command: &[&str],
+    up: Option<&str>,
+    bss: Option<&Bss>,
+    most: usize,
+    kinds: &[&str],
+) {
+    wakeai(&["sweep"]);
+    let before = state(bss);
+    let whole = run(command, up, None);
+    assert_eq!(whole.end, End::Exited(0), "{:#?}", whole.steps);
+    for kind in kinds {
+        assert!(whole.steps.iter().any(|step| step.contains(kind)), "{kind}: {:#?}", whole.steps);
+    }
+    let count = whole.steps.len();
+    wakeai(&["sweep"]); // unmounts the bpffs, for which the agent has no privilege any more
+    wait_for("the whole run has left nothing", || (state(bss) == before).then_some(()));
+    let most = most.min(count);
+    let mut fatal: BTreeSet<_> = (0..most).map(|number| number * count / most).collect();
+    let last = |kind: &&str| whole.steps.iter().rposition(|step| step.contains(*kind));
+    fatal.extend(kinds.iter().filter_map(last));
+    for fatal in fatal {
+        let died = run(command, up, Some(fatal));
+        let step = died.steps.last().map_or("none", String::as_str);
+        println!("killed after step {fatal} of {count}: {step}");
+        // A run can have up to four steps fewer than the first run. If step `fatal` is one of these, the run ends by
+        // itself.
+        assert!(died.end == End::Killed || fatal + 5 > count, "{:?}", died.end);
+        let swept = wakeai(&["sweep"]);
+        let said = stderr(&swept);
+        assert!(swept.status.success() && !said.contains("warning"), "after {step}: {said}");
+        nothing_left();
+        assert_eq!(state(bss), before, "after {step}: {said}");
+        wait_for("the command's processes are gone", || (processes() == 0).then_some(()));
+        assert_eq!(
+            stderr(&wakeai(&["sweep"])),
+            "",
+            "after {step} the second command finds something"
+        );
+    }
+}
+
+/// The number of processes that run the program under test, or that a lab starts.
+fn processes() -> usize {
+    let program = fs::canonicalize(program()).unwrap();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let children: [&[u8]; 3] = [b"setpriv\0--pdeathsig\0", b"sh\0-c\0read ", b"iperf3\0"];
+    let running = |path: &Path| {
+        let command = fs::read(path.join("cmdline")).unwrap_or_default();
+        children.iter().any(|start| command.starts_with(start))
+            || fs::read_link(path.join("exe")).is_ok_and(|exe| exe == program)
+    };
+    entries.filter(|entry| running(&entry.path())).count()
+}
+
+fn agent(most: usize) {
+    let Some(_machine) = Machine::take() else { return };
+    let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
+    bss.set_default("a", "cubic");
+    let config = fleet.configure(1, BSSID, "").display().to_string();
+    let net = format!("--net=/run/netns/{}", bss.name("a"));
+    let command = ["nsenter", &net, program(), "agent", "--config", &config];
+    let kinds = ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", "iterate", DEFAULT];
+    kill_after_each(&command, Some("started"), Some(&bss), most, &kinds);
+}
+
+/// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open connection has CUBIC
+/// again at the end.
+fn assigned(most: usize) {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    bss.set_default("a", "cubic");
+    let (from, to) = (bss.namespace("a"), bss.namespace("server"));
+    let pause = Duration::from_millis(100);
+    let upload = Upload::with_pauses(from, &to, Ipv4Addr::new(10, 77, 0, 2), "cubic", pause);
+    for scope in [&[] as &[&str], &["--connections"]] {
+        let name = bss.name("a");
+        let command = [&[program(), "use", "wakeai_rtt", "--json", "--namespace", &name], scope];
+        let way = if scope.is_empty() { DEFAULT } else { "iterate" };
+        let kinds = ["bpf: pin", "bind /run/wakeai/", way];
+        kill_after_each(&command.concat(), Some("running_s"), Some(&bss), most, &kinds);
+        assert_eq!(upload.algorithm(), "cubic");
+    }
+}
+
+/// Runs a lab whose station has an agent and a proxy, each in a process of its own.
+fn lab(most: usize) {
+    let Some(_machine) = Machine::take() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = directory.path().join("small.toml").display().to_string();
+    fs::write(&scenario, SCENARIO).unwrap();
+    let command = [&[program(), "lab", &scenario, "--json"] as &[&str], &ANY_LATENESS].concat();
+    let kinds =
+        ["/run/wakeai/leases/", "mkdir /run/wakeai/lab-", "mount /run/netns/", "start a process"];
+    kill_after_each(&command, None, None, most, &kinds);
+}
+
+#[test]
+fn an_agent_killed_after_some_steps_is_undone() {
+    agent(SOME);
+}
+
+#[test]
+fn an_assignment_killed_after_some_steps_is_undone() {
+    assigned(1);
+}
+
+#[test]
+fn a_lab_killed_after_some_steps_is_undone() {
+    lab(SOME);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-faults` runs it"]
+fn an_agent_killed_after_any_step_is_undone() {
+    agent(usize::MAX);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-faults` runs it"]
+fn an_assignment_killed_after_any_step_is_undone() {
+    assigned(usize::MAX);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-faults` runs it"]
+fn a_lab_killed_after_any_step_is_undone() {
+    lab(usize::MAX);
+}
