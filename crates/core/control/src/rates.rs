@@ -10,7 +10,7 @@ use crate::windowed::WindowedMax;
 use crate::{PeerView, StationView};
 
 /// An announced rate is the mean over this many ticks (decisions, one every 0.5 s).
-const MEAN_TICKS: usize = 4;
+pub(crate) const MEAN_TICKS: u32 = 4;
 
 /// The bytes that the station's connections delivered since the last tick.
 fn delivered(own: &StationView) -> Bytes {
@@ -70,7 +70,7 @@ impl RateWatch {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.last_tick = Some(now);
         self.rate = Rate::of(bytes, elapsed);
-        if self.recent.len() == MEAN_TICKS {
+        if self.recent.len() == MEAN_TICKS as usize {
             self.recent.pop_front();
         }
         self.recent.push_back((bytes, elapsed));

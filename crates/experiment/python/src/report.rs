@@ -11,8 +11,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 use wakeai_results::columns;
+use wakeai_results::document::{NotAReport, six_decimals};
 use wakeai_results::figures::Interval;
-use wakeai_results::result::{Report, Run, six_decimals};
+use wakeai_results::result::{Report, Run};
 use wakeai_tables::{Column, Value};
 
 use crate::table::Table;
@@ -26,8 +27,7 @@ impl PyReport {
     /// Reads a report from its JSON.
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
-        let invalid =
-            |error: wakeai_results::result::NotAReport| PyValueError::new_err(error.to_string());
+        let invalid = |error: NotAReport| PyValueError::new_err(error.to_string());
         Report::from_json(text).map(Self).map_err(invalid)
     }
 

@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use wakeai_results::result::{NotAReport, Report};
+use wakeai_results::document::NotAReport;
+use wakeai_results::result::Report;
 use wakeai_tables::TableError;
 
 use crate::curves::{self, Curves};

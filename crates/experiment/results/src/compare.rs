@@ -7,8 +7,9 @@ use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use serde::Serialize;
 
 use crate::aggregate::{FIGURES, Figure, Spread, by_condition};
+use crate::document::to_json;
 use crate::figures::Interval;
-use crate::result::{Report, Run, to_json};
+use crate::result::{Report, Run};
 use wakeai_scenario::repeat_seed;
 
 /// One side of a comparison.

@@ -1,12 +1,13 @@
 //! What came of an experiment: the figures of its runs, the result and the records.
 //!
 //! A world (the simulator or the lab) fills a [`result::Measured`] for each run, with the help of
-//! [`figures`]. [`result::Report`] has all runs of a command; [`table::render`] prints it,
+//! [`figures`]. [`result::Report`] has all runs of a command; [`document`] is its JSON, [`table::render`] prints it,
 //! [`records`] keeps it, and [`compare`] compares two reports.
 
 pub mod aggregate;
 pub mod columns;
 pub mod compare;
+pub mod document;
 pub mod figures;
 pub mod records;
 pub mod result;

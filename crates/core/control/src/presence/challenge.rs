@@ -15,7 +15,7 @@ use std::iter::empty;
 
 use wakeai_units::{Duration, Instant};
 
-use super::codec::ANSWER_SLOTS;
+use super::marks::{Mark, Marks, Sieve};
 use super::received::{Head, Received};
 use super::{BootId, Challenge};
 use crate::places::Places;
@@ -48,68 +48,6 @@ pub(crate) struct Challenges {
     sieve: Sieve,
     /// The incarnations that were dropped at the end of an epoch.
     retired: Sieve,
-}
-
-/// A set of random numbers that finds most of the others not to be in it without looking at each one (a
-/// Bloom filter with one hash function, the number's own bits). Few of the many messages of
-/// incarnations that have not yet proved to be live answer one of this station's challenges.
-struct Sieve {
-    bits: [u64; Self::WORDS],
-}
-
-impl Sieve {
-    /// So many that with 32 numbers one in 128 of the others is let through.
-    const WORDS: usize = 4096 / 64;
-
-    fn of(marks: impl Iterator<Item = Mark>) -> Self {
-        let mut bits = [0; Self::WORDS];
-        for mark in marks {
-            bits[mark.word()] |= mark.bit();
-        }
-        Self { bits }
-    }
-
-    /// Whether the number with this mark may be in the set.
-    fn passes(&self, mark: Mark) -> bool {
-        self.bits[mark.word()] & mark.bit() != 0
-    }
-}
-
-/// Some bits of a random number. Twelve of them are its place in a [`Sieve`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark(u16);
-
-impl Mark {
-    fn of(Challenge(number): Challenge) -> Self {
-        Self(number as u16)
-    }
-
-    fn of_boot(BootId(bytes): BootId) -> Self {
-        Self(u16::from_le_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn word(self) -> usize {
-        usize::from(self.0) / 64 % Sieve::WORDS
-    }
-
-    fn bit(self) -> u64 {
-        1 << (self.0 % 64)
-    }
-}
-
-/// The marks of a message's answers, and the mark of zero for each empty slot.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Marks([Mark; ANSWER_SLOTS]);
-
-impl Marks {
-    pub(super) fn of(answers: &[Challenge]) -> Self {
-        debug_assert!(answers.len() <= ANSWER_SLOTS, "a message has no more slots");
-        let mut marks = [Mark::default(); ANSWER_SLOTS];
-        for (mark, answer) in marks.iter_mut().zip(answers) {
-            *mark = Mark::of(*answer);
-        }
-        Self(marks)
-    }
 }
 
 impl Challenges {
@@ -329,6 +267,7 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codec::ANSWER_SLOTS;
     use super::*;
     use crate::presence::Presence;
     use crate::{Announcement, StationId};

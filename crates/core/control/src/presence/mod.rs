@@ -12,6 +12,7 @@ mod challenge;
 mod codec;
 mod endpoint;
 mod fleet;
+mod marks;
 mod received;
 mod schedule;
 mod seal;

@@ -1,6 +1,6 @@
 //! A presence message that was authenticated and read.
 
-use super::challenge::Marks;
+use super::marks::Marks;
 use super::{BootId, Challenge, Presence};
 use crate::StationId;
 

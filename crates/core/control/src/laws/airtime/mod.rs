@@ -20,6 +20,7 @@
 //! equilibrium of FAST TCP: Wei, Jin, Low and Hegde, 2006), and each station has its share.
 //! `docs/concepts/laws.md` derives this, and shows the effect of each term.
 
+mod aggregate;
 mod backoff;
 mod drain;
 mod path;
@@ -32,9 +33,9 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
 pub(crate) use self::path::{Path, common_growth};
-use self::share::Share;
+use self::share::{Bottleneck, Share};
 use self::strangers::{Contest, Release};
-use self::target::Bottleneck;
+use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
@@ -42,8 +43,9 @@ use crate::{Bounds, Law, LawName, Observation, Phase, Reason};
 
 /// The time between two ticks; the law decides once per tick.
 const TICK: Duration = Duration::from_millis(500);
-/// In this many ticks after a station begins to send, the rates of the stations are still rising.
-const SETTLED_TICKS: u32 = 4;
+/// After this many ticks the rates, which are means of so many, show a change whole: that a station has
+/// begun to send, or that its window is another one.
+const SETTLED_TICKS: u32 = MEAN_TICKS;
 /// A station is behind where it delivers less than this percentage of its share.
 const BEHIND_PERCENT: u64 = 80;
 

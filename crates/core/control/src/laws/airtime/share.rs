@@ -3,8 +3,9 @@
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::SETTLED_TICKS;
+use super::aggregate::{aggregate, alone, nearly_full};
 use super::path::ENOUGH;
-use super::target::{Bottleneck, aggregate, alone, nearly_full};
+
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
@@ -29,8 +30,14 @@ const AIR_LIMITED_PERCENT: u64 = 50;
 /// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
-/// The weight of each station where all weights are equal.
-const EQUAL: Rate = Rate::from_mbps(1);
+
+/// The bottleneck of all senders together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bottleneck {
+    Air,
+    /// The access point's wired link, or a path beyond it.
+    BeyondTheAir,
+}
 
 /// The use of the air, and the share of this station.
 ///
@@ -70,7 +77,8 @@ impl<'a> Weights<'a> {
         // A PHY rate is weighed by what a station should reach alone at it.
         let weigh = |known: Option<Rate>| match (basis, known) {
             (Basis::Phy, Some(link_rate)) => alone(link_rate, seen.mss()),
-            (_, known) => known.unwrap_or(EQUAL),
+            // Where all weights are equal, any will do.
+            (_, known) => known.unwrap_or(Rate::from_mbps(1)),
         };
         let weight = |peer: &PeerView| weigh(basis.weight(&peer.announced));
         Self {

@@ -14,12 +14,10 @@ use super::AirtimeKnobs;
 use super::backoff::Backoff;
 use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation};
 
-/// A contest begins when the count of suspicious ticks (decisions, one every 0.5 s) reaches this number.
-const CONTEST_WITHIN: u32 = 3;
-/// The same number for a release, so that a contest comes first.
-const OBEY_WITHIN: u32 = 4;
-/// `OBEY_WITHIN` rises by one tick per this many senders. Many senders need longer to
-/// know each other. Until then the law must not take them for strangers.
+/// A release begins when the count of suspicious ticks (decisions, one every 0.5 s) reaches
+/// [`SETTLED_TICKS`], and one more per this many senders. Many senders need longer to know each other.
+/// Until then the law must not take them for strangers. A contest begins one tick before the release of
+/// one, so that it comes first.
 const SENDERS_PER_TICK: u32 = 2;
 /// The number for the release of a station without sending peers. It is smaller because the window of
 /// a single station does not build a long queue. So a long queue shows after fewer ticks that
@@ -36,9 +34,11 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
 /// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
 /// that strangers are sending.
 const FOREIGN_BELOW: u64 = 650_000;
-/// Where they are together at least this part of the expected sum, millionths, none of them is behind,
-/// and the law assumes that no stranger sends any more.
-const OURS_FROM: u64 = BEHIND_PERCENT * 10_000;
+
+/// Whether stations that use this part of the expected sum, millionths, are behind.
+fn is_behind(used: u64) -> bool {
+    used < BEHIND_PERCENT * 10_000
+}
 
 /// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
 /// over.
@@ -94,7 +94,7 @@ impl Contest {
         let all_behind = if median > Rate::ZERO { median < limit } else { path_is_checked };
         let long = situation.queue_is_long();
         let lost = long && all_behind && situation.rate < limit && situation.senders > 1;
-        self.0.on_tick(now, lost && tick > SETTLED_TICKS, CONTEST_WITHIN, long)
+        self.0.on_tick(now, lost && tick > SETTLED_TICKS, SETTLED_TICKS - 1, long)
     }
 }
 
@@ -124,10 +124,11 @@ impl Release {
         let within = match situation.senders {
             1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
             1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
-            senders => OBEY_WITHIN + senders / SENDERS_PER_TICK,
+            senders => SETTLED_TICKS + senders / SENDERS_PER_TICK,
         };
         let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
-        let has_cause = used.is_none_or(|used| used < OURS_FROM);
+        // Where together they are not behind, no stranger sends any more.
+        let has_cause = used.is_none_or(is_behind);
         self.0.on_tick(now, suspicious, within, has_cause)
     }
 
@@ -241,10 +242,10 @@ mod tests {
     fn a_release_ends_when_agents_deliver_the_expected_rate() {
         let mut ticks = Ticks::new();
         ticks.until_released(1);
-        for used in [None, USED_BY_OTHERS, Some(OURS_FROM - 1)] {
+        for used in [None, USED_BY_OTHERS, Some(799_999)] {
             assert!(ticks.tick(1, 0, used), "{used:?}");
         }
-        assert!(!ticks.tick(1, HIGH, Some(OURS_FROM)));
+        assert!(!ticks.tick(1, HIGH, Some(800_000)));
         assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "the count begins anew");
     }
 

@@ -13,24 +13,13 @@
 //! differences between turns, and those between round trips.
 
 use wakeai_units::{Bytes, Duration, Rate};
-use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
+use wakeai_wifi::LONGEST_PPDU;
 
 use super::AirtimeKnobs;
-use super::share::Share;
+use super::aggregate::{BESIDE_PAYLOAD, aggregate};
+use super::share::{Bottleneck, Share};
 use crate::Observation;
 
-/// The largest A-MPDU, as in 802.11n.
-const LARGEST_AMPDU: Bytes = Standard::N.longest_ampdu();
-/// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
-const TURN_OVERHEAD: Duration = Duration::from_micros(280);
-/// In busy air an aggregate is nearly full where it has this part (permille) of the largest goodput.
-const NEARLY_FULL_PERMILLE: u64 = 985;
-/// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
-/// delimiter and padding of the subframe (802.11-2020 §9.7).
-const BESIDE_PAYLOAD: u64 = 92;
-/// The part of the air that the data of stations that aggregate have beside the access point's turns
-/// with TCP ACKs, percent. Without aggregation the ACKs take turns in which data would collide.
-const BESIDE_ACKS_PERCENT: u64 = 83;
 /// With room in the air, the queue of stations that aggregate: about the longest turn (5.5 ms), and
 /// this part of the path, because the data in flight on a long path varies more.
 const ROOM: Duration = Duration::from_millis(6);
@@ -42,14 +31,6 @@ const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
 /// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
 const ACK_BUFFER_PERCENT: u64 = 80;
-
-/// The bottleneck of all senders together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bottleneck {
-    Air,
-    /// The access point's wired link, or a path beyond it.
-    BeyondTheAir,
-}
 
 /// The target queueing delay of a station whose minimum RTT is `own_path`, where it is known.
 ///
@@ -105,72 +86,14 @@ pub(super) fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
     total.time_for(acknowledged).unwrap_or(Duration::MAX)
 }
 
-/// The payload of a nearly full aggregate at this PHY rate.
-///
-/// With `a` bytes in the largest aggregate and `o` bytes in the time of a turn beside its data, an
-/// aggregate of `w` bytes has the part `w (a + o) / (a (w + o))` of the largest goodput. So a part
-/// `f` needs `w = f a o / (a + o - f a)`. Without aggregation it is two packets, because the receiver
-/// acknowledges every second one at once.
-pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
-    let packet = mss.get() + BESIDE_PAYLOAD;
-    let two_packets = Bytes::new(mss.get().saturating_mul(2));
-    let (Some(rate), packets @ 2..) = (link_rate, packets(link_rate, mss)) else {
-        return two_packets;
-    };
-    let most = u128::from(packets * packet);
-    let overhead = u128::from(rate.bytes_in(TURN_OVERHEAD).get().max(1));
-    let f = u128::from(NEARLY_FULL_PERMILLE);
-    let bytes = f * most * overhead / (1000 * (most + overhead) - f * most);
-    let payload = bytes * u128::from(mss.get()) / u128::from(packet);
-    Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
-}
-
-/// What a station at this PHY rate should reach alone, by the same model: in a turn with the largest
-/// aggregate, the time beside the data is [`TURN_OVERHEAD`], and the TCP ACKs take a part of the air.
-pub(super) fn alone(link_rate: Rate, mss: Bytes) -> Rate {
-    let packet = mss.get() + BESIDE_PAYLOAD;
-    let packets = packets(Some(link_rate), mss);
-    let (data, overhead) = (packets * packet, link_rate.bytes_in(TURN_OVERHEAD).get());
-    let beside_acks = if packets > 1 { BESIDE_ACKS_PERCENT } else { 100 };
-    let payload = packets * mss.get() * beside_acks / 100;
-    link_rate.mul_div(payload, data + overhead).unwrap_or(link_rate)
-}
-
-/// The packets in a station's largest aggregate; 1 where the station does not aggregate, or where
-/// its PHY rate is not known.
-pub(super) fn packets(link_rate: Option<Rate>, mss: Bytes) -> u64 {
-    let bytes = aggregate(link_rate).map_or(0, Bytes::get);
-    (bytes / (mss.get() + BESIDE_PAYLOAD)).max(1)
-}
-
-/// Whether the largest aggregate at this PHY rate is limited by its bytes, and not by its duration.
-pub(super) fn is_short_turn(link_rate: Option<Rate>) -> bool {
-    aggregate(link_rate) == Some(LARGEST_AMPDU)
-}
-
-/// The bytes of a station's largest aggregate; `None` where the station does not aggregate, or
-/// where its PHY rate is not known.
-pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
-    let rate = link_rate?;
-    // These are the PHY rates of 802.11a and g, whose stations send frames one by one.
-    let single = LEGACY_RATES.contains(&rate);
-    (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(LARGEST_AMPDU))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::observation::{announcement, peer};
     use crate::{Announcement, StationView};
 
-    const MSS: Bytes = Bytes::new(1448);
-
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
-    }
-
-    fn mbps(mbps: u64) -> Rate {
-        Rate::from_mbps(mbps)
     }
 
     /// A station at the PHY rate `own`, Mbit/s, beside peers with these minimum RTTs, ms.
@@ -195,23 +118,6 @@ mod tests {
     fn target(seen: &Observation, path: u64, round: u64) -> Duration {
         let share = share(round, 20);
         queue(&AirtimeKnobs::default(), seen, Some(ms(path)), &share, Bottleneck::Air)
-    }
-
-    #[test]
-    fn a_nearly_full_aggregate_has_985_permille_of_the_goodput() {
-        let segments = |rate| nearly_full(Some(mbps(rate)), MSS).get() / MSS.get();
-        // At 65 Mbit/s the largest aggregate has 28 packets, and 1.48 fit in the time beside the data.
-        assert_eq!(segments(65), 21);
-        assert_eq!(segments(390), 38);
-        assert_eq!(segments(54), 2, "frames one by one");
-        assert_eq!(nearly_full(None, MSS), Bytes::new(2896));
-    }
-
-    #[test]
-    fn the_model_of_a_station_alone_is_close_to_what_the_simulator_shows() {
-        // One station alone in the simulator: 50.8, 262 and 23.9 Mbit/s.
-        let alone = |rate| alone(Rate::from_mbps(rate), MSS).bits_per_second() / 1_000_000;
-        assert_eq!((alone(65), alone(390), alone(54)), (48, 251, 22));
     }
 
     #[test]
@@ -294,20 +200,5 @@ mod tests {
         assert_eq!(of(50, 1, 75), ms(18));
         assert_eq!(of(100, 1, 30), ms(30));
         assert_eq!(of(100, 60, 75), ms(60));
-    }
-
-    #[test]
-    fn an_aggregate_fits_the_longest_ppdu_and_65535_bytes() {
-        let at = |rate| aggregate(Some(mbps(rate))).map(Bytes::get);
-        assert_eq!(at(65), Some(44_557));
-        assert_eq!(at(390), Some(65_535));
-        for single in [6, 9, 12, 18, 24, 36, 48, 54] {
-            assert_eq!(at(single), None, "802.11a and g send frames one by one: {single}");
-        }
-        assert_eq!(aggregate(None), None);
-        let is_short = |rate| is_short_turn(Some(mbps(rate)));
-        let packets = |rate| packets(Some(mbps(rate)), MSS);
-        assert_eq!((packets(65), packets(390), packets(13), packets(54)), (28, 42, 5, 1));
-        assert!(is_short(390) && !is_short(65) && !is_short(54));
     }
 }

@@ -3,17 +3,16 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::{Airtime, Situation, TICK, target};
+use super::{Airtime, SETTLED_TICKS, Situation, TICK, aggregate, target};
 use crate::{Bounds, Observation, Phase};
 
 /// The usual factor of the probe, permille. While the queueing delay is below half of the target, the
 /// law multiplies the window of the station's share by it, to find unused airtime.
 pub(super) const PROBE: u32 = 1250;
 /// The queue is nearly empty while the queueing delay is below the target divided by this number.
-/// After `EMPTY_TICKS` consecutive ticks with a nearly empty queue the factor of the probe is
+/// After [`SETTLED_TICKS`] consecutive ticks with a nearly empty queue the factor of the probe is
 /// multiplied by [`PROBE`], because the air has room.
 const EMPTY_PART: u64 = 3;
-const EMPTY_TICKS: u32 = 4;
 /// Ticks with a nearly empty queue raise the factor of the probe up to this value, permille.
 const PROBE_MOST: u32 = 8000;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
@@ -56,7 +55,7 @@ pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observatio
 /// The bytes that may wait in the host's queue: one aggregate. Zero where the station does not
 /// aggregate, or where its PHY rate is not known.
 fn small_queue(seen: &Observation) -> Bytes {
-    target::aggregate(seen.own.link_rate).unwrap_or_default()
+    aggregate::aggregate(seen.own.link_rate).unwrap_or_default()
 }
 
 impl Situation {
@@ -109,7 +108,7 @@ impl Airtime {
         }
         let nearly_empty = !situation.trouble && growth < situation.target / EMPTY_PART;
         self.empty_ticks = if nearly_empty { self.empty_ticks + 1 } else { 0 };
-        if self.empty_ticks == EMPTY_TICKS {
+        if self.empty_ticks == SETTLED_TICKS {
             self.empty_ticks = 0;
             self.probe = (self.probe * PROBE / 1000).min(PROBE_MOST);
         }
@@ -164,7 +163,7 @@ impl Airtime {
     fn rounded(&mut self, window: Bytes, seen: &Observation) -> Segments {
         let (link_rate, mss) = (seen.own.link_rate, seen.mss().get());
         let even = |bytes: u64| ((bytes + mss) / (2 * mss) * 2).max(2);
-        let (packets, bytes) = (target::packets(link_rate, seen.mss()), window.get());
+        let (packets, bytes) = (aggregate::packets(link_rate, seen.mss()), window.get());
         let one = packets * mss;
         let whole = if packets == 1 {
             let due = bytes.saturating_add_signed(self.owed);
@@ -172,7 +171,7 @@ impl Airtime {
             let rest = due.cast_signed() - (whole * mss).cast_signed();
             self.owed = rest.clamp(-(2 * mss).cast_signed(), (2 * mss).cast_signed());
             whole
-        } else if bytes >= one && target::is_short_turn(link_rate) {
+        } else if bytes >= one && aggregate::is_short_turn(link_rate) {
             if bytes * 4 < one * 5 { packets } else { (bytes * 5 + one * 4) / (one * 5) * packets }
         } else if bytes >= one && bytes * 2 < one * 3 {
             if bytes * 4 < one * 5 { even(one) } else { even(one * 3 / 2) }
