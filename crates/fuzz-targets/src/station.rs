@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wakeai_control::presence::{BootId, Challenge, Codec, FleetCodec, FleetContent};
 use wakeai_control::{
     Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
-    PresenceCounters, Reason, Share, StationId,
+    PresenceCounters, Reason, Share, StationId, TICK,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -22,7 +22,6 @@ pub(crate) const OWN_BOOT: BootId = BootId([1; 16]);
 
 /// The largest number of ticks of a run, so that no input takes long.
 const MOST_TICKS: u32 = 1_500;
-const TICK: Duration = Duration::from_millis(500);
 /// The shortest time between two messages of this station.
 const APART: Duration = Duration::from_millis(500);
 /// The largest number of queries and answers between two presence messages.
@@ -67,7 +66,7 @@ pub(crate) struct Station {
 
 impl Station {
     pub(crate) fn new(config: ControllerConfig, law: LawConfig) -> Self {
-        let controller = Controller::new(Instant::ZERO, config.clone(), OWN_BOOT.0, law.build());
+        let controller = Controller::new(Instant::ZERO, &config, OWN_BOOT.0, law.build());
         Self {
             controller,
             now: Instant::ZERO,

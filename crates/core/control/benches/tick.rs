@@ -10,11 +10,9 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use wakeai_connection::Figures;
 use wakeai_control::{
-    Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId,
+    Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId, TICK,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
-
-const TICK: Duration = Duration::from_millis(500);
 
 /// A station and its peers. Each of these stations has a controller of its own.
 struct Crowd {
@@ -29,7 +27,7 @@ fn controller(station: u64) -> Controller {
     let config = ControllerConfig::new(StationId(station), [2, 0, 0, 0, 0, 1], [42; 32]);
     let law = LawConfig::new(LawName::Airtime).build();
     let boot = std::array::from_fn(|index| (station >> (8 * (index % 8))) as u8);
-    Controller::new(Instant::ZERO, config, boot, law)
+    Controller::new(Instant::ZERO, &config, boot, law)
 }
 
 const LINK_RATE: Option<Rate> = Some(Rate::from_mbps(65));

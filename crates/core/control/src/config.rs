@@ -37,8 +37,6 @@ pub struct ControllerConfig {
     /// Further group keys under which messages are accepted. They are needed while the fleet
     /// changes its key.
     pub accepted_keys: Vec<[u8; 32]>,
-    /// The time between ticks. The controller decides once per tick.
-    pub tick: Duration,
     /// The access point's buffer in packets.
     pub access_point_buffer: u32,
     /// The number of data segments that one ACK acknowledges.
@@ -62,7 +60,7 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
-    /// The defaults: a tick of 0.5 s, a buffer of 300 packets, two segments per ACK, a basic rate
+    /// The defaults: a buffer of 300 packets, two segments per ACK, a basic rate
     /// of 6 Mbit/s, no reservation, 80 % of the airtime reservable, clocks that may differ, 1024
     /// peers, no announced law.
     pub fn new(station_id: StationId, bssid: [u8; 6], group_key: [u8; 32]) -> Self {
@@ -71,7 +69,6 @@ impl ControllerConfig {
             bssid,
             group_key,
             accepted_keys: Vec::new(),
-            tick: Duration::from_millis(500),
             access_point_buffer: 300,
             segments_per_ack: 2,
             basic_rate: LEGACY_RATES[0],

@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use crate::connections::ConnectionWatch;
+use crate::driver::TICK;
 use crate::presence::{
     AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, Opened, OtherVersion,
     PresenceCounters, StationFigures,
 };
 use crate::rates::RateWatch;
 use crate::reservation::Reservations;
+use crate::rtt::common_growth;
 use crate::turns::Turns;
 use crate::{
     Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
@@ -26,11 +28,10 @@ const EVENT_LIMIT: usize = 4096;
 /// connections, reservations and the law.
 ///
 /// Order of calls: [`Controller::handle_datagram`] for each datagram, and
-/// [`Controller::handle_tick`] at each tick (0.5 s). After either, [`Controller::poll_transmit`]
+/// [`Controller::tick`] at each tick ([`TICK`]). After either, [`Controller::poll_transmit`]
 /// and [`Controller::poll_event`] until each gives `None`. Then the caller waits until
 /// [`Controller::next_timeout`]. `now` never goes back.
 pub struct Controller {
-    config: ControllerConfig,
     law: Box<dyn Law + Send>,
     presence: Endpoint,
     connections: ConnectionWatch,
@@ -55,7 +56,7 @@ impl Controller {
     /// controller.
     pub fn new(
         now: Instant,
-        config: ControllerConfig,
+        config: &ControllerConfig,
         boot_id: [u8; 16],
         law: Box<dyn Law + Send>,
     ) -> Self {
@@ -68,7 +69,7 @@ impl Controller {
         let mut reservations = Reservations::new(now, config.station_id, config.reservable);
         reservations.want(config.reserve);
         Self {
-            presence: Endpoint::new(now, &config, BootId(boot_id)),
+            presence: Endpoint::new(now, config, BootId(boot_id)),
             connections: ConnectionWatch::default(),
             rtt: RttWatch::default(),
             rates: RateWatch::new(config.max_rate),
@@ -76,7 +77,6 @@ impl Controller {
             turns: Turns::new(now, config.station_id),
             announced_turn: None,
             reported: (None, ReservationState::None),
-            config,
             law,
             observation,
             bounds: Bounds::NONE,
@@ -144,7 +144,7 @@ impl Controller {
         connections: &[Connection],
     ) -> Actuation {
         self.now = now;
-        self.next_tick = (self.next_tick + self.config.tick).max(now + self.config.tick / 2);
+        self.next_tick = (self.next_tick + TICK).max(now + TICK / 2);
         self.presence.expire(now);
         self.take_changes();
         self.observe(now, link_rate, connections);
@@ -174,7 +174,7 @@ impl Controller {
         let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
-        let common = crate::laws::airtime::common_growth(peers, None).unwrap_or(Duration::ZERO);
+        let common = common_growth(peers, None).unwrap_or(Duration::ZERO);
         observation.rtt = self.rtt.on_tick(now, &observation.own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
         self.rates.on_tick(now, &observation.own, peers, growth);
@@ -427,10 +427,15 @@ mod tests {
     use super::*;
     use crate::{LawConfig, StationId};
 
-    fn controller() -> Controller {
-        let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+    fn controller_with(change: impl FnOnce(&mut ControllerConfig)) -> Controller {
+        let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+        change(&mut config);
         let law = LawConfig::by_hand(Segments::new(1), Segments::new(50));
-        Controller::new(Instant::ZERO, config, [1; 16], law.build())
+        Controller::new(Instant::ZERO, &config, [1; 16], law.build())
+    }
+
+    fn controller() -> Controller {
+        controller_with(|_| ())
     }
 
     fn at(millis: u64) -> Instant {
@@ -472,12 +477,25 @@ mod tests {
     }
 
     #[test]
-    fn the_start_and_the_end_of_sending_are_announced_soon() {
+    fn a_tick_decides_by_what_its_caller_hands_over() {
         let mut controller = controller();
+        let (left, reserve) = (Some(Bytes::new(1_000_000)), Some(Rate::from_mbps(5)));
+        let connections = sending();
+        let station =
+            crate::StationTick { connections: &connections, left, reserve, link_rate: None };
+        controller.tick(at(0), &station);
+        assert!(controller.turn().is_some(), "something is left to transfer");
+        assert_eq!(controller.reservation().0, reserve);
+        controller.tick(at(500), &crate::StationTick { left: None, reserve: None, ..station });
+        assert_eq!(controller.reservation().0, None);
+        assert!(controller.turn().is_some(), "only the end of the transfers ends the request");
+    }
+
+    #[test]
+    fn the_start_and_the_end_of_sending_are_announced_soon() {
         // At this basic rate (the rate of broadcasts) a regular message is due at most once per
         // second.
-        controller.config.basic_rate = Rate::from_mbps(1);
-        controller.presence = Endpoint::new(Instant::ZERO, &controller.config, BootId([1; 16]));
+        let mut controller = controller_with(|config| config.basic_rate = Rate::from_mbps(1));
         let views = [sending(), Vec::new()];
         let mut view = Vec::new();
         let mut news = Vec::new();

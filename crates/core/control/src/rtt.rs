@@ -5,13 +5,15 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use wakeai_connection::Figures;
-use wakeai_units::{Duration, Instant, Segments};
+use wakeai_units::{Duration, Instant, Rate, Segments};
 
-use crate::{ConnectionView, RttView, StationView};
+use crate::{ConnectionView, PeerView, RttView, StationView};
 
 /// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one
 /// sample.
 const HISTORY: usize = 32;
+/// The smallest number of stations for which the median of their figures is useful.
+pub(crate) const ENOUGH: usize = 3;
 
 /// Watches the current and the minimum RTT of a station's connections.
 ///
@@ -181,6 +183,31 @@ impl Track {
     }
 }
 
+/// The median of the senders' queueing delays; `None` where fewer than three are known.
+pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
+    quantile(&mut common_delays(peers, own), 2)
+}
+
+/// The queueing delays of all senders, this station's `own` included.
+pub(crate) fn common_delays(peers: &[PeerView], own: Option<Duration>) -> Vec<Duration> {
+    let has_delay = |peer: &&PeerView| {
+        peer.announced.sending
+            && peer.announced.min_rtt.is_some()
+            && peer.announced.delivery_rate > Rate::ZERO
+    };
+    let mut all: Vec<Duration> =
+        peers.iter().filter(has_delay).map(|peer| peer.announced.growth).collect();
+    all.extend(own);
+    all
+}
+
+/// The delay below which `quarters` quarters of the delays are; `None` where fewer than three are
+/// known.
+pub(crate) fn quantile(delays: &mut [Duration], quarters: usize) -> Option<Duration> {
+    let at = delays.len() * quarters / 4;
+    (delays.len() >= ENOUGH).then(|| *delays.select_nth_unstable(at).1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +240,7 @@ mod tests {
             let connection = ConnectionView { figures, ..example() };
             let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
-            let now = Instant::ZERO + Duration::from_millis(500) * self.tick;
+            let now = Instant::ZERO + crate::TICK * self.tick;
             let view =
                 self.watch.on_tick(now, &own, Duration::from_millis(self.common_ms)).unwrap();
             (view.min.as_millis(), view.growth.as_millis())

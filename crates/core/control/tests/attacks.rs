@@ -397,7 +397,7 @@ attacks! {
         let codec = Codec::new(&ether::KEY);
         let own = [ether::sending(10, Duration::from_millis(20))];
         let config = ControllerConfig { max_rate: Some(Rate::from_mbps(24)), ..config(0) };
-        let mut victim = start(Instant::ZERO, config, 1);
+        let mut victim = start(Instant::ZERO, &config, 1);
         let (_, challenge) = challenge_of(&mut victim);
         let mut claimed = Vec::new();
         for sequence in 1..=20 {
@@ -430,7 +430,7 @@ attacks! {
     "where `access_point.reservable_percent` is 0, nothing is reserved" => {
         let codec = Codec::new(&ether::KEY);
         let config = ControllerConfig { reservable: Share::ZERO, ..config(0) };
-        let mut victim = start(Instant::ZERO, config, 1);
+        let mut victim = start(Instant::ZERO, &config, 1);
         let (now, challenge) = challenge_of(&mut victim);
         let mut message = crafted(1, 1, 1, vec![challenge]);
         message.announced.reservation = Some(Reservation {

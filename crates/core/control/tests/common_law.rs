@@ -22,7 +22,7 @@ fn holding(id: u64, queue_max_ms: u64) -> ControllerConfig {
 }
 
 fn ether(configs: impl IntoIterator<Item = ControllerConfig>) -> Ether {
-    Ether::new(configs.into_iter().map(|config| start(Instant::ZERO, config, 1)).collect())
+    Ether::new(configs.into_iter().map(|config| start(Instant::ZERO, &config, 1)).collect())
 }
 
 /// What a station has narrated of the laws of its peers.
@@ -66,7 +66,7 @@ fn a_member_that_is_configured_anew_holds_the_same_again() {
     let mut ether = ether([holding(0, 75), holding(1, 50)]);
     ether.run(seconds(5));
     assert_eq!(narrated(&mut ether, 0).len(), 1);
-    ether.stations[1] = start(ether.now, holding(1, 75), 2);
+    ether.stations[1] = start(ether.now, &holding(1, 75), 2);
     ether.run(seconds(5));
     assert_eq!(narrated(&mut ether, 0), ["peer 0000000000000001 holds the same law now"]);
 }

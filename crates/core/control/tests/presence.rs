@@ -117,10 +117,10 @@ fn where_clocks_agree_the_time_is_proof() {
         ControllerConfig { clocks, ..config(id) }
     };
     let stations = vec![
-        start(Instant::ZERO, synchronised(0, 0), 1),
-        start(Instant::ZERO, synchronised(1, 1), 1),
-        start(Instant::ZERO, synchronised(2, 60), 1), // the clock is a minute ahead
-        start(Instant::ZERO, config(3), 1),           // no time in the messages
+        start(Instant::ZERO, &synchronised(0, 0), 1),
+        start(Instant::ZERO, &synchronised(1, 1), 1),
+        start(Instant::ZERO, &synchronised(2, 60), 1), // the clock is a minute ahead
+        start(Instant::ZERO, &config(3), 1),           // no time in the messages
     ];
     let mut ether = Ether::new(stations);
     ether.run(Duration::from_millis(510)); // each station has sent once, and none has answered
@@ -133,7 +133,7 @@ fn where_clocks_agree_the_time_is_proof() {
     let recorded: Vec<Vec<u8>> =
         ether.recorded.iter().filter(|(from, _)| *from == 1).map(|(_, d)| d.clone()).collect();
     let later = ether.now + seconds(10);
-    let mut newcomer = start(later, synchronised(5, 0), 1);
+    let mut newcomer = start(later, &synchronised(5, 0), 1);
     only_counts(&mut newcomer, later, &recorded, |c| &mut c.stale);
 }
 
@@ -142,7 +142,7 @@ fn a_clock_that_is_set_right_while_it_runs_is_believed() {
     let synchronised = |id, offset: u64| {
         let unix_at_epoch = seconds(1_700_000_000 + offset);
         let clocks = Clocks::Synchronised { unix_at_epoch, tolerance: seconds(2) };
-        start(Instant::ZERO, ControllerConfig { clocks, ..config(id) }, 1)
+        start(Instant::ZERO, &ControllerConfig { clocks, ..config(id) }, 1)
     };
     let mut ether = Ether::new(vec![synchronised(0, 0), synchronised(1, 0), synchronised(2, 60)]);
     ether.run(seconds(10));

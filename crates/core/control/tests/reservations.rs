@@ -24,7 +24,7 @@ fn loud(reserve: Option<u64>) -> (ControllerConfig, Own) {
 fn stations(wanted: &[Option<u64>]) -> Ether {
     let all = wanted.iter().zip(0..).map(|(reserve, id)| {
         let (config, own) = loud(*reserve);
-        (start(Instant::ZERO, ControllerConfig { station_id: StationId(id), ..config }, 1), own)
+        (start(Instant::ZERO, &ControllerConfig { station_id: StationId(id), ..config }, 1), own)
     });
     let (stations, own): (Vec<Controller>, Vec<Own>) = all.unzip();
     Ether { own, ..Ether::new(stations) }
@@ -145,7 +145,7 @@ fn bounds_set_by_hand_do_not_yield() {
     let mut ether = stations(&[Some(10), None]);
     let (config, _) = loud(None);
     let config = ControllerConfig { station_id: StationId(1), ..config };
-    ether.stations[1] = Controller::new(Instant::ZERO, config, [9; 16], law.build());
+    ether.stations[1] = Controller::new(Instant::ZERO, &config, [9; 16], law.build());
     ether.run(seconds(20));
     assert!(ether.stations[1].admits(StationId(0)));
     assert_eq!(reasons(&mut ether.stations[1]), [Reason::ByHand]);

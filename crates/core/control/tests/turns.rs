@@ -39,7 +39,7 @@ impl Hall {
         let stations = (0..count).map(|id| {
             let config =
                 ControllerConfig { station_id: StationId(id), max_rate: Some(ALONE), ..config(0) };
-            start(Instant::ZERO, config, 1)
+            start(Instant::ZERO, &config, 1)
         });
         let mut ether = Ether::new(stations.collect());
         ether.run(seconds(30));

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Status, Transfer};
 use wakeai_control::presence::{AgentFigures, Label};
-use wakeai_control::{Connection, Controller};
+use wakeai_control::{Connection, Controller, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify};
 use wakeai_host::{Drift, Drifts};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -34,8 +34,6 @@ use crate::wifi::{Association, LastAssociation};
 
 /// The sysctl that names the default congestion control algorithm of a namespace's new connections.
 pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
-/// The time between ticks (Shimada et al., §3.2).
-const TICK: Duration = Duration::from_millis(500);
 /// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed
 /// without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -178,8 +176,10 @@ impl Station {
         }
         let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
         self.brain.read_clock();
-        let controller = self.brain.controller_mut();
-        let actuation = controller.map(|of| of.handle_tick(now, link_rate, &connections));
+        let (_, left) = *self.transfers.borrow();
+        let reserve = self.brain.wanted();
+        let tick = StationTick { link_rate, connections: &connections, left, reserve };
+        let actuation = self.brain.controller_mut().map(|controller| controller.tick(now, &tick));
         if let (Some(index), Some(_)) = (self.index(), &snapshots) {
             let result = match (&mut self.actuator, actuation) {
                 (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),

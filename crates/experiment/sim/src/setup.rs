@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wakeai_connection::SocketBounds;
-use wakeai_control::{CommonLaw, Controller, LawConfig};
+use wakeai_control::{CommonLaw, Controller, LawConfig, TICK};
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
     self as scenario, Chunks, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
@@ -31,8 +31,6 @@ use crate::timers::{TimerOwner, Timers};
 
 /// Keeps the agents' random numbers apart from those of the medium and of the flows' starts.
 const AGENT_STREAM: u64 = 0x61_6765_6e74;
-/// The agents start at random times within one tick, as daemons do.
-const AGENTS_SPREAD: Duration = Duration::from_millis(500);
 
 /// The SYN retransmissions of a flow that resumes: after them `wakeai put` opens another connection.
 const SYN_RETRIES_OF_PUT: u32 = 3;
@@ -168,11 +166,12 @@ impl<O: Observer> Simulation<O> {
                 config.common_law = Some(CommonLaw::new(law.as_ref(), &config));
                 let mut boot_id = [0; 16];
                 rng.fill_bytes(&mut boot_id);
-                let spread = u128::from(AGENTS_SPREAD.as_nanos());
+                // The agents start at random times within one tick, as daemons do.
+                let spread = u128::from(TICK.as_nanos());
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
                 let law_or_none = law.as_ref().unwrap_or(&LawConfig::UNBOUND).build();
-                let controller = Controller::new(start, config, boot_id, law_or_none);
+                let controller = Controller::new(start, &config, boot_id, law_or_none);
                 self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);

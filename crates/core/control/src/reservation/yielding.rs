@@ -2,11 +2,10 @@
 
 use wakeai_units::{Duration, Rate, Segments};
 
+use crate::driver::TICK;
 use crate::laws::airtime::Path;
 use crate::{Bounds, Observation, Reason, Share};
 
-/// The time between two ticks. The bounds are decided once per tick.
-const TICK: Duration = Duration::from_millis(500);
 /// The largest rate of an owner (a station with an admitted reservation) while others leave airtime
 /// free, percent of the reserved rate. The percentage is above 100 for two reasons: the owner can
 /// make up for an earlier lower rate, and it can use airtime that all others leave unused. The

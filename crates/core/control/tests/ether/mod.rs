@@ -16,7 +16,7 @@ pub(crate) fn config(id: u64) -> ControllerConfig {
     ControllerConfig::new(StationId(id), BSSID, KEY)
 }
 
-pub(crate) fn start(now: Instant, config: ControllerConfig, boot: u8) -> Controller {
+pub(crate) fn start(now: Instant, config: &ControllerConfig, boot: u8) -> Controller {
     let law = LawConfig::new(LawName::ShimadaAfter).build();
     let mut boot_id = [boot; 16];
     boot_id[0] = config.station_id.0 as u8;
@@ -24,7 +24,7 @@ pub(crate) fn start(now: Instant, config: ControllerConfig, boot: u8) -> Control
 }
 
 pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {
-    start(now, config(id), boot)
+    start(now, &config(id), boot)
 }
 
 /// The PHY rate and the connections of a station.

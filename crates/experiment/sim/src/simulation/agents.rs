@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use wakeai_connection::SocketBounds;
-use wakeai_control::{Actuation, Controller};
+use wakeai_control::{Actuation, Controller, StationTick};
 use wakeai_medium::{Delivery, Destination, Node, StationId, Stations};
 use wakeai_units::{Instant, Rate};
 
@@ -40,17 +40,19 @@ impl Agent {
     }
 
     /// Decides the bounds until the next tick. Returns the bounds of every boundable connection of
-    /// `own`, in the same order. An agent that only observes returns none.
+    /// the station, in the same order. An agent that only observes returns none.
     pub(crate) fn tick(
         &mut self,
         now: Instant,
-        own: &[wakeai_control::Connection],
+        station: StationTick<'_>,
     ) -> Vec<(u64, SocketBounds)> {
-        let Actuation { sockets, default } = self.controller.handle_tick(now, self.link_rate, own);
+        let station = StationTick { link_rate: self.link_rate, ..station };
+        let Actuation { sockets, default } = self.controller.tick(now, &station);
         if !self.binds {
             return Vec::new();
         }
         self.default = default;
+        let own = station.connections;
         // `sockets` has the order of `own`, without some of its connections.
         let mut sockets = sockets.into_iter().peekable();
         let mut of = |id| sockets.next_if(|(own, _)| *own == id).map_or(default, |(_, part)| part);
@@ -73,7 +75,7 @@ impl<O: Observer> Simulation<O> {
             if tick >= now {
                 break;
             }
-            agent.tick(tick, &[]);
+            agent.tick(tick, StationTick::default());
         }
         self.take_events(now, station);
     }
@@ -104,14 +106,12 @@ impl<O: Observer> Simulation<O> {
         let host = &mut self.stations[station as usize];
         let Some(agent) = host.agent.as_deref_mut() else { return };
         if now >= agent.controller.next_tick() {
-            if left.is_some() {
-                agent.controller.transfer(now, left);
-            }
-            agent.controller.reserve(host.reserving.wanted(now, &self.flows));
+            let reserve = host.reserving.wanted(now, &self.flows);
             let connections = &self.connections;
             let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
             let own: Vec<_> = own.map(Connection::as_agents_see_it).collect();
-            for (id, bounds) in agent.tick(now, &own) {
+            let tick = StationTick { connections: &own, left, reserve, ..StationTick::default() };
+            for (id, bounds) in agent.tick(now, tick) {
                 if let Some(connection) = self.connections[id as usize].as_deref_mut() {
                     connection.sender.set_bounds(bounds);
                     let timer = connection.sender_timer;

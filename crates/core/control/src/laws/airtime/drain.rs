@@ -4,8 +4,8 @@
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::backoff::Backoff;
-use super::path::ENOUGH;
 use super::{BEHIND_PERCENT, Situation, TICK};
+use crate::rtt::ENOUGH;
 
 /// The tick at which a station may begin to drain together with others, counted from its first tick
 /// of sending. By then the stations that began together know each other.

@@ -32,17 +32,16 @@ mod window;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
-pub(crate) use self::path::{Path, common_growth};
+pub(crate) use self::path::Path;
 use self::share::{Bottleneck, Share};
 use self::strangers::{Contest, Release};
+use crate::driver::TICK;
 use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
 use crate::{Bounds, Law, LawName, Observation, Phase, Reason};
 
-/// The time between two ticks; the law decides once per tick.
-const TICK: Duration = Duration::from_millis(500);
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
 /// begun to send, or that its window is another one.
 const SETTLED_TICKS: u32 = MEAN_TICKS;

@@ -2,10 +2,8 @@
 
 use wakeai_units::Duration;
 
+use crate::rtt::{common_delays, quantile};
 use crate::{PeerView, RttView};
-
-/// The smallest number of stations for which the median of their figures is useful.
-pub(super) const ENOUGH: usize = 3;
 
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
@@ -42,7 +40,7 @@ impl Path {
     /// quartile. The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
     pub(crate) fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Self {
-        let mut delays = delays(peers, Some(rtt.growth));
+        let mut delays = common_delays(peers, Some(rtt.growth));
         let common = quantile(&mut delays, 2);
         let upper = quantile(&mut delays, 3).filter(|_| common.is_some_and(|it| it <= target * 2));
         let known = |delay: Option<Duration>, tolerance: Duration| {
@@ -56,31 +54,6 @@ impl Path {
     }
 }
 
-/// The median of the senders' queueing delays; `None` where fewer than three are known.
-pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
-    quantile(&mut delays(peers, own), 2)
-}
-
-/// The queueing delays of all senders, this station's `own` included.
-fn delays(peers: &[PeerView], own: Option<Duration>) -> Vec<Duration> {
-    let has_delay = |peer: &&PeerView| {
-        peer.announced.sending
-            && peer.announced.min_rtt.is_some()
-            && peer.announced.delivery_rate > wakeai_units::Rate::ZERO
-    };
-    let mut all: Vec<Duration> =
-        peers.iter().filter(has_delay).map(|peer| peer.announced.growth).collect();
-    all.extend(own);
-    all
-}
-
-/// The delay below which `quarters` quarters of the delays are; `None` where fewer than three are
-/// known.
-fn quantile(delays: &mut [Duration], quarters: usize) -> Option<Duration> {
-    let at = delays.len() * quarters / 4;
-    (delays.len() >= ENOUGH).then(|| *delays.select_nth_unstable(at).1)
-}
-
 #[cfg(test)]
 mod tests {
     use wakeai_units::Rate;
@@ -88,6 +61,7 @@ mod tests {
     use super::*;
     use crate::Announcement;
     use crate::observation::{announcement, peer};
+    use crate::rtt::common_growth;
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)

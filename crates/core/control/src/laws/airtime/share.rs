@@ -4,8 +4,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::SETTLED_TICKS;
 use super::aggregate::{aggregate, alone, nearly_full};
-use super::path::ENOUGH;
-
+use crate::rtt::ENOUGH;
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};

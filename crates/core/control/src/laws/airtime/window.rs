@@ -3,7 +3,8 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::{Airtime, SETTLED_TICKS, Situation, TICK, aggregate, target};
+use super::{Airtime, SETTLED_TICKS, Situation, aggregate, target};
+use crate::driver::TICK;
 use crate::{Bounds, Observation, Phase};
 
 /// The usual factor of the probe, permille. While the queueing delay is below half of the target, the
