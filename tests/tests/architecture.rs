@@ -25,7 +25,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["units", "control", "daemon", "host", "kernel", "api"]),
     ("assign", &["units", "host", "kernel", "api"]),
     ("proxy", &["units", "net", "daemon", "host", "kernel"]),
-    ("transfer", &["units", "control", "net", "daemon", "api"]),
+    ("tus", &[]),
+    ("serve", &["units", "net", "daemon", "tus"]),
+    ("put", &["units", "control", "net", "api", "tus"]),
     ("probe", &["units", "net"]),
     ("tables", &["units", "connection"]),
     ("scenario", &["units", "settings", "wifi", "control"]),
@@ -47,8 +49,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "units", "net", "daemon", "host", "kernel", "api", "agent", "assign", "proxy",
-            "transfer", "probe", "scenario", "results", "world", "report", "sim", "lab", "top",
+            "units", "net", "daemon", "host", "kernel", "api", "agent", "assign", "proxy", "serve",
+            "put", "probe", "scenario", "results", "world", "report", "sim", "lab", "top",
         ],
     ),
     (
@@ -60,7 +62,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "host",
             "api",
             "proxy",
-            "transfer",
+            "tus",
+            "serve",
             "probe",
             "scenario",
             "results",
@@ -74,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// What only the tests and benches of a crate use in addition.
 const ARROWS_OF_TESTS: &[(&str, &[&str])] = &[
     ("kernel", &["guest"]),
+    ("put", &["serve"]),
     ("probe", &["wifi", "medium"]),
     ("world", &["tables"]),
     ("lab", &["wifi"]),

@@ -52,7 +52,7 @@ const QUOTED: &[(&str, &str)] = &[
     ("core/settings/src/tree.rs", "number:?"),
     ("experiment/tables/src/reader.rs", "column:?"),
     ("experiment/tables/src/reader.rs", "expected:?"),
-    ("device/transfer/src/put/certificate.rs", "alert:?"), // the name of a TLS alert (RFC 8446 section 6)
+    ("device/put/src/certificate.rs", "alert:?"), // the name of a TLS alert (RFC 8446 section 6)
     ("core/units/src/parse.rs", ":?"),
     ("experiment/validation/src/main.rs", "only:?"),
     ("experiment/validation/src/main.rs", "strange:?"),

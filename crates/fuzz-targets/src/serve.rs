@@ -1,8 +1,8 @@
 //! Fuzzes the server of uploads: the heads of requests, and the state of an upload.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use wakeai_transfer::serve::{Append, Create, End, Operation, Upload, numbered_name, safe_name};
-use wakeai_transfer::tus::{Algorithm, Checksum};
+use wakeai_serve::{Append, Create, End, Operation, Upload, numbered_name, safe_name};
+use wakeai_tus::{Algorithm, Checksum};
 
 use crate::input::Input;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wakeai_net::Local;
-use wakeai_transfer::serve::{Base, Origin};
+use wakeai_serve::{Base, Origin};
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// Take uploads that resume after any interruption (tus 1.0.0), and keep them in a directory

@@ -6,9 +6,7 @@ use std::pin::pin;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wakeai_host::NetnsId;
-use wakeai_transfer::put::{
-    self, Chunks, Config, Credentials, Progress, Protocol, Proxies, PutError, Report,
-};
+use wakeai_put::{Chunks, Config, Credentials, Progress, Protocol, Proxies, PutError, Report};
 
 use crate::args::{PutArguments, PutProtocol};
 use crate::failure::{Failure, note};
@@ -47,7 +45,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     };
     let done = runtime.block_on(async {
         let asked = pin!(asked);
-        put::run(&config, asked, &mut tell).await
+        wakeai_put::run(&config, asked, &mut tell).await
     });
     bar.finish_and_clear();
     let report = done.map_err(|error| match error {
@@ -87,7 +85,7 @@ fn verified(report: &Report) -> String {
 }
 
 fn config(arguments: &PutArguments) -> Result<Config, Failure> {
-    let (url, zone) = put::parse_url(&arguments.url).map_err(Failure::usage)?;
+    let (url, zone) = wakeai_put::parse_url(&arguments.url).map_err(Failure::usage)?;
     let chunks = match (arguments.chunks, arguments.chunk_size) {
         (Some(count), _) => Chunks::Count(count),
         (None, Some(size)) => Chunks::Size(size),

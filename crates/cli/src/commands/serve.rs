@@ -1,7 +1,7 @@
 //! `wakeai serve`.
 
 use serde::Serialize;
-use wakeai_transfer::serve::{Config, Event, Limits, Report, Tls};
+use wakeai_serve::{Config, Event, Limits, Report, Tls};
 
 use crate::args::ServeArguments;
 use crate::failure::{Failure, note};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             failure.say(); // the server continues when its counters are not read
         }
     };
-    wakeai_transfer::serve::run(config, terminated(), tell).map_err(|error| {
+    wakeai_serve::run(config, terminated(), tell).map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })
 }

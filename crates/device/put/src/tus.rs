@@ -1,0 +1,294 @@
+//! The upload over tus 1.0.0.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderName, Method};
+use http_body_util::Empty;
+use url::Url;
+
+use super::answers::{Asked, Meaning};
+use super::http::{Answer, Query};
+use super::source::Sent;
+use super::transfer::Transfer;
+use super::{PutError, target, verify};
+use wakeai_tus::{
+    Algorithm, CHECKSUM_MISMATCH, Extension, Hasher, Metadata, OFFSET_OCTET_STREAM,
+    TUS_CHECKSUM_ALGORITHM, TUS_EXTENSION, TUS_MAX_SIZE, TUS_RESUMABLE, TUS_VERSION,
+    UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION,
+};
+
+/// The header field of `wakeai serve` with the name of the file, percent-encoded.
+const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
+
+fn version() -> (HeaderName, String) {
+    (TUS_RESUMABLE, VERSION.to_owned())
+}
+
+/// A request of the protocol, which names its version (tus, `Tus-Resumable`).
+fn query(asked: Asked, method: Method, url: &Url) -> Query<'_> {
+    let (name, value) = version();
+    Query::new(asked, method, url).with(name, value)
+}
+
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    /// The best checksum algorithm that the server announces. SHA-256 comes before SHA-1.
+    algorithm: Option<Algorithm>,
+    terminates: bool,
+}
+
+/// Where an upload is.
+struct At {
+    location: Url,
+    /// `None` if the server has to be asked.
+    offset: Option<u64>,
+}
+
+/// Creates the upload, or finds the upload of an earlier process. Sends the bytes that the server does not have.
+pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+    let server = ask_server(transfer).await?;
+    let mut at = earlier(transfer, server).await?;
+    let mut restarted = false;
+    loop {
+        let Some(At { location, offset }) = &mut at else {
+            match create(transfer).await {
+                Ok(location) => {
+                    transfer.state.keep(Some(&location));
+                    at = Some(At { location, offset: Some(0) });
+                }
+                Err(error) => transfer.failed(error).await?,
+            }
+            continue;
+        };
+        transfer.report.location = target::shown(location);
+        let to = match *offset {
+            Some(from) if from >= transfer.source.len => break,
+            Some(from) => transfer.next_piece(from).await?,
+            None => 0,
+        };
+        let step = match *offset {
+            None => ask(transfer, location).await.map(Some),
+            Some(from) => send(transfer, location, (from, to), server.algorithm).await,
+        };
+        match step {
+            Ok(Some(has)) if offset.is_none() && has > transfer.trusted => {
+                tracing::warn!(
+                    "the server has bytes that are not of this file: the upload begins anew"
+                );
+                forget(transfer, location, server).await;
+                at = None;
+            }
+            Ok(Some(has)) => {
+                if offset.is_none_or(|before| has > before) {
+                    transfer.advanced(has);
+                }
+                *offset = Some(has);
+            }
+            Ok(None) => *offset = None,
+            Err(error) => match error.meaning() {
+                // The server has removed the upload, for example because it had expired.
+                Meaning::Anew if !restarted => {
+                    tracing::info!("the server no longer has the upload: it begins anew");
+                    (at, restarted) = (None, true);
+                    transfer.state.keep(None);
+                }
+                Meaning::Smaller => {
+                    let from = offset.unwrap_or_default();
+                    transfer.smaller(to - from, error)?;
+                    *offset = None;
+                }
+                _ => {
+                    transfer.failed(error).await?;
+                    *offset = None;
+                }
+            },
+        }
+    }
+    let Some(At { location, .. }) = at else { return Ok(()) };
+    verify(transfer, &location, server).await
+}
+
+/// Asks for the version, the extensions and the limits of the server.
+async fn ask_server(transfer: &mut Transfer<'_>) -> Result<Server, PutError> {
+    let answer = loop {
+        // OPTIONS goes without Tus-Resumable (tus 1.0.0, core protocol, OPTIONS).
+        let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
+        match transfer.client.ask(query).await {
+            Ok(answer) => match answer.meaning() {
+                Meaning::Done | Meaning::Unsaid => break answer,
+                _ => transfer.failed(answer.refused()).await?,
+            },
+            Err(error) => transfer.failed(error).await?,
+        }
+    };
+    let versions = answer.get(&TUS_VERSION).unwrap_or(VERSION);
+    if !versions.split(',').any(|version| version.trim() == VERSION) {
+        return Err(PutError::Answer(
+            "names no version of tus that this program knows, which is 1.0.0",
+        ));
+    }
+    let bytes = transfer.source.len;
+    if let Some(most) = answer.number(&TUS_MAX_SIZE).filter(|most| *most < bytes) {
+        return Err(PutError::TooLarge { most, bytes });
+    }
+    let has = Extension::read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
+    let known = Algorithm::read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
+    let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|best| known.contains(best));
+    Ok(Server {
+        algorithm: best.filter(|_| has.contains(&Extension::Checksum)),
+        terminates: has.contains(&Extension::Termination),
+    })
+}
+
+/// The upload of an earlier process, if the source still is what was sent.
+async fn earlier(transfer: &mut Transfer<'_>, server: Server) -> Result<Option<At>, PutError> {
+    let Some(location) = transfer.state.location() else { return Ok(None) };
+    if !transfer.continues().await? {
+        forget(transfer, &location, server).await;
+        return Ok(None);
+    }
+    transfer.report.resumes = 1;
+    Ok(Some(At { location, offset: None }))
+}
+
+/// Ends an upload that is of no use any more. Otherwise the server keeps it until it expires.
+async fn forget(transfer: &mut Transfer<'_>, location: &Url, server: Server) {
+    transfer.state.keep(None);
+    transfer.trusted = u64::MAX;
+    if !server.terminates {
+        return;
+    }
+    if let Err(error) = transfer.client.ask(query(Asked::Offset, Method::DELETE, location)).await {
+        tracing::debug!(%error, "the server keeps the upload until it expires");
+    }
+}
+
+async fn create(transfer: &Transfer<'_>) -> Result<Url, PutError> {
+    let mut query = query(Asked::Create, Method::POST, &transfer.config.url)
+        .with(UPLOAD_LENGTH, transfer.source.len.to_string());
+    if let Some(name) = &transfer.source.name {
+        let mut metadata = Metadata::default();
+        metadata.insert("filename", name).expect("the key is ASCII");
+        query = query.with(UPLOAD_METADATA, metadata.to_string());
+    }
+    let answer = transfer.client.ask(query).await?.done()?;
+    let location = answer.get(&LOCATION).ok_or(PutError::Answer("names no Location"))?;
+    target::follow(&transfer.config.url, location)
+}
+
+fn offset_of(answer: &Answer) -> Result<u64, PutError> {
+    answer.number(&UPLOAD_OFFSET).ok_or(PutError::Answer("has no Upload-Offset"))
+}
+
+/// The offset of an upload. An upload of another length is not this one.
+async fn ask(transfer: &mut Transfer<'_>, location: &Url) -> Result<u64, PutError> {
+    let answer = transfer.client.ask(query(Asked::Offset, Method::HEAD, location)).await?.done()?;
+    let len = transfer.source.len;
+    if answer.number(&UPLOAD_LENGTH).is_some_and(|length| length != len) {
+        return Err(PutError::Answer("names another Upload-Length than that of the file"));
+    }
+    let has = offset_of(&answer)?;
+    if has > len {
+        return Err(PutError::Answer("says that it has more bytes than the file"));
+    }
+    keep_name(transfer, &answer);
+    Ok(has)
+}
+
+/// Sends the bytes from `from` up to `to`. Returns the offset after them, or `None` if the piece was cut because the turn
+/// had ended.
+async fn send(
+    transfer: &mut Transfer<'_>,
+    location: &Url,
+    (from, to): (u64, u64),
+    algorithm: Option<Algorithm>,
+) -> Result<Option<u64>, PutError> {
+    let mut query = query(Asked::Piece, Method::PATCH, location)
+        .with(CONTENT_TYPE, OFFSET_OCTET_STREAM)
+        .with(UPLOAD_OFFSET, from.to_string());
+    if let Some(algorithm) = algorithm {
+        let checksum = transfer.source.checksum(algorithm, from, to).await?;
+        query = query.with(UPLOAD_CHECKSUM, checksum.to_string());
+    }
+    let sent = Arc::new(Sent::default());
+    let body = transfer.source.body(from, to, sent.clone());
+    let client = transfer.client.clone();
+    let give = client.give(query, body, 4096);
+    let Some(answer) = transfer.sending((from, to), &sent, give).await? else { return Ok(None) };
+    let answer = answer.done()?;
+    let has = offset_of(&answer)?;
+    if has > to {
+        return Err(PutError::Answer("says that it has more bytes than were sent"));
+    }
+    if has <= from {
+        // Otherwise the same piece would be sent again and again, without a pause.
+        return Err(PutError::Connection(
+            "the server took a piece, but its offset stays".to_owned(),
+        ));
+    }
+    transfer.report.pieces += 1;
+    keep_name(transfer, &answer);
+    Ok(Some(has))
+}
+
+/// Keeps the name that the server gave the file.
+fn keep_name(transfer: &mut Transfer<'_>, answer: &Answer) {
+    if let Some(name) = answer.get(&WAKEAI_NAME) {
+        let name = target::last_segment(name);
+        transfer.report.stored_as = Some(String::from_utf8_lossy(&name).into_owned());
+    }
+}
+
+/// Compares the upload with the source: by a digest that the server sends, by the checksums of all pieces, or by
+/// reading the file back. tus does not define how to read an upload, but servers allow it.
+async fn verify(
+    transfer: &mut Transfer<'_>,
+    location: &Url,
+    server: Server,
+) -> Result<(), PutError> {
+    if !transfer.config.verify || verify::by_digest(transfer, location, &[version()]).await? {
+        return Ok(());
+    }
+    if let Some(algorithm) = server.algorithm {
+        if compares_checksums(transfer, location, algorithm).await? {
+            return verify::by_checksums(transfer).await;
+        }
+        tracing::warn!("the server announces checksums, but does not compare them");
+    }
+    match verify::by_reading_back(transfer, location).await {
+        // The URL of an upload need not be that of its file.
+        Err(PutError::Missing(_)) => {
+            transfer.report.unverified = Some("the server does not give uploads back".to_owned());
+            Ok(())
+        }
+        compared => compared,
+    }
+}
+
+/// Whether the server refuses a checksum that is wrong. It is sent with no bytes, so it changes nothing.
+async fn compares_checksums(
+    transfer: &mut Transfer<'_>,
+    location: &Url,
+    algorithm: Algorithm,
+) -> Result<bool, PutError> {
+    let mut hasher = Hasher::new(algorithm);
+    hasher.update(b"not the empty string");
+    let wrong = hasher.finish().to_string();
+    loop {
+        let query = query(Asked::Piece, Method::PATCH, location)
+            .with(CONTENT_TYPE, OFFSET_OCTET_STREAM)
+            .with(UPLOAD_OFFSET, transfer.source.len.to_string())
+            .with(UPLOAD_CHECKSUM, wrong.clone());
+        let client = transfer.client.clone();
+        match client.give(query, Empty::<Bytes>::new(), 4096).await {
+            Ok(answer) if answer.meaning() == Meaning::Passes => {
+                transfer.failed(answer.refused()).await?;
+            }
+            Ok(answer) => return Ok(answer.status == CHECKSUM_MISMATCH),
+            Err(error) => transfer.failed(error).await?,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The answers to requests.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Bytes;
+
+use wakeai_tus::{self as tus, Algorithm, Extension};
+
+use super::append::Appended;
+use super::refusal::Refusal;
+use super::refusal::Target;
+
+/// The name of a finished upload's file, percent-encoded.
+const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
+/// The media types of a PATCH (RFC 5789, section 3.1).
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+/// The digest of a finished upload (RFC 9530).
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The extensions that the server has.
+const EXTENSIONS: [Extension; 6] = [
+    Extension::Creation,
+    Extension::CreationWithUpload,
+    Extension::CreationDeferLength,
+    Extension::Expiration,
+    Extension::Termination,
+    Extension::Checksum,
+];
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// The information about an upload in the answer to a HEAD request.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) offset: u64,
+    pub(crate) length: Option<u64>,
+    pub(crate) expires: u64,
+    pub(crate) metadata: String,
+    pub(crate) sha256: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+/// The answer to a preflight, without the fields for the page that asks.
+pub(crate) fn preflight() -> Answer {
+    plain(StatusCode::NO_CONTENT)
+}
+
+/// The answer to an OPTIONS of this path.
+pub(crate) fn options(max_size: u64, target: Target) -> Answer {
+    let mut answer = plain(StatusCode::NO_CONTENT);
+    let names = EXTENSIONS.map(Extension::name).join(",");
+    let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
+    let headers = answer.headers_mut();
+    headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+    headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
+    headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
+    put(headers, tus::TUS_EXTENSION, &names);
+    headers.insert(tus::TUS_MAX_SIZE, max_size.into());
+    put(headers, tus::TUS_CHECKSUM_ALGORITHM, &algorithms);
+    answer
+}
+
+/// The answer to a request that created an upload and may have brought its first bytes.
+pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> Answer {
+    // The upload exists even if the bytes were refused, and the client needs its address to continue.
+    let mut answer = plain(StatusCode::CREATED);
+    put(answer.headers_mut(), LOCATION, location);
+    if let Some(offset) = appended.offset.filter(|_| has_body) {
+        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
+    }
+    tell_end(answer.headers_mut(), appended);
+    answer
+}
+
+/// The answer to a PATCH.
+pub(crate) fn appended(appended: &Appended) -> Answer {
+    let mut answer = appended.refused.map_or_else(|| plain(StatusCode::NO_CONTENT), refused);
+    if let Some(offset) = appended.offset {
+        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
+        tell_end(answer.headers_mut(), appended);
+    }
+    answer
+}
+
+fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
+    put(headers, tus::UPLOAD_EXPIRES, &date(appended.expires));
+    if let Some(name) = &appended.name {
+        put(headers, WAKEAI_NAME, &encoded(name));
+    }
+}
+
+/// The answer to a HEAD.
+pub(crate) fn head(told: &Told) -> Answer {
+    let mut answer = plain(StatusCode::OK);
+    let headers = answer.headers_mut();
+    headers.insert(tus::UPLOAD_OFFSET, told.offset.into());
+    match told.length {
+        Some(length) => headers.insert(tus::UPLOAD_LENGTH, length.into()),
+        None => headers.insert(tus::UPLOAD_DEFER_LENGTH, HeaderValue::from_static("1")),
+    };
+    if !told.metadata.is_empty() {
+        put(headers, tus::UPLOAD_METADATA, &told.metadata);
+    }
+    put(headers, tus::UPLOAD_EXPIRES, &date(told.expires));
+    if let Some(digest) = &told.sha256 {
+        put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
+    }
+    if let Some(name) = &told.name {
+        put(headers, WAKEAI_NAME, &encoded(name));
+    }
+    answer
+}
+
+/// The answer to a DELETE.
+pub(crate) fn deleted() -> Answer {
+    plain(StatusCode::NO_CONTENT)
+}
+
+/// The answer to a request that is refused. The body states the reason.
+pub(crate) fn refused(refusal: Refusal) -> Answer {
+    let mut answer = plain(refusal.status());
+    answer.extensions_mut().insert(refusal); // for the counters
+    *answer.body_mut() = Full::new(Bytes::from(format!("{refusal}\n")));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    match refusal {
+        Refusal::Version => {
+            headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+        }
+        Refusal::Token => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        Refusal::Method(target) => {
+            headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
+        }
+        Refusal::MediaType => {
+            headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
+        }
+        Refusal::ContentCoding => {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        _ => {}
+    }
+    answer
+}
+
+fn plain(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(tus::TUS_RESUMABLE, HeaderValue::from_static(tus::VERSION));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// Adds a header field, unless a header cannot contain the value.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn date(seconds: u64) -> String {
+    // The date format ends with the year 9999.
+    let seconds = seconds.min(253_402_300_799);
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// Percent-encodes each byte that is not an unreserved character (RFC 3986, section 2.3).
+fn encoded(name: &str) -> String {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escaped = |byte: u8| {
+        if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    name.bytes().map(escaped).collect()
+}
