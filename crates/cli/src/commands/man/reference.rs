@@ -1,10 +1,10 @@
 //! The manual pages of the files, made from the reference pages. Only the reference pages list the keys, and tests
 //! compare them with the program.
 //!
-//! This module reads only the Markdown that our reference pages use: headings, paragraphs, lists, tables and blocks of
-//! code. Within these it reads code, links and emphasis.
+//! Of Markdown they have what our reference pages use: headings, paragraphs, lists without numbers, tables and blocks of
+//! code; in these code and emphasis. A link becomes its text.
 
-use std::fmt::Write as _;
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::{Page, roff};
 
@@ -48,137 +48,67 @@ fn section(page: &str, heading: &str) -> String {
     text.replace("\n### ", "\n## ")
 }
 
-/// The kind of block to which the previous lines belong.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
-    None,
-    Paragraph,
-    Item,
-}
-
+/// The text as requests of roff. A paragraph is one line, which roff fills.
 fn body(markdown: &str) -> String {
-    let mut page = String::new();
-    let mut block = Block::None;
-    let mut lines = markdown.lines().peekable();
-    while let Some(line) = lines.next() {
-        if line.starts_with("```") {
-            let code: Vec<&str> =
-                lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
-            page.push_str(&roff::example(code));
-            block = Block::None;
-        } else if line.starts_with('|') {
-            let mut rows = vec![cells(line)];
-            while let Some(row) = lines.next_if(|line| line.starts_with('|')) {
-                rows.push(cells(row));
+    let (mut page, mut text, mut row, mut head) = (String::new(), String::new(), vec![], vec![]);
+    let (mut is_code, mut is_heading) = (false, false);
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        match event {
+            Event::Text(words) if is_code || is_heading => text.push_str(&words),
+            Event::Text(words) => text.push_str(&words.replace('\\', "\\e")),
+            Event::Code(code) if is_heading => text.push_str(&code),
+            Event::Code(code) => text.push_str(&format!("\\fB{}\\fR", roff::literal(&code))),
+            Event::SoftBreak => text.push(' '),
+            Event::Start(Tag::Strong) => text.push_str("\\fB"),
+            Event::Start(Tag::Emphasis) => text.push_str("\\fI"),
+            Event::End(TagEnd::Strong | TagEnd::Emphasis) => text.push_str("\\fR"),
+            Event::Start(Tag::Heading { .. }) => is_heading = true,
+            Event::Start(Tag::CodeBlock(_)) => is_code = true,
+            Event::Start(Tag::Paragraph) => page.push_str(".PP\n"),
+            Event::Start(Tag::Item) => page.push_str(".IP \\(bu 2\n"),
+            Event::End(TagEnd::Paragraph | TagEnd::Item) => page.push_str(&line(&mut text)),
+            Event::End(TagEnd::Heading(level)) => {
+                is_heading = false;
+                page.push_str(&heading(level, &std::mem::take(&mut text)));
             }
-            page.push_str(&table(&rows));
-            block = Block::None;
-        } else if let Some((request, words)) = heading(line) {
-            let words = words.replace(['`', '[', ']'], "");
-            let words = if request == "SH" { words.to_uppercase() } else { words };
-            let _ = writeln!(page, ".{request} {}", roff::plain(&words));
-            block = Block::None;
-        } else if let Some(item) = line.strip_prefix("- ") {
-            let _ = write!(page, ".IP \\(bu 2\n{}\n", inline(item));
-            block = Block::Item;
-        } else if line.trim().is_empty() {
-            block = Block::None;
-        } else {
-            if block == Block::None {
-                page.push_str(".PP\n");
-                block = Block::Paragraph;
+            Event::End(TagEnd::CodeBlock) => {
+                is_code = false;
+                page.push_str(&roff::example(std::mem::take(&mut text).lines()));
             }
-            // Emphasis or a link in a paragraph may continue on the next line.
-            let mut text = line.trim().to_owned();
-            while let Some(next) = lines.next_if(|next| goes_on(next)) {
-                text = text + " " + next.trim();
+            Event::End(TagEnd::TableCell) => row.push(std::mem::take(&mut text)),
+            Event::End(TagEnd::TableHead) => head = std::mem::take(&mut row),
+            Event::End(TagEnd::TableRow) => {
+                page.push_str(&tagged(&head, &std::mem::take(&mut row)));
             }
-            let _ = writeln!(page, "{}", inline(&text));
+            _ => {}
         }
     }
     page
 }
 
-/// Whether a line belongs to the paragraph before it.
-fn goes_on(line: &str) -> bool {
-    !line.trim().is_empty() && !["- ", "|", "#", "```"].iter().any(|start| line.starts_with(start))
+fn line(text: &mut String) -> String {
+    let text = std::mem::take(text);
+    if text.is_empty() { text } else { roff::protected(text) + "\n" }
 }
 
-fn heading(line: &str) -> Option<(&'static str, &str)> {
-    let ranks = [("## ", "SH"), ("### ", "SS")];
-    ranks.iter().find_map(|(mark, request)| Some((*request, line.strip_prefix(mark)?)))
+fn heading(level: HeadingLevel, words: &str) -> String {
+    let words = roff::plain(&words.replace(['[', ']'], ""));
+    match level {
+        HeadingLevel::H1 | HeadingLevel::H2 => format!(".SH {}\n", words.to_uppercase()),
+        _ => format!(".SS {words}\n"),
+    }
 }
 
-fn cells(row: &str) -> Vec<String> {
-    let row = row.trim().trim_start_matches('|');
-    let row = row.strip_suffix('|').unwrap_or(row);
-    row.split('|').map(|cell| cell.trim().to_owned()).collect()
-}
-
-/// Each row becomes a tagged paragraph. Its first cell is the tag. The cell whose column has no heading comes next, and
+/// A row of a table is a tagged paragraph. Its first cell is the tag. The cell whose column has no heading comes next, and
 /// then each other cell with its heading.
-fn table(rows: &[Vec<String>]) -> String {
-    let mut text = String::new();
-    let (head, rows) = rows.split_first().expect("a table has a first row");
-    for row in rows.iter().skip(1) {
-        let (tag, rest) = row.split_first().expect("a row has a cell");
-        let _ = write!(text, ".TP\n{}\n", inline(tag));
-        let told = || head.iter().skip(1).zip(rest).filter(|(_, cell)| !cell.is_empty());
-        let two = head.len() == 2;
-        let described = told().filter(|(title, _)| title.is_empty() || two);
-        let labelled = told().filter(|(title, _)| !title.is_empty() && !two);
-        let mut parts: Vec<String> = described.map(|(_, cell)| inline(cell)).collect();
-        parts.extend(labelled.map(|(title, cell)| format!("\\fI{title}\\fR: {}", inline(cell))));
-        text.push_str(&parts.join("\n.br\n"));
-        text.push('\n');
-    }
-    text
-}
-
-/// Code becomes bold, and emphasis becomes italic or bold. A link becomes its text.
-fn inline(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['`', '[', '*']) {
-        let (before, marked) = rest.split_at(at);
-        out.push_str(&escaped(before, out.is_empty()));
-        let span = ["`", "**", "*"].iter().find_map(|mark| {
-            let (inner, after) = marked.strip_prefix(mark)?.split_once(mark)?;
-            let is_span = !inner.is_empty() && (*mark == "`" || !inner.starts_with(' '));
-            is_span.then_some((*mark, inner, after))
-        });
-        rest = if let Some((mark, inner, after)) = span {
-            let font = if mark == "*" { 'I' } else { 'B' };
-            let inner = if mark == "`" { roff::literal(inner) } else { inline(inner) };
-            let _ = write!(out, "\\f{font}{inner}\\fR");
-            after
-        } else if let Some((words, after)) = link(marked) {
-            out.push_str(&inline(words));
-            after
-        } else {
-            let (mark, after) = marked.split_at(1);
-            out.push_str(mark);
-            after
-        };
-    }
-    out + &escaped(rest, out_is_empty(text, rest))
-}
-
-/// Whether `rest`, the end of `text`, is the whole text.
-fn out_is_empty(text: &str, rest: &str) -> bool {
-    text.len() == rest.len()
-}
-
-/// Escapes text. Only at the start of a line could text be taken for a request of roff.
-fn escaped(text: &str, starts: bool) -> String {
-    if starts { roff::plain(text) } else { text.replace('\\', "\\e") }
-}
-
-/// The text of a link, and the text after the link.
-fn link(text: &str) -> Option<(&str, &str)> {
-    let (words, rest) = text.strip_prefix('[')?.split_once("](")?;
-    let (_, after) = rest.split_once(')')?;
-    (!words.contains('[')).then_some((words, after))
+fn tagged(head: &[String], row: &[String]) -> String {
+    let cells = head.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
+    let (labelled, described): (Vec<_>, Vec<_>) =
+        cells.partition(|(title, _)| !title.is_empty() && head.len() > 2);
+    let described = described.into_iter().map(|(_, cell)| roff::protected(cell.clone()));
+    let labelled = labelled.into_iter().map(|(title, cell)| format!("\\fI{title}\\fR: {cell}"));
+    let parts: Vec<String> = described.chain(labelled).collect();
+    format!(".TP\n{}\n{}\n", roff::protected(row[0].clone()), parts.join("\n.br\n"))
 }
 
 #[cfg(test)]
@@ -197,7 +127,7 @@ mod tests {
     fn headings_lists_code_and_stress_are_told_apart() {
         let markdown =
             "## `[wired]`\n\nIt *is*\n**one**.\n\n- a\n  b\n- 2 * 3\n\n```sh\n.x -y\n```\n";
-        let expected = ".SH WIRED\n.PP\nIt \\fIis\\fR \\fBone\\fR.\n.IP \\(bu 2\na\nb\n.IP \\(bu 2\n2 * 3\n\
+        let expected = ".SH WIRED\n.PP\nIt \\fIis\\fR \\fBone\\fR.\n.IP \\(bu 2\na b\n.IP \\(bu 2\n2 * 3\n\
                         .PP\n.RS 4\n.nf\n\\&.x \\-y\n.fi\n.RE\n";
         assert_eq!(body(markdown), expected);
     }

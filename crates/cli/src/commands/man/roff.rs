@@ -20,8 +20,12 @@ pub(super) fn see_also(pages: &[(String, u8)]) -> String {
 
 /// Escapes text for roff: `\`, and a `.` or `'` at the start, lose their special meaning.
 pub(super) fn plain(text: &str) -> String {
-    let escaped = text.replace('\\', "\\e");
-    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+    protected(text.replace('\\', "\\e"))
+}
+
+/// A line that roff does not take for a request.
+pub(super) fn protected(line: String) -> String {
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
 }
 
 /// Escapes text that a reader may copy. Its hyphens stay hyphens.
