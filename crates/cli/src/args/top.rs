@@ -98,6 +98,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn column() -> impl clap::builder::TypedValueParser<Value = Column> {
-    let names = PossibleValuesParser::new(Column::ALL.map(Column::name));
-    names.map(|name| Column::from_name(&name).expect("one of the names above"))
+    let names = PossibleValuesParser::new(Column::ALL.iter().map(|column| column.name()));
+    names.map(|name| name.parse().expect("one of the names above"))
 }

@@ -2,33 +2,44 @@
 //!
 //! `docs/reference/upload-answers.md` shows the table, and a test compares both.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
 /// A request of an upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
+/// It is shown as what the server was asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
 pub enum Asked {
     /// OPTIONS, which shows the protocol.
+    #[strum(to_string = "tell its protocol")]
     Protocol,
     /// CONNECT, a tunnel through a proxy.
+    #[strum(to_string = "open a tunnel")]
     Tunnel,
     /// tus: POST, which creates the upload.
+    #[strum(to_string = "create the upload")]
     Create,
     /// tus: HEAD, the offset of the upload.
+    #[strum(to_string = "tell the offset")]
     Offset,
     /// tus: PATCH, a piece.
+    #[strum(to_string = "take a piece")]
     Piece,
     /// PUT of the whole file.
+    #[strum(to_string = "take the file")]
     Whole,
     /// PUT of a part with `Content-Range`.
+    #[strum(to_string = "take a part of the file")]
     Part,
     /// HEAD of a file that is sent in parts, or that has been sent.
+    #[strum(to_string = "tell the file's length")]
     Length,
     /// HEAD or PROPFIND of the name, before anything is sent.
+    #[strum(to_string = "tell whether it has a file of this name")]
     Occupant,
     /// WebDAV: MOVE of the file to its name.
+    #[strum(to_string = "give the file its name")]
     Move,
     /// GET of the file, or HEAD with `Want-Repr-Digest`.
+    #[strum(to_string = "give the file back")]
     ReadBack,
 }
 
@@ -76,19 +87,7 @@ const fn row(
 }
 
 /// Every request.
-const ALL: &[Asked] = &[
-    Asked::Protocol,
-    Asked::Tunnel,
-    Asked::Create,
-    Asked::Offset,
-    Asked::Piece,
-    Asked::Whole,
-    Asked::Part,
-    Asked::Length,
-    Asked::Occupant,
-    Asked::Move,
-    Asked::ReadBack,
-];
+const ALL: &[Asked] = <Asked as strum::VariantArray>::VARIANTS;
 /// The requests that may be refused without an end of the upload.
 const QUESTIONS: &[Asked] = &[Asked::Occupant, Asked::ReadBack];
 
@@ -228,24 +227,6 @@ pub(super) fn advice(asked: Asked, status: u16) -> &'static str {
     find(asked, status).advice
 }
 
-impl fmt::Display for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Protocol => "tell its protocol",
-            Self::Tunnel => "open a tunnel",
-            Self::Create => "create the upload",
-            Self::Offset => "tell the offset",
-            Self::Piece => "take a piece",
-            Self::Whole => "take the file",
-            Self::Part => "take a part of the file",
-            Self::Length => "tell the file's length",
-            Self::Occupant => "tell whether it has a file of this name",
-            Self::Move => "give the file its name",
-            Self::ReadBack => "give the file back",
-        })
-    }
-}
-
 impl Meaning {
     /// The words of the page.
     #[cfg(test)]
@@ -267,7 +248,6 @@ impl Meaning {
 
 #[cfg(test)]
 mod tests {
-    use strum::IntoEnumIterator as _;
 
     use std::fmt::Write as _;
 
@@ -276,7 +256,7 @@ mod tests {
     /// The rows of the page: for each request the ranges of status codes with one meaning and one advice.
     fn page() -> String {
         let mut text = String::new();
-        for asked in Asked::iter() {
+        for &asked in ALL {
             let _ = write!(text, "\n### The server is asked to {asked}\n\n");
             text.push_str("| answer | meaning | advice in the message |\n|---|---|---|\n");
             let mut from = 200;

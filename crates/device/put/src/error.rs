@@ -287,7 +287,7 @@ mod tests {
             PutError::Interrupted,
             PutError::Differs,
         ];
-        for asked in <Asked as strum::IntoEnumIterator>::iter() {
+        for &asked in <Asked as strum::VariantArray>::VARIANTS {
             all.extend((300..600).map(|status| refused(asked, status)));
         }
         all

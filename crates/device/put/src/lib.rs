@@ -54,8 +54,9 @@ pub enum Chunks {
 }
 
 /// The protocol of an upload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Protocol {
     /// The protocol that the server's answer to OPTIONS shows.
     #[default]
@@ -71,12 +72,7 @@ pub enum Protocol {
 impl Protocol {
     /// The name in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Tus => "tus",
-            Self::Put => "put",
-            Self::PutRanges => "put-ranges",
-        }
+        self.into()
     }
 
     /// Whether an upload continues after an interruption. Otherwise it begins anew.

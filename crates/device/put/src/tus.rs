@@ -16,7 +16,7 @@ use super::{PutError, target, verify};
 use wakeai_tus::{
     Algorithm, CHECKSUM_MISMATCH, Extension, Hasher, Metadata, OFFSET_OCTET_STREAM,
     TUS_CHECKSUM_ALGORITHM, TUS_EXTENSION, TUS_MAX_SIZE, TUS_RESUMABLE, TUS_VERSION,
-    UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION,
+    UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION, read_list,
 };
 
 /// The header field of `wakeai serve` with the name of the file, percent-encoded.
@@ -134,8 +134,8 @@ async fn ask_server(transfer: &mut Transfer<'_>) -> Result<Server, PutError> {
     if let Some(most) = answer.number(&TUS_MAX_SIZE).filter(|most| *most < bytes) {
         return Err(PutError::TooLarge { most, bytes });
     }
-    let has = Extension::read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
-    let known = Algorithm::read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
+    let has: Vec<Extension> = read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
+    let known: Vec<Algorithm> = read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
     let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|best| known.contains(best));
     Ok(Server {
         algorithm: best.filter(|_| has.contains(&Extension::Checksum)),

@@ -8,6 +8,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
+use strum::VariantArray as _;
 
 use wakeai_tus::{self as tus, Algorithm, Extension};
 
@@ -21,16 +22,6 @@ const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// The digest of a finished upload (RFC 9530).
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
-
-/// The extensions that the server has.
-const EXTENSIONS: [Extension; 6] = [
-    Extension::Creation,
-    Extension::CreationWithUpload,
-    Extension::CreationDeferLength,
-    Extension::Expiration,
-    Extension::Termination,
-    Extension::Checksum,
-];
 
 pub(crate) type Answer = Response<Full<Bytes>>;
 
@@ -53,13 +44,13 @@ pub(crate) fn preflight() -> Answer {
 /// The answer to an OPTIONS of this path.
 pub(crate) fn options(max_size: u64, target: Target) -> Answer {
     let mut answer = plain(StatusCode::NO_CONTENT);
-    let names = EXTENSIONS.map(Extension::name).join(",");
+    let names: Vec<_> = Extension::VARIANTS.iter().map(|extension| extension.name()).collect();
     let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
     let headers = answer.headers_mut();
     headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
     headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
     headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
-    put(headers, tus::TUS_EXTENSION, &names);
+    put(headers, tus::TUS_EXTENSION, &names.join(",")); // it has all of them
     headers.insert(tus::TUS_MAX_SIZE, max_size.into());
     put(headers, tus::TUS_CHECKSUM_ALGORITHM, &algorithms);
     answer

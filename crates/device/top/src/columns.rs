@@ -6,8 +6,11 @@ use wakeai_units::{Duration, Rate};
 
 use crate::reading::{Connection, Events};
 
-/// A column of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A column of the table, in the order of the screen. Its name, which `--sort` takes, parses as the column.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Column {
     /// The process and its pid, or the station.
     Process,
@@ -19,7 +22,15 @@ pub enum Column {
     Peer,
     /// The congestion control algorithm.
     Algorithm,
+    /// The rate of acknowledged bytes.
+    Sent,
+    /// The rate of the last readings, as a sparkline.
+    #[strum(serialize = "recent-rate")]
+    History,
+    /// The rate of received bytes.
+    Received,
     /// The congestion window.
+    #[strum(serialize = "cwnd")]
     Window,
     /// The floor and the ceiling of the window that the agent has set.
     Bounds,
@@ -31,10 +42,6 @@ pub enum Column {
     Queueing,
     /// Bytes that wait or are in flight.
     Backlog,
-    /// The rate of acknowledged bytes.
-    Sent,
-    /// The rate of received bytes.
-    Received,
     /// The maximum segment size.
     Mss,
     /// What limits the sender.
@@ -44,11 +51,10 @@ pub enum Column {
     /// The counts of the four congestion events.
     Events,
     /// The congestion events of the last readings, as a sparkline.
+    #[strum(serialize = "recent-events")]
     EventHistory,
     /// Retransmitted segments.
     Retransmits,
-    /// The rate of the last readings, as a sparkline.
-    History,
 }
 
 /// The readings in a sparkline.
@@ -58,124 +64,48 @@ const LONGEST_NAME: usize = 24;
 
 impl Column {
     /// All columns, in the order of the screen.
-    pub const ALL: [Self; 20] = [
-        Self::Process,
-        Self::Namespace,
-        Self::Local,
-        Self::Peer,
-        Self::Algorithm,
-        Self::Sent,
-        Self::History,
-        Self::Received,
-        Self::Window,
-        Self::Bounds,
-        Self::Rtt,
-        Self::MinRtt,
-        Self::Queueing,
-        Self::Backlog,
-        Self::Mss,
-        Self::Limit,
-        Self::State,
-        Self::Events,
-        Self::EventHistory,
-        Self::Retransmits,
-    ];
-
-    /// All columns, the most important first: where room is short, the last ones are left out.
-    const BY_IMPORTANCE: [Self; 20] = [
-        Self::Process,
-        Self::Peer,
-        Self::Sent,
-        Self::Window,
-        Self::Rtt,
-        Self::Limit,
-        Self::Bounds,
-        Self::Events,
-        Self::MinRtt,
-        Self::State,
-        Self::Received,
-        Self::Queueing,
-        Self::Algorithm,
-        Self::Backlog,
-        Self::History,
-        Self::Retransmits,
-        Self::Mss,
-        Self::EventHistory,
-        Self::Namespace,
-        Self::Local,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The column's name for `--sort`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Namespace => "namespace",
-            Self::Local => "local",
-            Self::Peer => "peer",
-            Self::Algorithm => "algorithm",
-            Self::Window => "cwnd",
-            Self::Bounds => "bounds",
-            Self::Rtt => "rtt",
-            Self::MinRtt => "min-rtt",
-            Self::Queueing => "queueing",
-            Self::Backlog => "backlog",
-            Self::Sent => "sent",
-            Self::Received => "received",
-            Self::Mss => "mss",
-            Self::Limit => "limit",
-            Self::State => "state",
-            Self::Events => "events",
-            Self::EventHistory => "recent-events",
-            Self::Retransmits => "retransmits",
-            Self::History => "recent-rate",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
-    /// The column with this [`Self::name`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|column| column.name() == name)
+    /// The column's head, whether its texts are aligned at the right, and its rank: where room is short, the columns of the
+    /// last ranks are left out.
+    const fn traits(self) -> (&'static str, bool, u8) {
+        match self {
+            Self::Process => ("PROCESS", false, 1),
+            Self::Namespace => ("NAMESPACE", false, 19),
+            Self::Local => ("LOCAL", false, 20),
+            Self::Peer => ("PEER", false, 2),
+            Self::Algorithm => ("ALGORITHM", false, 13),
+            Self::Sent => ("SENT Mb/s", true, 3),
+            Self::History => ("RECENT RATE", false, 15),
+            Self::Received => ("RECV Mb/s", true, 11),
+            Self::Window => ("CWND", true, 4),
+            Self::Bounds => ("BOUNDS", true, 7),
+            Self::Rtt => ("RTT ms", true, 5),
+            Self::MinRtt => ("MIN ms", true, 9),
+            Self::Queueing => ("QUEUE ms", true, 12),
+            Self::Backlog => ("BACKLOG kB", true, 14),
+            Self::Mss => ("MSS", true, 17),
+            Self::Limit => ("LIMITED BY", false, 6),
+            Self::State => ("STATE", false, 10),
+            Self::Events => ("EV 1/2/3/4", true, 8),
+            Self::EventHistory => ("RECENT EVENTS", false, 18),
+            Self::Retransmits => ("RETRANS", true, 16),
+        }
     }
 
     /// The column's head.
     pub const fn head(self) -> &'static str {
-        match self {
-            Self::Process => "PROCESS",
-            Self::Namespace => "NAMESPACE",
-            Self::Local => "LOCAL",
-            Self::Peer => "PEER",
-            Self::Algorithm => "ALGORITHM",
-            Self::Window => "CWND",
-            Self::Bounds => "BOUNDS",
-            Self::Rtt => "RTT ms",
-            Self::MinRtt => "MIN ms",
-            Self::Queueing => "QUEUE ms",
-            Self::Backlog => "BACKLOG kB",
-            Self::Sent => "SENT Mb/s",
-            Self::Received => "RECV Mb/s",
-            Self::Mss => "MSS",
-            Self::Limit => "LIMITED BY",
-            Self::State => "STATE",
-            Self::Events => "EV 1/2/3/4",
-            Self::EventHistory => "RECENT EVENTS",
-            Self::Retransmits => "RETRANS",
-            Self::History => "RECENT RATE",
-        }
+        self.traits().0
     }
 
     /// Whether the column's texts are aligned at the right.
     pub const fn is_number(self) -> bool {
-        !matches!(
-            self,
-            Self::Process
-                | Self::Namespace
-                | Self::Local
-                | Self::Peer
-                | Self::Algorithm
-                | Self::Limit
-                | Self::State
-                | Self::History
-                | Self::EventHistory
-        )
+        self.traits().1
     }
 
     /// The next column on the screen. After the last column comes the first.
@@ -191,8 +121,7 @@ impl Column {
     }
 
     fn after(self, steps: usize) -> Self {
-        let place = Self::ALL.iter().position(|column| *column == self).unwrap_or(0);
-        Self::ALL[(place + steps) % Self::ALL.len()]
+        Self::ALL[(self as usize + steps) % Self::ALL.len()]
     }
 
     /// The text of a connection in this column. `past` has the connection's states at the previous readings, the oldest
@@ -288,7 +217,9 @@ impl Column {
 pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)> {
     let mut room = width;
     let mut chosen = Vec::new();
-    for column in Column::BY_IMPORTANCE {
+    let mut by_rank = Column::ALL.to_vec();
+    by_rank.sort_by_key(|column| column.traits().2);
+    for column in by_rank {
         if !column.is_useful(rows) {
             continue;
         }
@@ -299,8 +230,7 @@ pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)>
         room = room.saturating_sub(taken + 1);
         chosen.push((column, taken));
     }
-    let place = |column| Column::ALL.iter().position(|other| *other == column);
-    chosen.sort_by_key(|(column, _)| place(*column));
+    chosen.sort_by_key(|(column, _)| *column as usize);
     chosen
 }
 
@@ -369,15 +299,18 @@ fn sparks(values: &[Option<u64>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn each_column_has_a_name_a_place_and_an_importance() {
-        for column in Column::ALL {
-            assert_eq!(Column::from_name(column.name()), Some(column));
-            assert!(Column::BY_IMPORTANCE.contains(&column), "{column:?}");
+        for &column in Column::ALL {
+            assert_eq!(column.name().parse(), Ok(column));
             assert_eq!(column.next().previous(), column);
         }
+        let ranks: BTreeSet<_> = Column::ALL.iter().map(|column| column.traits().2).collect();
+        assert_eq!(ranks.len(), Column::ALL.len(), "no two columns have one rank");
     }
 
     #[test]

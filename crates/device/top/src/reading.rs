@@ -128,7 +128,10 @@ impl FromStr for End {
 }
 
 /// What limited a sender between two readings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Limit {
     /// It had nothing to send.
     Idle,
@@ -137,6 +140,7 @@ pub enum Limit {
     /// The window of the receiver (`tcpi_rwnd_limited`).
     Receiver,
     /// The send buffer (`tcpi_sndbuf_limited`).
+    #[strum(serialize = "send buffer")]
     SendBuffer,
     /// The ceiling that an agent has set.
     Ceiling,
@@ -145,30 +149,9 @@ pub enum Limit {
 }
 
 impl Limit {
-    const ALL: [Self; 6] = [
-        Self::Idle,
-        Self::Application,
-        Self::Receiver,
-        Self::SendBuffer,
-        Self::Ceiling,
-        Self::Window,
-    ];
-
-    /// The word on the screen and in the records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Application => "application",
-            Self::Receiver => "receiver",
-            Self::SendBuffer => "send buffer",
-            Self::Ceiling => "ceiling",
-            Self::Window => "window",
-        }
-    }
-
-    /// The limit with this [`Self::name`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|limit| limit.name() == name)
+    /// The word on the screen and in the records; it parses as the limit.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -43,7 +43,10 @@ pub const UPLOAD_CHECKSUM: HeaderName = HeaderName::from_static("upload-checksum
 pub const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 
 /// An extension of the protocol that the client or the server of this crate uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Extension {
     /// A POST request creates an upload.
     Creation,
@@ -62,33 +65,13 @@ pub enum Extension {
 impl Extension {
     /// The extension's name in [`TUS_EXTENSION`].
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Creation => "creation",
-            Self::CreationWithUpload => "creation-with-upload",
-            Self::CreationDeferLength => "creation-defer-length",
-            Self::Expiration => "expiration",
-            Self::Termination => "termination",
-            Self::Checksum => "checksum",
-        }
-    }
-
-    /// The extensions that the value of [`TUS_EXTENSION`] names. Unknown names are skipped.
-    pub fn read_list(list: &str) -> Vec<Self> {
-        const ALL: [Extension; 6] = [
-            Extension::Creation,
-            Extension::CreationWithUpload,
-            Extension::CreationDeferLength,
-            Extension::Expiration,
-            Extension::Termination,
-            Extension::Checksum,
-        ];
-        let known = |name: &str| ALL.into_iter().find(|extension| extension.name() == name.trim());
-        list.split(',').filter_map(known).collect()
+        self.into()
     }
 }
 
 /// The algorithm of a checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Algorithm {
     /// SHA-1, which each server with the extension has to support.
     Sha1,
@@ -99,19 +82,13 @@ pub enum Algorithm {
 impl Algorithm {
     /// The algorithm's name in the header fields.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Sha1 => "sha1",
-            Self::Sha256 => "sha256",
-        }
+        self.into()
     }
+}
 
-    /// The algorithms that the value of [`TUS_CHECKSUM_ALGORITHM`] names. Unknown names are skipped.
-    pub fn read_list(list: &str) -> Vec<Self> {
-        let known = |name: &str| {
-            [Self::Sha1, Self::Sha256].into_iter().find(|known| known.name() == name.trim())
-        };
-        list.split(',').filter_map(known).collect()
-    }
+/// The extensions or the algorithms that the value of a header field names. Unknown names are skipped.
+pub fn read_list<T: FromStr>(list: &str) -> Vec<T> {
+    list.split(',').filter_map(|name| name.trim().parse().ok()).collect()
 }
 
 /// A digest that is being computed.
@@ -188,7 +165,7 @@ impl FromStr for Checksum {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let (name, digest) = text.split_once(' ').ok_or(Invalid::Checksum)?;
         let digest = BASE64.decode(digest.trim()).map_err(|_| Invalid::Checksum)?;
-        let algorithm = *Algorithm::read_list(name).first().ok_or(Invalid::Algorithm)?;
+        let algorithm: Algorithm = name.parse().map_err(|_| Invalid::Algorithm)?;
         let length = match algorithm {
             Algorithm::Sha1 => 20,
             Algorithm::Sha256 => 32,
@@ -289,8 +266,9 @@ mod tests {
 
     #[test]
     fn lists_leave_out_what_is_unknown() {
-        let found = Extension::read_list("creation, concatenation,checksum");
+        let found: Vec<Extension> = read_list("creation, concatenation,checksum");
         assert_eq!(found, [Extension::Creation, Extension::Checksum]);
-        assert_eq!(Algorithm::read_list("md5,sha256 , sha1"), [Algorithm::Sha256, Algorithm::Sha1]);
+        let found: Vec<Algorithm> = read_list("md5,sha256 , sha1");
+        assert_eq!(found, [Algorithm::Sha256, Algorithm::Sha1]);
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn connection(
     };
     let rate = |name| Ok::<_, TableError>(maybe(name)?.map(Rate::from_bps));
     let limit = group.text("limit", row)?;
-    let limit = limit.map(|name| Limit::from_name(name).ok_or_else(|| group.lacks("limit")));
+    let limit = limit.map(|name| name.parse().map_err(|_| group.lacks("limit")));
     let counts = [
         maybe("reordering")?,
         maybe("local_overflow")?,

@@ -302,7 +302,7 @@ mod tests {
         for (found, bound, expected) in cases {
             let limit = limit(Duration::from_secs(1), before, &found, ceiling(bound));
             assert_eq!(limit, expected, "{found:?}");
-            assert_eq!(Limit::from_name(limit.name()), Some(limit));
+            assert_eq!(limit.name().parse(), Ok(limit));
         }
     }
 
