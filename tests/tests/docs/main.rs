@@ -119,11 +119,16 @@ fn the_site_has_every_page_once() {
 }
 
 #[test]
-fn the_readme_lists_every_guide_concept_and_reference() {
+fn the_readme_leads_to_the_list_of_pages_and_to_each_first_step() {
     let pages = pages();
     let listed = listed("README.md", &pages);
-    let kinds = ["docs/guides/", "docs/concepts/", "docs/reference/"];
-    for name in pages.keys().filter(|name| kinds.iter().any(|kind| name.starts_with(kind))) {
-        assert!(listed.contains(name), "the table of README.md lacks {name}");
+    assert!(listed.contains(&"docs/SUMMARY.md".to_owned()), "README.md does not link it");
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let (_, start) = summary.split_once("# Start\n").unwrap();
+    let first = Page::read(start.split("\n# ").next().unwrap()).links;
+    assert!(first.len() >= 3, "{first:?}");
+    for link in first {
+        let name = resolve("docs/SUMMARY.md", &link).unwrap();
+        assert!(listed.contains(&name), "README.md lacks the first step {name}");
     }
 }
