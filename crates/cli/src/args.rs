@@ -49,11 +49,11 @@ wakeai processes that died, and reports that on standard error.";
 #[command(name = "wakeai", version, after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: WakeaiCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum WakeaiCommand {
     Sim(SimArguments),
     Grid(GridArguments),
     Lab(LabArguments),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use nix::unistd::geteuid;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, WakeaiCommand};
 use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
@@ -39,42 +39,42 @@ fn answered(answer: &clap::Error) -> Result<ExitCode, Failure> {
     output::reader(printed.and_then(|()| io::stdout().flush())).map(|_| ExitCode::SUCCESS)
 }
 
-fn run(command: Command) -> Result<(), Failure> {
+fn run(command: WakeaiCommand) -> Result<(), Failure> {
     check_state()?;
     match &command {
-        Command::Agent(_) => {} // its configuration sets the log
+        WakeaiCommand::Agent(_) => {} // its configuration sets the log
         _ => logging::for_commands(),
     }
     if !matches!(
         command,
-        Command::Sim(_)
-            | Command::Grid(_)
-            | Command::Compare(_)
-            | Command::Report(_)
-            | Command::Man(_)
+        WakeaiCommand::Sim(_)
+            | WakeaiCommand::Grid(_)
+            | WakeaiCommand::Compare(_)
+            | WakeaiCommand::Report(_)
+            | WakeaiCommand::Man(_)
     ) {
         sweep(); // the commands above do not touch the host
     }
     match command {
-        Command::Sim(arguments) => commands::sim::run(&arguments),
-        Command::Grid(arguments) => commands::grid::run(&arguments),
-        Command::Lab(arguments) => commands::lab::run(&arguments),
-        Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::Report(arguments) => commands::report::run(&arguments),
-        Command::Agent(arguments) => commands::agent::run(&arguments),
-        Command::Status(arguments) => commands::status::run(&arguments),
-        Command::Reserve(arguments) => commands::reserve::run(&arguments),
-        Command::Monitor(arguments) => commands::monitor::run(&arguments),
-        Command::Top(arguments) => commands::top::run(&arguments),
-        Command::Probe(arguments) => commands::probe::run(&arguments),
-        Command::Proxy(arguments) => commands::proxy::run(&arguments),
-        Command::Put(arguments) => commands::put::run(&arguments),
-        Command::Serve(arguments) => commands::serve::run(&arguments),
-        Command::Use(arguments) => commands::use_algorithm::run(&arguments),
-        Command::Doctor(arguments) => commands::doctor::run(&arguments),
-        Command::Completion(arguments) => commands::completion::run(&arguments),
-        Command::Man(arguments) => commands::man::run(&arguments),
-        Command::Sweep => Ok(()), // done already
+        WakeaiCommand::Sim(arguments) => commands::sim::run(&arguments),
+        WakeaiCommand::Grid(arguments) => commands::grid::run(&arguments),
+        WakeaiCommand::Lab(arguments) => commands::lab::run(&arguments),
+        WakeaiCommand::Compare(arguments) => commands::compare::run(&arguments),
+        WakeaiCommand::Report(arguments) => commands::report::run(&arguments),
+        WakeaiCommand::Agent(arguments) => commands::agent::run(&arguments),
+        WakeaiCommand::Status(arguments) => commands::status::run(&arguments),
+        WakeaiCommand::Reserve(arguments) => commands::reserve::run(&arguments),
+        WakeaiCommand::Monitor(arguments) => commands::monitor::run(&arguments),
+        WakeaiCommand::Top(arguments) => commands::top::run(&arguments),
+        WakeaiCommand::Probe(arguments) => commands::probe::run(&arguments),
+        WakeaiCommand::Proxy(arguments) => commands::proxy::run(&arguments),
+        WakeaiCommand::Put(arguments) => commands::put::run(&arguments),
+        WakeaiCommand::Serve(arguments) => commands::serve::run(&arguments),
+        WakeaiCommand::Use(arguments) => commands::use_algorithm::run(&arguments),
+        WakeaiCommand::Doctor(arguments) => commands::doctor::run(&arguments),
+        WakeaiCommand::Completion(arguments) => commands::completion::run(&arguments),
+        WakeaiCommand::Man(arguments) => commands::man::run(&arguments),
+        WakeaiCommand::Sweep => Ok(()), // done already
     }
 }
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The state of the reader of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum OutputReader {
     /// The reader still runs.
     There,
     /// The reader has exited.
@@ -18,13 +18,13 @@ pub(crate) enum Reader {
 }
 
 /// Writes `text` at once.
-pub(crate) fn write(text: &str) -> Result<Reader, Failure> {
+pub(crate) fn write(text: &str) -> Result<OutputReader, Failure> {
     let mut out = io::stdout().lock();
     reader(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Writes `value` as one line of JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<Reader, Failure> {
+pub(crate) fn json(value: &impl Serialize) -> Result<OutputReader, Failure> {
     let mut line = serde_json::to_string(value).map_err(Failure::failed)?;
     line.push('\n');
     write(&line)
@@ -46,10 +46,10 @@ pub(crate) fn table<const N: usize>(
 }
 
 /// Turns the result of a write into the state of the reader.
-pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
+pub(crate) fn reader(written: io::Result<()>) -> Result<OutputReader, Failure> {
     match written {
-        Ok(()) => Ok(Reader::There),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(OutputReader::There),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(OutputReader::Gone),
         Err(error) => {
             Err(Failure::failed(anyhow::Error::new(error).context("cannot write the output")))
         }

@@ -10,7 +10,7 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::input::Input;
 use crate::presence::{announcement, rate, span};
-use crate::station::{BSSID, KEY, OWN, Station};
+use crate::station::{BSSID, FuzzedStation, KEY, OWN};
 
 /// Drives a station with up to four connections and with live peers. All figures and messages are
 /// arbitrary. In about one of eight inputs the peers fall silent at the end, and the bounds have to
@@ -30,7 +30,7 @@ pub(crate) fn target(bytes: &[u8]) {
 }
 
 struct World {
-    station: Station,
+    station: FuzzedStation,
     has_max: bool,
     link_rate: Option<Rate>,
     connections: BTreeMap<u64, Connection>,
@@ -49,7 +49,7 @@ impl World {
         };
         Self {
             has_max: config.max_rate.is_some(),
-            station: Station::new(config, law),
+            station: FuzzedStation::new(config, law),
             link_rate: None,
             connections: BTreeMap::new(),
             peers: BTreeMap::new(),

@@ -13,7 +13,7 @@ use wakeai_control::{
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
 use crate::input::Input;
-use crate::station::{BSSID, KEY, NEXT_KEY, OWN, OWN_BOOT, Station};
+use crate::station::{BSSID, FuzzedStation, KEY, NEXT_KEY, OWN, OWN_BOOT};
 
 /// The length in bytes of the authenticator, at the end of a message.
 const TAG_LEN: usize = 16;
@@ -27,7 +27,7 @@ const UNIX: Duration = Duration::from_secs(1_700_000_000);
 pub(crate) fn target(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let silence = input.rarely();
-    let mut group = Group::new(&mut input);
+    let mut group = FuzzedGroup::new(&mut input);
     while !input.is_empty() && !group.station.is_over() {
         group.step(&mut input);
     }
@@ -36,14 +36,14 @@ pub(crate) fn target(bytes: &[u8]) {
     }
 }
 
-struct Group {
-    station: Station,
+struct FuzzedGroup {
+    station: FuzzedStation,
     /// The first messages of members, which attackers replay.
     recorded: Vec<Vec<u8>>,
     sequence: u64,
 }
 
-impl Group {
+impl FuzzedGroup {
     fn new(input: &mut Input<'_>) -> Self {
         let tolerance = Duration::from_millis(1 + input.magnitude() % 60_000);
         let clocks = Clocks::Synchronised { unix_at_epoch: UNIX, tolerance };
@@ -58,7 +58,7 @@ impl Group {
         };
         let common_law = Some(CommonLaw::new(Some(&law), &config));
         let config = ControllerConfig { common_law, ..config };
-        Self { station: Station::new(config, law), recorded: Vec::new(), sequence: 0 }
+        Self { station: FuzzedStation::new(config, law), recorded: Vec::new(), sequence: 0 }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {

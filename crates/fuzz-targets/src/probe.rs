@@ -4,22 +4,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use wakeai_probe::solo::StreamKey;
 use wakeai_probe::{
-    HEADER_BYTES, Header, Kind, LONGEST_BYTES, Limits, Listener, Part, Seal, Token,
+    DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Limits, Listener, Part, Seal, Token,
 };
 use wakeai_units::{Duration, Instant};
 
 use crate::input::Input;
 
 const TOKEN: Token = Token::from_bytes([9; 16]);
-const KINDS: [Kind; 8] = [
-    Kind::Hello,
-    Kind::Welcome,
-    Kind::Data,
-    Kind::Fetch,
-    Kind::Arrivals,
-    Kind::Ping,
-    Kind::Pong,
-    Kind::Bye,
+const KINDS: [DatagramKind; 8] = [
+    DatagramKind::Hello,
+    DatagramKind::Welcome,
+    DatagramKind::Data,
+    DatagramKind::Fetch,
+    DatagramKind::Arrivals,
+    DatagramKind::Ping,
+    DatagramKind::Pong,
+    DatagramKind::Bye,
 ];
 
 /// Sends arbitrary datagrams to a listener. Some have a valid authenticator, made with the token.
@@ -61,7 +61,7 @@ fn authentic(input: &mut Input<'_>, listener: &mut Listener, now: Instant, from:
     assert!(answer.len() <= datagram.len(), "{header:?}: {} bytes", answer.len());
     let (answered, body) = seal.read(answer).expect("its answers are authentic");
     assert_eq!(answered.session, session);
-    if answered.kind == Kind::Arrivals {
+    if answered.kind == DatagramKind::Arrivals {
         let part = Part::decode(body).expect("a list");
         assert!(part.entries.len() <= part.total as usize, "{part:?}");
     }

@@ -35,7 +35,7 @@ const RESERVED_FOR: Duration = Duration::from_secs(30);
 /// The share of the air that a station leaves free for others grows by at most this much per tick.
 const FOLLOWED_PER_TICK: Share = Share::from_percent(20);
 
-pub(crate) struct Station {
+pub(crate) struct FuzzedStation {
     pub(crate) controller: Controller,
     pub(crate) now: Instant,
     config: ControllerConfig,
@@ -64,7 +64,7 @@ pub(crate) struct Station {
     ticks: u32,
 }
 
-impl Station {
+impl FuzzedStation {
     pub(crate) fn new(config: ControllerConfig, law: LawConfig) -> Self {
         let controller = Controller::new(Instant::ZERO, &config, OWN_BOOT.0, law.build());
         Self {

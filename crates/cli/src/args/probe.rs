@@ -136,7 +136,7 @@ pub(crate) struct AirArguments {
 pub(crate) struct ListenArguments {
     /// Listen, for one measurement, at this address [default: 0.0.0.0:4780]
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "0.0.0.0")]
-    pub(crate) listen: Option<Place>,
+    pub(crate) listen: Option<ListenPlace>,
     /// With --listen: the longest wait for the other end
     #[arg(long, value_name = "TIME", default_value = "10min", conflicts_with = "to")]
     pub(crate) wait: Duration,
@@ -164,9 +164,9 @@ impl ListenArguments {
 
 /// The address to listen at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(pub(crate) SocketAddr);
+pub(crate) struct ListenPlace(pub(crate) SocketAddr);
 
-impl FromStr for Place {
+impl FromStr for ListenPlace {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {

@@ -13,7 +13,7 @@ use wakeai_kernel::{Filter, Monitor, MonitorConfig};
 
 use crate::args::MonitorArguments;
 use crate::failure::{Failure, note};
-use crate::output::{self, Reader};
+use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     let config = MonitorConfig {
@@ -50,7 +50,8 @@ fn watch(
             if json { format::json(&record, &mut text) } else { format::text(&record, &mut text) }
         })?;
         if !text.is_empty()
-            && output::reader(out.write_all(&text).and_then(|()| out.flush()))? == Reader::Gone
+            && output::reader(out.write_all(&text).and_then(|()| out.flush()))?
+                == OutputReader::Gone
         {
             return Ok(());
         }

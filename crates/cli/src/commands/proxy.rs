@@ -14,7 +14,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:1080";
 /// The lines of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum ProxyLine {
     Listening { addresses: Vec<String>, forwarded: bool, own: bool },
     Counters(Report),
 }
@@ -75,7 +75,7 @@ fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failur
         Event::Listening(addresses) if json => {
             let addresses = addresses.iter().map(ToString::to_string).collect();
             let Transparent { forwarded, own } = transparent;
-            output::json(&Line::Listening { addresses, forwarded, own }).map(|_| ())
+            output::json(&ProxyLine::Listening { addresses, forwarded, own }).map(|_| ())
         }
         Event::Listening(addresses) => {
             for address in addresses {
@@ -89,7 +89,7 @@ fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failur
             }
             Ok(())
         }
-        Event::Report(report) if json => output::json(&Line::Counters(report)).map(|_| ()),
+        Event::Report(report) if json => output::json(&ProxyLine::Counters(report)).map(|_| ()),
         Event::Report(report) => {
             let lines = report.entries().into_iter();
             let lines: Vec<_> =

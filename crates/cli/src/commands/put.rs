@@ -6,7 +6,9 @@ use std::pin::pin;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wakeai_host::NetnsId;
-use wakeai_put::{Chunks, Config, Credentials, Progress, Protocol, Proxies, PutError, Report};
+use wakeai_put::{
+    Chunks, Credentials, Protocol, Proxies, PutConfig, PutError, PutProgress, PutReport,
+};
 
 use crate::args::{PutArguments, PutProtocol};
 use crate::failure::{Failure, note};
@@ -25,7 +27,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     let runtime = runtime.map_err(Failure::failed)?;
     let bar = bar(arguments.json);
     let mut told = false;
-    let mut tell = |progress: Progress| {
+    let mut tell = |progress: PutProgress| {
         if progress.protocol == Some(Protocol::Put) && !told {
             told = true;
             bar.suspend(|| {
@@ -76,7 +78,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
 }
 
 /// What was compared, in words.
-fn verified(report: &Report) -> String {
+fn verified(report: &PutReport) -> String {
     match (report.verified, &report.unverified) {
         (Some(how), _) => format!("verified by {how}"),
         (None, Some(reason)) => format!("not verified ({reason})"),
@@ -84,14 +86,14 @@ fn verified(report: &Report) -> String {
     }
 }
 
-fn config(arguments: &PutArguments) -> Result<Config, Failure> {
+fn config(arguments: &PutArguments) -> Result<PutConfig, Failure> {
     let (url, zone) = wakeai_put::parse_url(&arguments.url).map_err(Failure::usage)?;
     let chunks = match (arguments.chunks, arguments.chunk_size) {
         (Some(count), _) => Chunks::Count(count),
         (None, Some(size)) => Chunks::Size(size),
         (None, None) => Chunks::Auto,
     };
-    Ok(Config {
+    Ok(PutConfig {
         file: (arguments.file != Path::new("-")).then(|| arguments.file.clone()),
         url,
         zone,

@@ -1,7 +1,7 @@
 //! `wakeai serve`.
 
 use serde::Serialize;
-use wakeai_serve::{Config, Event, Limits, Report, Tls};
+use wakeai_serve::{Limits, Report, ServeConfig, ServeEvent, Tls};
 
 use crate::args::ServeArguments;
 use crate::failure::{Failure, note};
@@ -11,7 +11,7 @@ use crate::output;
 /// The lines of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum ServeLine {
     Listening { address: String, url: String },
     Counters(Report),
 }
@@ -30,9 +30,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     })
 }
 
-fn config(arguments: &ServeArguments) -> Config {
+fn config(arguments: &ServeArguments) -> ServeConfig {
     let files = arguments.cert.clone().zip(arguments.key.clone());
-    Config {
+    ServeConfig {
         directory: arguments.directory.clone(),
         listen: arguments.listen,
         tls: files.map(|(certificate, key)| Tls { certificate, key }),
@@ -55,19 +55,21 @@ fn config(arguments: &ServeArguments) -> Config {
     }
 }
 
-fn tell(event: Event, json: bool, scheme: &str) -> Result<(), Failure> {
+fn tell(event: ServeEvent, json: bool, scheme: &str) -> Result<(), Failure> {
     match event {
-        Event::Listening(address) => {
+        ServeEvent::Listening(address) => {
             let url = format!("{scheme}://{address}/files");
             if json {
-                return output::json(&Line::Listening { address: address.to_string(), url })
+                return output::json(&ServeLine::Listening { address: address.to_string(), url })
                     .map(|_| ());
             }
             note(format_args!("listening on {url}"));
             Ok(())
         }
-        Event::Report(report) if json => output::json(&Line::Counters(report)).map(|_| ()),
-        Event::Report(report) => {
+        ServeEvent::Report(report) if json => {
+            output::json(&ServeLine::Counters(report)).map(|_| ())
+        }
+        ServeEvent::Report(report) => {
             let lines = report.entries().into_iter();
             let lines: Vec<_> =
                 lines.map(|(name, count)| format!("{name:<20} {count:>16}\n")).collect();

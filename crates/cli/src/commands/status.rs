@@ -12,7 +12,7 @@ use wakeai_api::Answers;
 use super::agents;
 use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
-use crate::output::{self, Reader};
+use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
     loop {
@@ -28,14 +28,14 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
         } else {
             (show(&sockets, arguments)?, Duration::from_secs(1))
         };
-        if !arguments.watch || reader == Reader::Gone {
+        if !arguments.watch || reader == OutputReader::Gone {
             return Ok(());
         }
         std::thread::sleep(pause);
     }
 }
 
-fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Failure> {
+fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<OutputReader, Failure> {
     let mut text = String::new();
     for socket in sockets {
         let said = match Answers::of(socket, agents::PATIENCE) {
@@ -48,21 +48,21 @@ fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Fail
             Err(error) => return Err(Failure::failed(error)),
         };
         if arguments.json {
-            if output::json(&said)? == Reader::Gone {
-                return Ok(Reader::Gone);
+            if output::json(&said)? == OutputReader::Gone {
+                return Ok(OutputReader::Gone);
             }
         } else {
             text.push_str(&table::render(&said));
         }
     }
     if arguments.json {
-        return Ok(Reader::There);
+        return Ok(OutputReader::There);
     }
     write(text, arguments)
 }
 
 /// Writes the text. If the text is repeated on a terminal, it replaces the previous text.
-fn write(mut text: String, arguments: &StatusArguments) -> Result<Reader, Failure> {
+fn write(mut text: String, arguments: &StatusArguments) -> Result<OutputReader, Failure> {
     if arguments.watch && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
         text.insert_str(0, "\x1b[H\x1b[2J"); // home, clear (ECMA-48)
     }

@@ -15,7 +15,7 @@ use super::agents;
 use super::monitor::{netns, stop_on_signals};
 use crate::args::TopArguments;
 use crate::failure::{Failure, note};
-use crate::output::{self, Reader};
+use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &TopArguments) -> Result<(), Failure> {
     let needs_terminal = !arguments.once && !arguments.json;
@@ -84,7 +84,9 @@ fn print_live(
         if window.len() > 2 {
             window.pop_front();
         }
-        if print(arguments, &view, window.make_contiguous())? == Reader::Gone || arguments.once {
+        if print(arguments, &view, window.make_contiguous())? == OutputReader::Gone
+            || arguments.once
+        {
             break;
         }
     }
@@ -107,7 +109,7 @@ fn replay(arguments: &TopArguments) -> Result<(), Failure> {
     let first = if arguments.once { last } else { 0 };
     for index in first..=last {
         let window = replay.window(index).map_err(Failure::failed)?;
-        if is_over() || print(arguments, &view, &window)? == Reader::Gone {
+        if is_over() || print(arguments, &view, &window)? == OutputReader::Gone {
             break;
         }
     }
@@ -119,8 +121,8 @@ fn print(
     arguments: &TopArguments,
     view: &View,
     window: &[Arc<Reading>],
-) -> Result<Reader, Failure> {
-    let Some(reading) = window.last() else { return Ok(Reader::There) };
+) -> Result<OutputReader, Failure> {
+    let Some(reading) = window.last() else { return Ok(OutputReader::There) };
     if arguments.json {
         let line = wakeai_top::to_json(view, reading).map_err(Failure::failed)?;
         return output::write(&(line + "\n"));

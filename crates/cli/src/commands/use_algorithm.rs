@@ -11,7 +11,7 @@ use wakeai_assign::{AssignError, Event, InForce};
 use crate::args::{UseArguments, Which};
 use crate::failure::{Failure, note};
 use crate::interrupt::ignores;
-use crate::output::{self, Reader};
+use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
     let UseArguments { algorithm, rate, undo, set, json, .. } = arguments;
@@ -101,7 +101,7 @@ fn list(json: bool) -> Result<(), Failure> {
         return output::write(&table(&all)).map(|_| ());
     }
     for in_force in &all {
-        if output::json(in_force)? == Reader::Gone {
+        if output::json(in_force)? == OutputReader::Gone {
             break;
         }
     }

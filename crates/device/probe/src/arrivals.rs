@@ -5,7 +5,7 @@ use wakeai_units::Instant;
 
 /// The arrival of one datagram of a burst at the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct BurstArrival {
     /// The flow of the datagram.
     pub flow: u8,
     /// The number that the sender gave the datagram.
@@ -29,7 +29,7 @@ pub struct Part {
     /// listener's own socket had no room.
     pub overflowed: u32,
     /// Arrivals, in the order in which they came.
-    pub entries: Vec<Arrival>,
+    pub entries: Vec<BurstArrival>,
 }
 
 /// The largest number of arrivals that fit into a body of this length.
@@ -39,11 +39,11 @@ pub(crate) const fn entries_in(body_bytes: usize) -> usize {
 
 impl Part {
     /// Writes the body of an answer.
-    pub(crate) fn encode(total: u32, overflowed: u32, entries: &[Arrival]) -> Vec<u8> {
+    pub(crate) fn encode(total: u32, overflowed: u32, entries: &[BurstArrival]) -> Vec<u8> {
         let mut body = Vec::with_capacity(HEAD_BYTES + entries.len() * ENTRY_BYTES);
         body.extend(total.to_be_bytes());
         body.extend(overflowed.to_be_bytes());
-        for Arrival { flow, number, at } in entries {
+        for BurstArrival { flow, number, at } in entries {
             body.push(*flow);
             body.extend(number.to_be_bytes());
             body.extend(at.as_nanos().to_be_bytes());
@@ -58,11 +58,11 @@ impl Part {
         if entries.len() % ENTRY_BYTES != 0 {
             return None;
         }
-        let entry = |bytes: &[u8]| -> Option<Arrival> {
+        let entry = |bytes: &[u8]| -> Option<BurstArrival> {
             let (&flow, rest) = bytes.split_first()?;
             let (number, at) = rest.split_first_chunk::<4>()?;
             let at = Instant::from_nanos(u64::from_be_bytes(at.try_into().ok()?));
-            Some(Arrival { flow, number: u32::from_be_bytes(*number), at })
+            Some(BurstArrival { flow, number: u32::from_be_bytes(*number), at })
         };
         let entries: Option<Vec<_>> = entries.chunks_exact(ENTRY_BYTES).map(entry).collect();
         let total = u32::from_be_bytes([t0, t1, t2, t3]);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_list_reads_as_it_was_written_and_a_torn_one_is_refused() {
-        let arrival = |number| Arrival { flow: 1, number, at: Instant::from_nanos(1 << 60) };
+        let arrival = |number| BurstArrival { flow: 1, number, at: Instant::from_nanos(1 << 60) };
         let entries = vec![arrival(0), arrival(u32::MAX)];
         let body = Part::encode(9, 3, &entries);
         assert_eq!(entries_in(body.len()), 2);

@@ -31,7 +31,7 @@ pub const LONGEST_BYTES: usize = 1472;
 /// The purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum DatagramKind {
     /// The sender begins a session.
     Hello = 1,
     /// The listener has begun the session.
@@ -50,7 +50,7 @@ pub enum Kind {
     Bye = 8,
 }
 
-impl Kind {
+impl DatagramKind {
     fn of(byte: u8) -> Option<Self> {
         let all = [
             Self::Hello,
@@ -70,7 +70,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The purpose of the datagram.
-    pub kind: Kind,
+    pub kind: DatagramKind,
     /// The session.
     pub session: u64,
     /// The burst.
@@ -125,7 +125,7 @@ impl Seal {
         if header[0..4] != MAGIC || header[4] != VERSION {
             return None;
         }
-        let kind = Kind::of(header[5])?;
+        let kind = DatagramKind::of(header[5])?;
         let body = rest.get(..usize::from(u16::from_be_bytes([header[6], header[7]])))?;
         let found: [u8; 32] = header[SIGNED..].try_into().ok()?;
         // `blake3::Hash` compares in constant time.
@@ -156,10 +156,10 @@ mod tests {
     }
 
     const HEADER: Header =
-        Header { kind: Kind::Fetch, session: 1 << 40, burst: 2, number: 3, tag: 4 };
+        Header { kind: DatagramKind::Fetch, session: 1 << 40, burst: 2, number: 3, tag: 4 };
 
-    fn any_kind() -> impl Strategy<Value = Kind> {
-        (1..9_u8).prop_map(|byte| Kind::of(byte).unwrap())
+    fn any_kind() -> impl Strategy<Value = DatagramKind> {
+        (1..9_u8).prop_map(|byte| DatagramKind::of(byte).unwrap())
     }
 
     proptest! {

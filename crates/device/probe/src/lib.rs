@@ -13,11 +13,11 @@ mod listener;
 pub mod solo;
 mod token;
 
-pub use arrivals::{Arrival, Part};
-pub use datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
+pub use arrivals::{BurstArrival, Part};
+pub use datagram::{DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Seal};
 pub use io::{
-    BufferProbe, Heard, Peer, ProbeError, Progress, SendError, Stop, bind, bind_solo, listen,
-    listen_solo, probe_buffer, probe_solo,
+    BufferProbe, Heard, ProbeError, ProbePeer, ProbeProgress, SendError, Stop, bind, bind_solo,
+    listen, listen_solo, probe_buffer, probe_solo,
 };
 pub use listener::{Ending, Limits, Listener, Tally};
 pub use token::{ParseTokenError, Token};

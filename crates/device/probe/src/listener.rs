@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use wakeai_units::{Duration, Instant};
 
-use crate::arrivals::{Arrival, Part, entries_in};
-use crate::datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
+use crate::arrivals::{BurstArrival, Part, entries_in};
+use crate::datagram::{DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Seal};
 use crate::token::Token;
 
 /// The limits of a listener.
@@ -96,7 +96,7 @@ struct Session {
     began: Instant,
     heard: Instant,
     burst: u32,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<BurstArrival>,
 }
 
 impl Listener {
@@ -134,28 +134,29 @@ impl Listener {
         let session = self.session.as_mut()?; // `belongs` has made the session
         session.heard = now;
         let (kind, body) = match header.kind {
-            Kind::Hello => (Kind::Welcome, Vec::new()),
-            Kind::Ping => (Kind::Pong, Vec::new()),
-            Kind::Data => {
+            DatagramKind::Hello => (DatagramKind::Welcome, Vec::new()),
+            DatagramKind::Ping => (DatagramKind::Pong, Vec::new()),
+            DatagramKind::Data => {
                 session.record(&header, at, self.limits.arrivals);
                 return None;
             }
-            Kind::Fetch => {
+            DatagramKind::Fetch => {
                 let room = datagram.len().min(LONGEST_BYTES) - HEADER_BYTES;
-                (Kind::Arrivals, session.list(&header, self.overflowed, room)?)
+                (DatagramKind::Arrivals, session.list(&header, self.overflowed, room)?)
             }
-            Kind::Bye => {
+            DatagramKind::Bye => {
                 self.ended = Some(Ending::Done);
                 return None;
             }
-            Kind::Welcome | Kind::Arrivals | Kind::Pong => return None,
+            DatagramKind::Welcome | DatagramKind::Arrivals | DatagramKind::Pong => return None,
         };
         if !self.answers.take(now) {
             return None;
         }
         // A pong is padded to the length of its ping. Other answers have no padding.
         let least = HEADER_BYTES + body.len();
-        let length = if kind == Kind::Pong { datagram.len().min(LONGEST_BYTES) } else { least };
+        let length =
+            if kind == DatagramKind::Pong { datagram.len().min(LONGEST_BYTES) } else { least };
         let header = Header { kind, ..header };
         let answer = self.seal.write(&header, &body, length, &mut self.buffer)?;
         self.tally.answers += 1;
@@ -166,7 +167,7 @@ impl Listener {
     /// Whether the datagram belongs to the session, which a first `Hello` begins.
     fn belongs(&mut self, now: Instant, from: SocketAddr, header: &Header) -> bool {
         let Some(session) = &self.session else {
-            let is_first = header.kind == Kind::Hello && self.ended.is_none();
+            let is_first = header.kind == DatagramKind::Hello && self.ended.is_none();
             if is_first {
                 self.session = Some(Session {
                     id: header.session,
@@ -183,10 +184,12 @@ impl Listener {
         let is_ours = session.id == header.session && self.ended.is_none();
         is_ours
             && match header.kind {
-                Kind::Data => session.peer.ip() == from.ip(),
-                Kind::Hello => session.peer == from && session.nonce == header.tag,
-                Kind::Fetch | Kind::Ping | Kind::Bye => session.peer == from,
-                Kind::Welcome | Kind::Arrivals | Kind::Pong => false, // only a listener sends these
+                DatagramKind::Data => session.peer.ip() == from.ip(),
+                DatagramKind::Hello => session.peer == from && session.nonce == header.tag,
+                DatagramKind::Fetch | DatagramKind::Ping | DatagramKind::Bye => {
+                    session.peer == from
+                }
+                DatagramKind::Welcome | DatagramKind::Arrivals | DatagramKind::Pong => false, // only a listener sends these
             }
     }
 
@@ -244,7 +247,7 @@ impl Session {
         }
         if header.burst == self.burst && self.arrivals.len() < most {
             let flow = u8::try_from(header.tag).unwrap_or(u8::MAX);
-            self.arrivals.push(Arrival { flow, number: header.number, at });
+            self.arrivals.push(BurstArrival { flow, number: header.number, at });
         }
     }
 

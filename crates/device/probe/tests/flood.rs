@@ -7,12 +7,12 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use wakeai_probe::{Ending, HEADER_BYTES, Header, Kind, Limits, Seal, Token, bind, listen};
+use wakeai_probe::{DatagramKind, Ending, HEADER_BYTES, Header, Limits, Seal, Token, bind, listen};
 
 const TOKEN: Token = Token::from_bytes([5; 16]);
 
 fn hello(token: &Token) -> Vec<u8> {
-    let header = Header { kind: Kind::Hello, session: 1, burst: 0, number: 0, tag: 9 };
+    let header = Header { kind: DatagramKind::Hello, session: 1, burst: 0, number: 0, tag: 9 };
     let mut buffer = [0; HEADER_BYTES];
     Seal::new(token).write(&header, &[], HEADER_BYTES, &mut buffer).unwrap().to_vec()
 }
@@ -60,9 +60,9 @@ fn a_million_malformed_and_forged_datagrams_get_no_answer_and_the_listener_stays
         owner.send(&right).unwrap();
         let length = owner.recv(&mut answer).unwrap();
         let (header, _) = Seal::new(&TOKEN).read(&answer[..length]).unwrap();
-        assert_eq!(header.kind, Kind::Welcome, "it still serves the owner of the token");
+        assert_eq!(header.kind, DatagramKind::Welcome, "it still serves the owner of the token");
         assert!(attacker.recv(&mut answer).is_err(), "nothing was answered");
-        let bye = Header { kind: Kind::Bye, session: 1, burst: 0, number: 0, tag: 0 };
+        let bye = Header { kind: DatagramKind::Bye, session: 1, burst: 0, number: 0, tag: 0 };
         let mut buffer = [0; HEADER_BYTES];
         owner.send(Seal::new(&TOKEN).write(&bye, &[], HEADER_BYTES, &mut buffer).unwrap()).unwrap();
         listener.join().unwrap().unwrap()

@@ -6,16 +6,20 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wakeai_probe::solo::{Direction, Stream, StreamKey};
+use wakeai_probe::solo::{SoloStream, StreamDirection, StreamKey};
 use wakeai_probe::{
-    BufferProbe, HEADER_BYTES, Header, Kind, Limits, Peer, Seal, Token, bind_solo, listen_solo,
-    probe_buffer, probe_solo,
+    BufferProbe, DatagramKind, HEADER_BYTES, Header, Limits, ProbePeer, Seal, Token, bind_solo,
+    listen_solo, probe_buffer, probe_solo,
 };
 use wakeai_units::Duration;
 
 const TOKEN: Token = Token::from_bytes([5; 16]);
-const STREAM: Stream =
-    Stream { session: 7, number: 1, direction: Direction::Down, time: Duration::from_secs(1) };
+const STREAM: SoloStream = SoloStream {
+    session: 7,
+    number: 1,
+    direction: StreamDirection::Down,
+    time: Duration::from_secs(1),
+};
 
 /// Runs `test` with the address of a listener.
 fn with_listener(test: impl FnOnce(SocketAddr)) {
@@ -46,7 +50,8 @@ fn answered(to: SocketAddr, opening: &[u8]) -> usize {
 fn greet(to: SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(to).unwrap();
-    let hello = Header { kind: Kind::Hello, session: STREAM.session, burst: 0, number: 0, tag: 0 };
+    let hello =
+        Header { kind: DatagramKind::Hello, session: STREAM.session, burst: 0, number: 0, tag: 0 };
     let mut buffer = [0; HEADER_BYTES];
     socket.send(Seal::new(&TOKEN).write(&hello, &[], HEADER_BYTES, &mut buffer).unwrap()).unwrap();
     socket.recv(&mut buffer).unwrap();
@@ -68,8 +73,8 @@ fn a_connection_is_served_once_and_only_in_its_session() {
             std::thread::sleep(std::time::Duration::from_millis(500));
             answered(address, &opening)
         };
-        assert_eq!(again(key.open(&Stream { session: 8, ..STREAM })), 0, "another session");
-        let next = Stream { number: 2, ..STREAM };
+        assert_eq!(again(key.open(&SoloStream { session: 8, ..STREAM })), 0, "another session");
+        let next = SoloStream { number: 2, ..STREAM };
         assert!(again(key.open(&next)) > 0, "the token's holder gets data");
         assert_eq!(again(key.open(&next)), 0, "a repeated connection");
     });
@@ -78,7 +83,7 @@ fn a_connection_is_served_once_and_only_in_its_session() {
 #[test]
 fn a_measurement_ends_with_goodputs_and_round_trips() {
     with_listener(|address| {
-        let peer = Peer { addresses: vec![address], token: TOKEN };
+        let peer = ProbePeer { addresses: vec![address], token: TOKEN };
         let report = probe_solo(&peer, Duration::from_secs(1), &|| false, |_| {}).unwrap();
         assert!(report.up.goodput_mbps > 0.0 && report.down.goodput_mbps > 0.0, "{report:?}");
         assert_eq!(report.idle.answers, 40, "{report:?}");
@@ -90,7 +95,7 @@ fn an_address_that_does_not_answer_does_not_keep_a_probe_from_the_next_one() {
     with_listener(|address| {
         let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
         let Ok(_silent) = UdpSocket::bind(silent) else { return }; // there is no IPv6
-        let peer = Peer { addresses: vec![silent, address], token: TOKEN };
+        let peer = ProbePeer { addresses: vec![silent, address], token: TOKEN };
         let report = probe_solo(&peer, Duration::from_secs(1), &|| false, |_| {}).unwrap();
         assert_eq!(report.idle.answers, 40, "{report:?}");
     });
@@ -100,7 +105,7 @@ fn an_address_that_does_not_answer_does_not_keep_a_probe_from_the_next_one() {
 fn the_result_of_an_upload_comes_without_a_reset_while_the_client_still_sends() {
     with_listener(|address| {
         greet(address);
-        let stream = Stream { direction: Direction::Up, ..STREAM };
+        let stream = SoloStream { direction: StreamDirection::Up, ..STREAM };
         let key = StreamKey::new(&TOKEN);
         let mut connection = TcpStream::connect(address).unwrap();
         connection.write_all(&key.open(&stream)).unwrap();
@@ -131,8 +136,8 @@ fn answer_strangely(socket: &UdpSocket, stop: &AtomicBool) {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
         let Some((header, _)) = seal.read(&buffer[..length]) else { continue };
         let (kind, body) = match header.kind {
-            Kind::Hello => (Kind::Welcome, &b""[..]),
-            Kind::Fetch => (Kind::Arrivals, &b"???"[..]),
+            DatagramKind::Hello => (DatagramKind::Welcome, &b""[..]),
+            DatagramKind::Fetch => (DatagramKind::Arrivals, &b"???"[..]),
             _ => continue,
         };
         let header = Header { kind, ..header };
@@ -144,7 +149,7 @@ fn answer_strangely(socket: &UdpSocket, stop: &AtomicBool) {
 #[test]
 fn a_listener_whose_lists_cannot_be_read_is_not_called_silent() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let station = Peer { addresses: vec![socket.local_addr().unwrap()], token: TOKEN };
+    let station = ProbePeer { addresses: vec![socket.local_addr().unwrap()], token: TOKEN };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| answer_strangely(&socket, &stop));

@@ -5,14 +5,15 @@
 
 use std::collections::VecDeque;
 
-use wakeai_probe::Arrival;
+use wakeai_probe::BurstArrival;
 use wakeai_probe::buffer::{
-    Burst, Counts, Drops, Isolation, Options, Plan, Report, Schedule, Shot, Sizes, Unmeasured,
+    BufferReport, Burst, Drops, Isolation, LimitUnit, Plan, PlanOptions, Schedule, Shot, Sizes,
+    Unmeasured,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 
 #[derive(Clone, Copy)]
-struct Packet {
+struct QueuedPacket {
     flow: u8,
     number: u32,
     length: usize,
@@ -21,7 +22,7 @@ struct Packet {
 
 /// The limit at which a queue drops packets.
 #[derive(Clone, Copy)]
-enum Kind {
+enum QueueKind {
     /// This number of packets.
     Packets(usize),
     /// This number of bytes.
@@ -60,18 +61,18 @@ impl Control {
 }
 
 /// A line of constant rate, which serves its queues in turns.
-struct Line {
-    kind: Kind,
-    queues: Vec<(VecDeque<Packet>, Control)>,
+struct QueuedLine {
+    kind: QueueKind,
+    queues: Vec<(VecDeque<QueuedPacket>, Control)>,
     turn: usize,
     bits: Serializer,
     free: Instant,
     now: Instant,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<BurstArrival>,
 }
 
-impl Line {
-    fn new(kind: Kind, rate: Rate, per_flow: bool) -> Self {
+impl QueuedLine {
+    fn new(kind: QueueKind, rate: Rate, per_flow: bool) -> Self {
         let queues = (0..if per_flow { 2 } else { 1 }).map(|_| Default::default()).collect();
         let start = Instant::ZERO + Duration::from_millis(1);
         let bits = Serializer::new(rate);
@@ -90,25 +91,25 @@ impl Line {
             self.turn = (self.turn + 1) % self.queues.len();
             let (queue, control) = &mut self.queues[self.turn];
             while let Some(packet) = queue.pop_front() {
-                let is_codel = matches!(self.kind, Kind::CoDel(_));
+                let is_codel = matches!(self.kind, QueueKind::CoDel(_));
                 if is_codel && control.drops(self.free, packet.since) {
                     continue;
                 }
                 self.free = self.bits.send(self.free, Bytes::new(packet.length as u64));
                 let at = self.free + Duration::from_micros(100);
-                self.arrivals.push(Arrival { flow: packet.flow, number: packet.number, at });
+                self.arrivals.push(BurstArrival { flow: packet.flow, number: packet.number, at });
                 return true;
             }
         }
         false
     }
 
-    fn enqueue(&mut self, packet: Packet) {
+    fn enqueue(&mut self, packet: QueuedPacket) {
         let place = usize::from(packet.flow).min(self.queues.len() - 1);
         let queue = &mut self.queues[place].0;
         let fits = match self.kind {
-            Kind::Packets(limit) | Kind::CoDel(limit) => queue.len() < limit,
-            Kind::Bytes(limit) => {
+            QueueKind::Packets(limit) | QueueKind::CoDel(limit) => queue.len() < limit,
+            QueueKind::Bytes(limit) => {
                 queue.iter().map(|one| one.length).sum::<usize>() + packet.length <= limit
             }
         };
@@ -123,7 +124,12 @@ impl Line {
         for due in Schedule::new(*shot, self.now) {
             self.run(due.at);
             let length = if due.flow == 0 { shot.packet.get() as usize } else { 92 };
-            self.enqueue(Packet { flow: due.flow, number: due.number, length, since: due.at });
+            self.enqueue(QueuedPacket {
+                flow: due.flow,
+                number: due.number,
+                length,
+                since: due.at,
+            });
             sent[usize::from(due.flow)].push(due.at);
         }
         self.run(self.now + Duration::from_secs(20));
@@ -132,11 +138,11 @@ impl Line {
     }
 }
 
-fn probe(kind: Kind, per_flow: bool) -> Result<Report, Unmeasured> {
+fn probe(kind: QueueKind, per_flow: bool) -> Result<BufferReport, Unmeasured> {
     let packets = Sizes { large: Bytes::new(1_500), small: Bytes::new(750) };
     let limit = Rate::from_mbps(900);
-    let mut plan = Plan::new(Options { runs: 10, limit, packets, second: false });
-    let mut line = Line::new(kind, Rate::from_mbps(20), per_flow);
+    let mut plan = Plan::new(PlanOptions { runs: 10, limit, packets, second: false });
+    let mut line = QueuedLine::new(kind, Rate::from_mbps(20), per_flow);
     while let Some(shot) = plan.poll_shot() {
         let (burst, sparse) = line.fire(&shot);
         plan.handle_burst(&burst, shot.beside.is_some().then_some(&sparse), false)?;
@@ -152,11 +158,11 @@ fn within_5_percent(found: f64, expected: f64) {
 #[test]
 fn a_limit_in_packets_is_found() {
     for limit in [50, 300, 1_000] {
-        let report = probe(Kind::Packets(limit), false).unwrap();
+        let report = probe(QueueKind::Packets(limit), false).unwrap();
         // The packet that is on the line has left the queue, and does not count.
         within_5_percent(report.packets.unwrap().median, limit as f64);
         within_5_percent(report.packets_by_delay.unwrap().median, limit as f64);
-        assert_eq!((report.counts, report.drops), (Counts::Packets, Drops::Tail));
+        assert_eq!((report.counts, report.drops), (LimitUnit::Packets, Drops::Tail));
         assert_eq!(report.flows, Some(Isolation::Shared), "{report:?}");
         within_5_percent(report.drain_mbps, 20.0);
     }
@@ -165,22 +171,22 @@ fn a_limit_in_packets_is_found() {
 #[test]
 fn a_limit_in_bytes_is_found_and_told_from_one_in_packets() {
     for limit in [75_000, 450_000] {
-        let report = probe(Kind::Bytes(limit), false).unwrap();
+        let report = probe(QueueKind::Bytes(limit), false).unwrap();
         within_5_percent(report.bytes.unwrap().median, limit as f64);
-        assert_eq!((report.counts, report.drops), (Counts::Bytes, Drops::Tail), "{report:?}");
+        assert_eq!((report.counts, report.drops), (LimitUnit::Bytes, Drops::Tail), "{report:?}");
     }
 }
 
 #[test]
 fn a_queue_per_flow_is_told_from_one_for_all() {
-    let report = probe(Kind::Packets(300), true).unwrap();
+    let report = probe(QueueKind::Packets(300), true).unwrap();
     assert_eq!(report.flows, Some(Isolation::Separate), "{report:?}");
 }
 
 #[test]
 fn codel_is_told_from_tail_drop_and_its_first_drop_is_reported() {
-    let report = probe(Kind::CoDel(10_000), true).unwrap();
-    assert_eq!((report.drops, report.counts), (Drops::Aqm, Counts::Unclear), "{report:?}");
+    let report = probe(QueueKind::CoDel(10_000), true).unwrap();
+    assert_eq!((report.drops, report.counts), (Drops::Aqm, LimitUnit::Unclear), "{report:?}");
     let first = report.first_drop.unwrap();
     // `CoDel` drops the first packet only after the delay was above the target for an interval.
     assert!(first.delay_ms > 50.0 && first.packets < 1_500.0, "{first:?}");
@@ -189,6 +195,6 @@ fn codel_is_told_from_tail_drop_and_its_first_drop_is_reported() {
 
 #[test]
 fn a_queue_that_nothing_fills_is_reported() {
-    let result = probe(Kind::Packets(1_000_000), false);
+    let result = probe(QueueKind::Packets(1_000_000), false);
     assert!(matches!(result, Err(Unmeasured::NeverFull { .. })), "{result:?}");
 }

@@ -6,9 +6,10 @@
 use wakeai_medium::{
     Destination, Medium, MediumConfig, Node, Packet, StationId, WifiConfig, generator,
 };
-use wakeai_probe::Arrival;
+use wakeai_probe::BurstArrival;
 use wakeai_probe::buffer::{
-    Burst, Counts, Drops, Isolation, Options, Plan, Report, Schedule, Shot, Sizes, Unmeasured,
+    BufferReport, Burst, Drops, Isolation, LimitUnit, Plan, PlanOptions, Schedule, Shot, Sizes,
+    Unmeasured,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_wifi::{QueueDiscipline, QueueLimit, Standard};
@@ -29,13 +30,13 @@ impl Packet for Numbered {
     }
 }
 
-struct Air {
+struct MediumAir {
     medium: Medium<Numbered>,
     now: Instant,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<BurstArrival>,
 }
 
-impl Air {
+impl MediumAir {
     fn new(config: WifiConfig) -> Self {
         let medium = Medium::new(&MediumConfig::Wifi(config), generator(1)).unwrap();
         Self { medium, now: Instant::ZERO + Duration::from_millis(1), arrivals: Vec::new() }
@@ -46,7 +47,7 @@ impl Air {
             self.medium.handle_timeout(due);
             while let Some(delivery) = self.medium.poll_delivery() {
                 let Numbered { number, flow, .. } = delivery.packet;
-                self.arrivals.push(Arrival { flow, number, at: delivery.at + AHEAD });
+                self.arrivals.push(BurstArrival { flow, number, at: delivery.at + AHEAD });
             }
         }
         self.now = until;
@@ -71,11 +72,11 @@ impl Air {
     }
 }
 
-fn probe(config: WifiConfig, limit: Rate) -> Result<Report, Unmeasured> {
+fn probe(config: WifiConfig, limit: Rate) -> Result<BufferReport, Unmeasured> {
     let packets = Sizes { large: Bytes::new(1_500), small: Bytes::new(750) };
     let second = config.stations.len() > 1;
-    let mut plan = Plan::new(Options { runs: 10, limit, packets, second });
-    let mut air = Air::new(config);
+    let mut plan = Plan::new(PlanOptions { runs: 10, limit, packets, second });
+    let mut air = MediumAir::new(config);
     while let Some(shot) = plan.poll_shot() {
         let (burst, sparse) = air.fire(&shot);
         plan.handle_burst(&burst, shot.beside.is_some().then_some(&sparse), false)?;
@@ -98,7 +99,11 @@ fn the_buffer_is_found_whatever_the_standard_and_however_long_it_is() {
                 let off = (packets - f64::from(buffer)).abs() / f64::from(buffer);
                 assert!(off <= 0.05, "{standard}: {packets} of {buffer}: {report:?}");
             }
-            assert_eq!((report.drops, report.counts), (Drops::Tail, Counts::Packets), "{report:?}");
+            assert_eq!(
+                (report.drops, report.counts),
+                (Drops::Tail, LimitUnit::Packets),
+                "{report:?}"
+            );
         }
     }
 }
@@ -114,7 +119,11 @@ fn a_limit_in_bytes_is_told_from_one_in_packets() {
             let found = report.packets.unwrap().median * 1.5;
             let off = (found - kilobytes as f64).abs() / kilobytes as f64;
             assert!(off <= 0.05, "{standard}: {found} kB of {kilobytes}: {report:?}");
-            assert_eq!((report.drops, report.counts), (Drops::Tail, Counts::Bytes), "{report:?}");
+            assert_eq!(
+                (report.drops, report.counts),
+                (Drops::Tail, LimitUnit::Bytes),
+                "{report:?}"
+            );
         }
     }
 }

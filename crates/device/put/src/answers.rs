@@ -69,7 +69,7 @@ pub(super) enum Meaning {
 }
 
 /// A row of the table. The first row that fits an answer counts.
-struct Row {
+struct AnswerRow {
     asked: &'static [Asked],
     status: RangeInclusive<u16>,
     meaning: Meaning,
@@ -82,8 +82,8 @@ const fn row(
     status: RangeInclusive<u16>,
     meaning: Meaning,
     advice: &'static str,
-) -> Row {
-    Row { asked, status, meaning, advice }
+) -> AnswerRow {
+    AnswerRow { asked, status, meaning, advice }
 }
 
 /// Every request.
@@ -92,7 +92,7 @@ const ALL: &[Asked] = <Asked as strum::VariantArray>::VARIANTS;
 const QUESTIONS: &[Asked] = &[Asked::Occupant, Asked::ReadBack];
 
 /// The table. The sources are RFC 9110 section 15, RFC 4918 sections 9.7, 9.9 and 11, RFC 6585, and tus 1.0.0.
-const TABLE: &[Row] = &[
+const TABLE: &[AnswerRow] = &[
     // What a protocol says of one of its requests.
     row(
         &[Asked::Whole, Asked::Part, Asked::Move],
@@ -212,8 +212,8 @@ const TABLE: &[Row] = &[
 ];
 
 /// The row of the answer `status` to a request.
-fn find(asked: Asked, status: u16) -> &'static Row {
-    let fits = |row: &&Row| row.asked.contains(&asked) && row.status.contains(&status);
+fn find(asked: Asked, status: u16) -> &'static AnswerRow {
+    let fits = |row: &&AnswerRow| row.asked.contains(&asked) && row.status.contains(&status);
     TABLE.iter().find(fits).expect("the last row fits every answer")
 }
 
@@ -261,7 +261,7 @@ mod tests {
             text.push_str("| answer | meaning | advice in the message |\n|---|---|---|\n");
             let mut from = 200;
             for status in 200..600 {
-                let same = |row: &Row, other: &Row| {
+                let same = |row: &AnswerRow, other: &AnswerRow| {
                     (row.meaning, row.advice) == (other.meaning, other.advice)
                 };
                 let (row, next) = (find(asked, status), find(asked, status + 1));

@@ -33,9 +33,9 @@ use wakeai_net::LookupError;
 use super::answers::{Asked, Meaning, meaning};
 use super::error::plain;
 use super::proxies::proxy;
-use super::stream::{SendError, Stream};
+use super::stream::{PatientStream, SendError};
 use super::target::{follow, is_same_origin, shown};
-use super::{Config, PutError, certificate};
+use super::{PutConfig, PutError, certificate};
 
 /// The longest time for looking up a name, for opening a connection to one of its addresses, and for TLS, each.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -55,7 +55,7 @@ const ANSWER_LIMIT: usize = 4096;
 /// The client of one upload.
 #[derive(Debug)]
 pub(super) struct Client {
-    config: Config,
+    config: PutConfig,
     tls: Option<Arc<ClientConfig>>,
     proxies: Matcher,
     /// Whether a server has ever been reached. A name that was never found is a wrong one.
@@ -89,14 +89,14 @@ impl<'a> Query<'a> {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) answer: Response<Incoming>,
-    _connection: Connection,
+    _connection: ConnectionTask,
 }
 
 /// The task of a connection, which ends when this is dropped.
 #[derive(Debug)]
-struct Connection(JoinHandle<()>);
+struct ConnectionTask(JoinHandle<()>);
 
-impl Drop for Connection {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -104,7 +104,7 @@ impl Drop for Connection {
 
 /// An answer without its body.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -113,7 +113,7 @@ pub(super) struct Answer {
     location: Option<String>,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The value of a header field, if the value is text.
     pub(super) fn get(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -164,14 +164,14 @@ impl Answer {
 }
 
 impl Client {
-    pub(super) fn new(config: &Config) -> Result<Self, PutError> {
+    pub(super) fn new(config: &PutConfig) -> Result<Self, PutError> {
         let tls = if config.url.scheme() == "https" { Some(tls(config)?) } else { None };
         let proxies = config.proxies.matcher()?;
         Ok(Self { config: config.clone(), tls, proxies, has_reached: AtomicBool::new(false) })
     }
 
     /// Sends a request without a body.
-    pub(super) async fn ask(&self, query: Query<'_>) -> Result<Answer, PutError> {
+    pub(super) async fn ask(&self, query: Query<'_>) -> Result<HttpAnswer, PutError> {
         let (asked, url) = (query.asked, query.url.clone());
         let reply = timeout(ANSWER, self.send(query, Empty::<Bytes>::new())).await;
         let reply = reply.map_err(|_| lost("the server was silent for 1 minute"))??;
@@ -184,7 +184,7 @@ impl Client {
         query: Query<'_>,
         body: B,
         limit: usize,
-    ) -> Result<Answer, PutError>
+    ) -> Result<HttpAnswer, PutError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -209,7 +209,7 @@ impl Client {
             request.headers_mut().insert(PROXY_AUTHORIZATION, secret.clone());
         }
         let failed = SendError::default();
-        let stream = Stream::new(self.connect(url, proxy.as_ref()).await?, failed.clone());
+        let stream = PatientStream::new(self.connect(url, proxy.as_ref()).await?, failed.clone());
         let reply = match (&self.tls, &proxy) {
             (Some(tls), Some(proxy)) if url.scheme() == "https" => {
                 let tunnel = tunnel(stream, url, proxy, &failed).await?;
@@ -400,7 +400,7 @@ fn lost(reason: impl Into<String>) -> PutError {
 }
 
 /// Reads the body of an answer.
-pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) -> Answer {
+pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) -> HttpAnswer {
     let Reply { answer, _connection: connection } = reply;
     let (head, body) = answer.into_parts();
     let text = timeout(ANSWER, Limited::new(body, limit).collect()).await;
@@ -408,7 +408,7 @@ pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) ->
     drop(connection);
     let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let location = location.and_then(|location| follow(url, location).ok()).map(|url| shown(&url));
-    Answer { status: head.status.as_u16(), headers: head.headers, body, asked, location }
+    HttpAnswer { status: head.status.as_u16(), headers: head.headers, body, asked, location }
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
@@ -454,7 +454,7 @@ where
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| broken(&error, failed))?;
     let task = tokio::spawn(async { drop(connection.with_upgrades().await) });
-    let connection = Connection(task);
+    let connection = ConnectionTask(task);
     let answer = sender.send_request(request).await.map_err(|error| broken(&error, failed))?;
     Ok(Reply { answer, _connection: connection })
 }
@@ -486,7 +486,7 @@ pub(super) fn broken(error: &hyper::Error, failed: &OnceLock<String>) -> PutErro
     lost("the connection broke before the server answered")
 }
 
-fn tls(config: &Config) -> Result<Arc<ClientConfig>, PutError> {
+fn tls(config: &PutConfig) -> Result<Arc<ClientConfig>, PutError> {
     let mut roots = RootCertStore::empty();
     let wrong =
         |from: &str, reason: String| PutError::Certificates { from: from.to_owned(), reason };
@@ -590,7 +590,8 @@ mod tests {
             Breaking { answer: io::Cursor::new(answer.as_bytes()), ..Breaking::default() };
         let body = http_body_util::Full::new(Bytes::from(vec![0; 1 << 20]));
         let request = Request::put("/f").header(HOST, "h").body(body).unwrap();
-        let reply = exchange(Stream::new(breaking, failed.clone()), request, &failed).await?;
+        let reply =
+            exchange(PatientStream::new(breaking, failed.clone()), request, &failed).await?;
         Ok(reply.answer.status().as_u16())
     }
 

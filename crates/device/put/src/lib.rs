@@ -39,7 +39,7 @@ pub use self::error::PutError;
 pub use self::proxies::Proxies;
 pub use self::run::run;
 pub use self::target::parse_url;
-pub use self::transfer::{Progress, Report};
+pub use self::transfer::{PutProgress, PutReport};
 
 /// How an upload is split into pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Protocol {
 
 /// The configuration of an upload.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PutConfig {
     /// The file. `None` stands for standard input.
     pub file: Option<PathBuf>,
     /// With tus, the URL that creates uploads. Otherwise the URL of the file, or the URL of its directory with a final

@@ -15,9 +15,9 @@ use url::Url;
 
 use super::PutError;
 use super::answers::{Asked, Meaning};
-use super::http::{Answer, Query};
+use super::http::{HttpAnswer, Query};
 use super::target::{beside, encoded, last_segment, shown};
-use super::transfer::Transfer;
+use super::transfer::PutTransfer;
 
 /// The header field with the depth of a PROPFIND (RFC 4918, section 10.2).
 const DEPTH: HeaderName = HeaderName::from_static("depth");
@@ -44,7 +44,10 @@ pub(super) enum Occupant {
 /// # Errors
 ///
 /// The server has a directory of this name, or a file that may have another name.
-pub(super) async fn occupant(transfer: &mut Transfer<'_>, url: &Url) -> Result<Occupant, PutError> {
+pub(super) async fn occupant(
+    transfer: &mut PutTransfer<'_>,
+    url: &Url,
+) -> Result<Occupant, PutError> {
     let found = if transfer.is_dav { listed(transfer, url).await? } else { None };
     match found {
         Some(occupant) => Ok(occupant),
@@ -54,7 +57,7 @@ pub(super) async fn occupant(transfer: &mut Transfer<'_>, url: &Url) -> Result<O
 
 /// Asks for the properties of `url`, and where it is a file for the names in its directory. The result is `None` where
 /// the server does not answer as WebDAV.
-async fn listed(transfer: &mut Transfer<'_>, url: &Url) -> Result<Option<Occupant>, PutError> {
+async fn listed(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Option<Occupant>, PutError> {
     let answer = propfind(transfer, url, 0).await?;
     match answer.meaning() {
         Meaning::None => return Ok(Some(Occupant::Nobody)),
@@ -81,7 +84,11 @@ async fn listed(transfer: &mut Transfer<'_>, url: &Url) -> Result<Option<Occupan
     Err(PutError::Folded { url: shown(url), found })
 }
 
-async fn propfind(transfer: &mut Transfer<'_>, url: &Url, depth: u8) -> Result<Answer, PutError> {
+async fn propfind(
+    transfer: &mut PutTransfer<'_>,
+    url: &Url,
+    depth: u8,
+) -> Result<HttpAnswer, PutError> {
     loop {
         let method = Method::from_bytes(b"PROPFIND").expect("it is a token");
         let query = Query::new(Asked::Occupant, method, url)
@@ -107,7 +114,7 @@ struct Resource {
 }
 
 /// The resources of an answer; `None` if it is no `multistatus`.
-fn resources(answer: &Answer) -> Option<Vec<Resource>> {
+fn resources(answer: &HttpAnswer) -> Option<Vec<Resource>> {
     if answer.status != 207 {
         return None;
     }
@@ -130,7 +137,7 @@ fn read_resources(text: &str) -> Option<Vec<Resource>> {
 }
 
 /// Compares what the server has under the name with what it has under names that a file system might take for the same.
-async fn compared(transfer: &mut Transfer<'_>, url: &Url) -> Result<Occupant, PutError> {
+async fn compared(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Occupant, PutError> {
     let found = head(transfer, url).await?;
     match found.meaning() {
         Meaning::None => return Ok(Occupant::Nobody),
@@ -150,7 +157,7 @@ async fn compared(transfer: &mut Transfer<'_>, url: &Url) -> Result<Occupant, Pu
     Ok(Occupant::File)
 }
 
-async fn head(transfer: &mut Transfer<'_>, url: &Url) -> Result<Answer, PutError> {
+async fn head(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<HttpAnswer, PutError> {
     loop {
         let query = Query::new(Asked::Occupant, Method::HEAD, url)
             .with(CACHE_CONTROL, "no-cache")
@@ -169,7 +176,7 @@ async fn head(transfer: &mut Transfer<'_>, url: &Url) -> Result<Answer, PutError
 }
 
 /// Whether two answers describe the same file.
-fn is_same(one: &Answer, other: &Answer) -> bool {
+fn is_same(one: &HttpAnswer, other: &HttpAnswer) -> bool {
     [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(|name| one.get(name) == other.get(name))
 }
 

@@ -4,9 +4,9 @@ use http::Method;
 use http::header::SERVER;
 
 use super::answers::{Asked, Meaning};
-use super::http::{Answer, Query};
-use super::transfer::{Progress, Report, Transfer};
-use super::{Config, Protocol, PutError, target, tus, webdav};
+use super::http::{HttpAnswer, Query};
+use super::transfer::{PutProgress, PutReport, PutTransfer};
+use super::{Protocol, PutConfig, PutError, target, tus, webdav};
 use wakeai_tus::TUS_VERSION;
 
 /// Uploads a file. `tell` receives the progress several times per second.
@@ -15,12 +15,12 @@ use wakeai_tus::TUS_VERSION;
 ///
 /// [`PutError`].
 pub async fn run(
-    config: &Config,
+    config: &PutConfig,
     mut shutdown: impl Future<Output = ()> + Unpin,
-    tell: &mut dyn FnMut(Progress),
-) -> Result<Report, PutError> {
+    tell: &mut dyn FnMut(PutProgress),
+) -> Result<PutReport, PutError> {
     target::check(&config.url)?;
-    let mut transfer = Transfer::new(config, tell)?;
+    let mut transfer = PutTransfer::new(config, tell)?;
     let total = config.timeout.map_or(std::time::Duration::MAX, std::time::Duration::from);
     tokio::select! {
         done = upload(&mut transfer) => done?,
@@ -32,7 +32,7 @@ pub async fn run(
     Ok(transfer.finish())
 }
 
-async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
     if transfer.config.protocol != Protocol::Tus {
         let found = find_protocol(transfer).await?;
         if transfer.config.protocol == Protocol::Auto {
@@ -53,7 +53,7 @@ async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
 }
 
 /// Finds the protocol by the server's answer to OPTIONS, and what the server has of WebDAV.
-async fn find_protocol(transfer: &mut Transfer<'_>) -> Result<Protocol, PutError> {
+async fn find_protocol(transfer: &mut PutTransfer<'_>) -> Result<Protocol, PutError> {
     loop {
         let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
         match transfer.client.ask(query).await {
@@ -68,7 +68,7 @@ async fn find_protocol(transfer: &mut Transfer<'_>) -> Result<Protocol, PutError
 }
 
 /// The protocol of a server without tus.
-fn of_files(transfer: &mut Transfer<'_>, answer: &Answer) -> Protocol {
+fn of_files(transfer: &mut PutTransfer<'_>, answer: &HttpAnswer) -> Protocol {
     // RFC 4918, section 10.1.
     transfer.is_dav = answer.headers.contains_key("dav");
     let apache = answer.get(&SERVER).is_some_and(|name| name.starts_with("Apache"));

@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, PutError};
+use super::{PutConfig, PutError};
 use wakeai_tus::{Algorithm, Checksum, Hasher};
 
 /// The number of bytes in one read.
@@ -54,7 +54,7 @@ pub(super) struct Prefix {
 
 /// A file that can be read at any offset.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct UploadSource {
     file: Arc<File>,
     pub(super) len: u64,
     /// The file as it was when it was last compared with what had been sent of it.
@@ -66,8 +66,8 @@ pub(super) struct Source {
     pub(super) name: Option<Vec<u8>>,
 }
 
-impl Source {
-    pub(super) fn open(config: &Config) -> Result<Self, PutError> {
+impl UploadSource {
+    pub(super) fn open(config: &PutConfig) -> Result<Self, PutError> {
         let path = config.file.clone();
         let failed = |source| PutError::Read {
             path: path.clone().unwrap_or_else(|| PathBuf::from("standard input")),
@@ -242,7 +242,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Ends the request, and keeps the error for [`Source::failure`].
+    /// Ends the request, and keeps the error for [`UploadSource::failure`].
     fn fail(&self, error: io::Error) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let kind = error.kind();
         *self.sent.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -305,7 +305,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = Source::of(&path);
+        let mut source = UploadSource::of(&path);
         source.plan(3).await.unwrap();
         source.look().await.unwrap();
         // What has not been sent may change, as long as the length stays.
@@ -322,7 +322,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = Source::of(&path);
+        let mut source = UploadSource::of(&path);
         source.plan(6).await.unwrap();
         File::open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         source.look().await.unwrap();
@@ -333,14 +333,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = Source::of(&path);
+        let mut source = UploadSource::of(&path);
         source.plan(4).await.unwrap();
         let prefix = source.prefix();
         fs::write(&path, b"abcdXY").unwrap();
-        assert!(Source::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(UploadSource::of(&path).begins_with(&prefix).await.unwrap());
         fs::write(&path, b"abXdef").unwrap();
-        assert!(!Source::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(!UploadSource::of(&path).begins_with(&prefix).await.unwrap());
         fs::write(&path, b"abc").unwrap();
-        assert!(!Source::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(!UploadSource::of(&path).begins_with(&prefix).await.unwrap());
     }
 }

@@ -9,19 +9,19 @@ use url::Url;
 
 use super::PutError;
 use super::error::plain;
-use super::source::{Prefix, Source, Stamp};
+use super::source::{Prefix, Stamp, UploadSource};
 use wakeai_tus::{Algorithm, Hasher};
 
 /// The file that keeps the state of one upload. The file is locked, so that only one process works on the upload.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct UploadState {
     /// `None` if no later process can continue the upload.
     file: Option<(PathBuf, File)>,
-    kept: Kept,
+    kept: KeptState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct KeptState {
     /// The URL of the upload at the server, once the upload was created.
     location: Option<String>,
     /// The source as it was when it was last compared with what had been sent.
@@ -30,8 +30,8 @@ struct Kept {
     sent: Prefix,
 }
 
-impl State {
-    /// Opens the state of an upload of `source` to `url`. The caller finds out by [`State::is_of`] and [`State::sent`]
+impl UploadState {
+    /// Opens the state of an upload of `source` to `url`. The caller finds out by [`UploadState::is_of`] and [`UploadState::sent`]
     /// whether the source still is what has been sent. An input that is not a regular file has no state.
     ///
     /// # Errors
@@ -40,9 +40,9 @@ impl State {
     pub(super) fn open(
         directory: Option<&Path>,
         url: &Url,
-        source: &Source,
+        source: &UploadSource,
     ) -> Result<Self, PutError> {
-        let fresh = Kept { location: None, stamp: source.stamp(), sent: source.prefix() };
+        let fresh = KeptState { location: None, stamp: source.stamp(), sent: source.prefix() };
         let full = source.path.as_ref().and_then(|path| path.canonicalize().ok());
         let Some((directory, full)) = directory.zip(full) else {
             return Ok(Self { file: None, kept: fresh });
@@ -62,7 +62,7 @@ impl State {
         }
         let mut text = String::new();
         // A full disk or a crash may have cut off the text. Such a text is ignored.
-        let kept: Option<Kept> =
+        let kept: Option<KeptState> =
             file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
         Ok(Self { file: Some((path, file)), kept: kept.unwrap_or(fresh) })
     }
@@ -73,12 +73,12 @@ impl State {
     }
 
     /// Whether the file system says that nobody has changed the source since.
-    pub(super) fn is_of(&self, source: &Source) -> bool {
+    pub(super) fn is_of(&self, source: &UploadSource) -> bool {
         self.kept.stamp == source.stamp()
     }
 
     /// Whether the source has the size that it had.
-    pub(super) fn has_length_of(&self, source: &Source) -> bool {
+    pub(super) fn has_length_of(&self, source: &UploadSource) -> bool {
         self.kept.stamp.len == source.len
     }
 
@@ -94,7 +94,7 @@ impl State {
     }
 
     /// Keeps what is about to be sent of the source.
-    pub(super) fn sends(&mut self, source: &Source) {
+    pub(super) fn sends(&mut self, source: &UploadSource) {
         (self.kept.stamp, self.kept.sent) = (source.stamp(), source.prefix());
         self.write();
     }
@@ -120,7 +120,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for UploadState {
     fn drop(&mut self) {
         // Without an upload at the server there is no state to keep.
         if self.kept.location.is_none() {
@@ -163,10 +163,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("source");
         fs::write(&path, b"x").unwrap();
-        let source = Source::of(&path);
+        let source = UploadSource::of(&path);
         let states = home.path().join("states");
         let url: Url = "http://h/files/".parse().unwrap();
-        let open = || State::open(Some(&states), &url, &source);
+        let open = || UploadState::open(Some(&states), &url, &source);
         let files = || fs::read_dir(&states).unwrap().count();
         let mut first = open().unwrap();
         assert!(matches!(open(), Err(PutError::Busy)));

@@ -16,12 +16,12 @@ pub(super) type SendError = Arc<OnceLock<String>>;
 /// 9.5). Then sending fails, and the answer waits in the socket. After such a failure this stream sends nothing more, and
 /// its reader gets the answer, or the end of the connection.
 #[derive(Debug)]
-pub(super) struct Stream<S> {
+pub(super) struct PatientStream<S> {
     inner: S,
     failed: SendError,
 }
 
-impl<S> Stream<S> {
+impl<S> PatientStream<S> {
     /// Wraps a connection. `failed` receives the error that ends the sending.
     pub(super) fn new(inner: S, failed: SendError) -> Self {
         Self { inner, failed }
@@ -44,7 +44,7 @@ impl<S> Stream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -9,10 +9,10 @@ use wakeai_units::{Bytes, Duration};
 
 use super::backoff::Backoff;
 use super::http::Client;
-use super::source::{Sent, Source};
-use super::state::State;
-use super::turn::Turn;
-use super::{Chunks, Config, Protocol, PutError, target};
+use super::source::{Sent, UploadSource};
+use super::state::UploadState;
+use super::turn::AgentTurn;
+use super::{Chunks, Protocol, PutConfig, PutError, target};
 
 /// The interval at which the permission and the progress are checked.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
@@ -30,7 +30,7 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// The progress of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PutProgress {
     /// The number of bytes that were handed to the network or are at the server.
     pub done: u64,
     /// The size of the upload.
@@ -43,7 +43,7 @@ pub struct Progress {
 
 /// The result of an upload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct PutReport {
     /// The URL of the upload at the server.
     pub location: String,
     /// The protocol.
@@ -70,17 +70,17 @@ pub struct Report {
 }
 
 /// The parts of an upload that all protocols need.
-pub(super) struct Transfer<'a> {
-    pub(super) config: &'a Config,
+pub(super) struct PutTransfer<'a> {
+    pub(super) config: &'a PutConfig,
     pub(super) client: Arc<Client>,
-    pub(super) source: Source,
-    pub(super) state: State,
-    pub(super) report: Report,
+    pub(super) source: UploadSource,
+    pub(super) state: UploadState,
+    pub(super) report: PutReport,
     /// Whether the server speaks WebDAV.
     pub(super) is_dav: bool,
     /// The number of bytes that the server can have of this source. What it has behind them is of another one.
     pub(super) trusted: u64,
-    turn: Turn,
+    turn: AgentTurn,
     pieces: Pieces,
     backoff: Backoff,
     began: Instant,
@@ -90,25 +90,25 @@ pub(super) struct Transfer<'a> {
     acknowledged: u64,
     /// The highest offset up to which bytes were handed to the network.
     highest: u64,
-    tell: &'a mut dyn FnMut(Progress),
+    tell: &'a mut dyn FnMut(PutProgress),
 }
 
-impl<'a> Transfer<'a> {
+impl<'a> PutTransfer<'a> {
     /// A transfer that has sent nothing yet.
     ///
     /// # Errors
     ///
     /// The source, the state or the certificates cannot be used.
     pub(super) fn new(
-        config: &'a Config,
-        tell: &'a mut dyn FnMut(Progress),
+        config: &'a PutConfig,
+        tell: &'a mut dyn FnMut(PutProgress),
     ) -> Result<Self, PutError> {
-        let source = Source::open(config)?;
-        let state = State::open(config.states.as_deref(), &config.url, &source)?;
+        let source = UploadSource::open(config)?;
+        let state = UploadState::open(config.states.as_deref(), &config.url, &source)?;
         let client = Arc::new(Client::new(config)?);
-        let turn = Turn::new(config.agent.clone(), source.len);
+        let turn = AgentTurn::new(config.agent.clone(), source.len);
         let pieces = if turn.peers().is_some() { Pieces::in_turns() } else { Pieces::new(None) };
-        let report = Report {
+        let report = PutReport {
             location: target::shown(&config.url),
             protocol: config.protocol,
             bytes: source.len,
@@ -143,7 +143,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The report of a transfer that has ended. Its state is no longer needed.
-    pub(super) fn finish(mut self) -> Report {
+    pub(super) fn finish(mut self) -> PutReport {
         self.state.remove();
         self.report.seconds = self.began.elapsed().as_secs_f64();
         self.report
@@ -319,6 +319,6 @@ impl<'a> Transfer<'a> {
 
     fn show(&mut self, done: u64, waits: bool) {
         let protocol = Some(self.report.protocol).filter(|found| *found != Protocol::Auto);
-        (self.tell)(Progress { done, total: self.source.len, waits, protocol });
+        (self.tell)(PutProgress { done, total: self.source.len, waits, protocol });
     }
 }

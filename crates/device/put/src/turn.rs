@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Knows whether the transfer may send. A thread asks the agent several times per second. Without an agent the transfer
 /// may always send.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct AgentTurn {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,7 +31,7 @@ struct Shared {
     answer: Mutex<Option<Transfer>>,
 }
 
-impl Turn {
+impl AgentTurn {
     /// Asks the agent at `socket` for permission to send `left` bytes, and waits for its first answer.
     pub(super) fn new(socket: Option<PathBuf>, left: u64) -> Self {
         let shared = Arc::new(Shared { left: Mutex::new(Some(left)), ..Shared::default() });
@@ -100,7 +100,7 @@ fn warn(error: &AskError) {
     tracing::warn!("{error}; the upload goes on without turns");
 }
 
-impl Drop for Turn {
+impl Drop for AgentTurn {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -9,9 +9,9 @@ use http_body_util::Empty;
 use url::Url;
 
 use super::answers::{Asked, Meaning};
-use super::http::{Answer, Query};
+use super::http::{HttpAnswer, Query};
 use super::source::Sent;
-use super::transfer::Transfer;
+use super::transfer::PutTransfer;
 use super::{PutError, target, verify};
 use wakeai_tus::{
     Algorithm, CHECKSUM_MISMATCH, Extension, Hasher, Metadata, OFFSET_OCTET_STREAM,
@@ -34,7 +34,7 @@ fn query(asked: Asked, method: Method, url: &Url) -> Query<'_> {
 
 /// What a server says of itself.
 #[derive(Clone, Copy, Debug, Default)]
-struct Server {
+struct TusServer {
     /// The best checksum algorithm that the server announces. SHA-256 comes before SHA-1.
     algorithm: Option<Algorithm>,
     terminates: bool,
@@ -48,7 +48,7 @@ struct At {
 }
 
 /// Creates the upload, or finds the upload of an earlier process. Sends the bytes that the server does not have.
-pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+pub(super) async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
     let server = ask_server(transfer).await?;
     let mut at = earlier(transfer, server).await?;
     let mut restarted = false;
@@ -112,7 +112,7 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
 }
 
 /// Asks for the version, the extensions and the limits of the server.
-async fn ask_server(transfer: &mut Transfer<'_>) -> Result<Server, PutError> {
+async fn ask_server(transfer: &mut PutTransfer<'_>) -> Result<TusServer, PutError> {
     let answer = loop {
         // OPTIONS goes without Tus-Resumable (tus 1.0.0, core protocol, OPTIONS).
         let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
@@ -137,14 +137,17 @@ async fn ask_server(transfer: &mut Transfer<'_>) -> Result<Server, PutError> {
     let has: Vec<Extension> = read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
     let known: Vec<Algorithm> = read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
     let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|best| known.contains(best));
-    Ok(Server {
+    Ok(TusServer {
         algorithm: best.filter(|_| has.contains(&Extension::Checksum)),
         terminates: has.contains(&Extension::Termination),
     })
 }
 
 /// The upload of an earlier process, if the source still is what was sent.
-async fn earlier(transfer: &mut Transfer<'_>, server: Server) -> Result<Option<At>, PutError> {
+async fn earlier(
+    transfer: &mut PutTransfer<'_>,
+    server: TusServer,
+) -> Result<Option<At>, PutError> {
     let Some(location) = transfer.state.location() else { return Ok(None) };
     if !transfer.continues().await? {
         forget(transfer, &location, server).await;
@@ -155,7 +158,7 @@ async fn earlier(transfer: &mut Transfer<'_>, server: Server) -> Result<Option<A
 }
 
 /// Ends an upload that is of no use any more. Otherwise the server keeps it until it expires.
-async fn forget(transfer: &mut Transfer<'_>, location: &Url, server: Server) {
+async fn forget(transfer: &mut PutTransfer<'_>, location: &Url, server: TusServer) {
     transfer.state.keep(None);
     transfer.trusted = u64::MAX;
     if !server.terminates {
@@ -166,7 +169,7 @@ async fn forget(transfer: &mut Transfer<'_>, location: &Url, server: Server) {
     }
 }
 
-async fn create(transfer: &Transfer<'_>) -> Result<Url, PutError> {
+async fn create(transfer: &PutTransfer<'_>) -> Result<Url, PutError> {
     let mut query = query(Asked::Create, Method::POST, &transfer.config.url)
         .with(UPLOAD_LENGTH, transfer.source.len.to_string());
     if let Some(name) = &transfer.source.name {
@@ -179,12 +182,12 @@ async fn create(transfer: &Transfer<'_>) -> Result<Url, PutError> {
     target::follow(&transfer.config.url, location)
 }
 
-fn offset_of(answer: &Answer) -> Result<u64, PutError> {
+fn offset_of(answer: &HttpAnswer) -> Result<u64, PutError> {
     answer.number(&UPLOAD_OFFSET).ok_or(PutError::Answer("has no Upload-Offset"))
 }
 
 /// The offset of an upload. An upload of another length is not this one.
-async fn ask(transfer: &mut Transfer<'_>, location: &Url) -> Result<u64, PutError> {
+async fn ask(transfer: &mut PutTransfer<'_>, location: &Url) -> Result<u64, PutError> {
     let answer = transfer.client.ask(query(Asked::Offset, Method::HEAD, location)).await?.done()?;
     let len = transfer.source.len;
     if answer.number(&UPLOAD_LENGTH).is_some_and(|length| length != len) {
@@ -201,7 +204,7 @@ async fn ask(transfer: &mut Transfer<'_>, location: &Url) -> Result<u64, PutErro
 /// Sends the bytes from `from` up to `to`. Returns the offset after them, or `None` if the piece was cut because the turn
 /// had ended.
 async fn send(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     location: &Url,
     (from, to): (u64, u64),
     algorithm: Option<Algorithm>,
@@ -235,7 +238,7 @@ async fn send(
 }
 
 /// Keeps the name that the server gave the file.
-fn keep_name(transfer: &mut Transfer<'_>, answer: &Answer) {
+fn keep_name(transfer: &mut PutTransfer<'_>, answer: &HttpAnswer) {
     if let Some(name) = answer.get(&WAKEAI_NAME) {
         let name = target::last_segment(name);
         transfer.report.stored_as = Some(String::from_utf8_lossy(&name).into_owned());
@@ -245,9 +248,9 @@ fn keep_name(transfer: &mut Transfer<'_>, answer: &Answer) {
 /// Compares the upload with the source: by a digest that the server sends, by the checksums of all pieces, or by
 /// reading the file back. tus does not define how to read an upload, but servers allow it.
 async fn verify(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     location: &Url,
-    server: Server,
+    server: TusServer,
 ) -> Result<(), PutError> {
     if !transfer.config.verify || verify::by_digest(transfer, location, &[version()]).await? {
         return Ok(());
@@ -270,7 +273,7 @@ async fn verify(
 
 /// Whether the server refuses a checksum that is wrong. It is sent with no bytes, so it changes nothing.
 async fn compares_checksums(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     location: &Url,
     algorithm: Algorithm,
 ) -> Result<bool, PutError> {

@@ -18,9 +18,9 @@ use url::Url;
 
 use super::PutError;
 use super::answers::{Asked, Meaning};
-use super::http::{Answer, Query, broken};
+use super::http::{HttpAnswer, Query, broken};
 use super::target::shown;
-use super::transfer::Transfer;
+use super::transfer::PutTransfer;
 use wakeai_tus::{Algorithm, Checksum, Hasher};
 
 /// The digest of a representation (RFC 9530, section 3).
@@ -37,7 +37,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 ///
 /// [`PutError::Differs`], and errors that do not pass with further attempts.
 pub(super) async fn by_digest(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     url: &Url,
     headers: &[(HeaderName, String)],
 ) -> Result<bool, PutError> {
@@ -61,7 +61,7 @@ pub(super) async fn by_digest(
 }
 
 /// The digest of an answer, in Base64.
-fn sha256_of(answer: &Answer) -> Option<&str> {
+fn sha256_of(answer: &HttpAnswer) -> Option<&str> {
     if answer.meaning() != Meaning::Done {
         return None;
     }
@@ -76,7 +76,7 @@ fn sha256_in(digests: &str) -> Option<&str> {
 }
 
 /// Compares what was sent, piece by piece and with checksums, with the source as it is now.
-pub(super) async fn by_checksums(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+pub(super) async fn by_checksums(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
     let sent = transfer.source.prefix();
     let own = own(transfer).await?.to_string();
     if (sent.to, sent.sha256) != (transfer.source.len, own) {
@@ -93,7 +93,7 @@ pub(super) async fn by_checksums(transfer: &mut Transfer<'_>) -> Result<(), PutE
 ///
 /// [`PutError::Differs`], [`PutError::Missing`], and errors that do not pass with further attempts.
 pub(super) async fn by_reading_back(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     url: &Url,
 ) -> Result<(), PutError> {
     if !transfer.config.verify {
@@ -106,13 +106,13 @@ pub(super) async fn by_reading_back(
         }
     };
     match found {
-        Found::File(checksum) if checksum == own(transfer).await? => {
+        FoundDigest::File(checksum) if checksum == own(transfer).await? => {
             transfer.report.verified = Some("read back");
             Ok(())
         }
-        Found::File(_) => Err(PutError::Differs),
-        Found::Nothing => Err(PutError::Missing(shown(url))),
-        Found::Unsaid(reason) => {
+        FoundDigest::File(_) => Err(PutError::Differs),
+        FoundDigest::Nothing => Err(PutError::Missing(shown(url))),
+        FoundDigest::Unsaid(reason) => {
             transfer.report.unverified = Some(reason);
             Ok(())
         }
@@ -120,19 +120,19 @@ pub(super) async fn by_reading_back(
 }
 
 /// What the server gives back.
-enum Found {
+enum FoundDigest {
     File(Checksum),
     Nothing,
     /// The reason why the file cannot be compared.
     Unsaid(String),
 }
 
-async fn own(transfer: &Transfer<'_>) -> Result<Checksum, PutError> {
+async fn own(transfer: &PutTransfer<'_>) -> Result<Checksum, PutError> {
     transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len).await
 }
 
 /// The checksum of the file at `url`.
-async fn read(transfer: &Transfer<'_>, url: &Url) -> Result<Found, PutError> {
+async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<FoundDigest, PutError> {
     let silent = |_| PutError::Connection("the server was silent for 1 minute".to_owned());
     // A cache on the way may have an older file, and a coding would change the bytes.
     let query = Query::new(Asked::ReadBack, Method::GET, url)
@@ -147,13 +147,13 @@ async fn read(transfer: &Transfer<'_>, url: &Url) -> Result<Found, PutError> {
     if reply.answer.status() != StatusCode::OK {
         let answer = super::http::read(reply, Asked::ReadBack, url, 4096).await;
         return match answer.meaning() {
-            Meaning::None => Ok(Found::Nothing),
+            Meaning::None => Ok(FoundDigest::Nothing),
             Meaning::Passes => Err(answer.refused()),
-            _ => Ok(Found::Unsaid(answer.refused().to_string())),
+            _ => Ok(FoundDigest::Unsaid(answer.refused().to_string())),
         };
     }
     if is_coded {
-        return Ok(Found::Unsaid("the server gives it back in another coding".to_owned()));
+        return Ok(FoundDigest::Unsaid("the server gives it back in another coding".to_owned()));
     }
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut length = 0;
@@ -169,7 +169,7 @@ async fn read(transfer: &Transfer<'_>, url: &Url) -> Result<Found, PutError> {
         // Such an answer may have been cut off.
         return Err(PutError::Connection("the file was not read back to its end".to_owned()));
     }
-    Ok(Found::File(hasher.finish()))
+    Ok(FoundDigest::File(hasher.finish()))
 }
 
 #[cfg(test)]

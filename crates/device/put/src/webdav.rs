@@ -13,7 +13,7 @@ use super::answers::{Asked, Meaning};
 use super::http::Query;
 use super::names::{Occupant, occupant};
 use super::source::Sent;
-use super::transfer::Transfer;
+use super::transfer::PutTransfer;
 use super::{Protocol, PutError, target, verify};
 
 /// The name at the server if neither the file nor the URL has one.
@@ -26,7 +26,7 @@ const DESTINATION: HeaderName = HeaderName::from_static("destination");
 const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 
 /// Sends the file under its name, or under a temporary one first.
-pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> {
+pub(super) async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
     let name = transfer.source.name.clone();
     let url = target::of_file(&transfer.config.url, name.as_deref().unwrap_or(NO_NAME))?;
     transfer.report.location = target::shown(&url);
@@ -39,7 +39,10 @@ pub(super) async fn upload(transfer: &mut Transfer<'_>) -> Result<(), PutError> 
 }
 
 /// Sends the file under a temporary name, compares it there, and moves it. Returns whether the server can do this.
-async fn by_way_of_another_name(transfer: &mut Transfer<'_>, url: &Url) -> Result<bool, PutError> {
+async fn by_way_of_another_name(
+    transfer: &mut PutTransfer<'_>,
+    url: &Url,
+) -> Result<bool, PutError> {
     // The name that an earlier process has used.
     let kept = transfer.state.location().filter(|kept| {
         let name = target::last_segment(kept.path());
@@ -61,7 +64,7 @@ async fn by_way_of_another_name(transfer: &mut Transfer<'_>, url: &Url) -> Resul
 }
 
 async fn send_and_move(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     temporary: &Url,
     url: &Url,
 ) -> Result<bool, PutError> {
@@ -88,7 +91,7 @@ async fn send_and_move(
 
 /// Gives the file at `temporary` the name of `url`. Returns whether the server can do this.
 async fn rename(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     temporary: &Url,
     url: &Url,
     replaces: bool,
@@ -127,7 +130,7 @@ async fn rename(
 }
 
 /// Removes a file that is of no use any more.
-async fn remove(transfer: &mut Transfer<'_>, temporary: &Url) {
+async fn remove(transfer: &mut PutTransfer<'_>, temporary: &Url) {
     transfer.state.keep(None);
     let query = Query::new(Asked::ReadBack, Method::DELETE, temporary);
     if let Err(error) = transfer.client.ask(query).await {
@@ -135,7 +138,7 @@ async fn remove(transfer: &mut Transfer<'_>, temporary: &Url) {
     }
 }
 
-async fn send(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
+async fn send(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<(), PutError> {
     match transfer.report.protocol {
         Protocol::PutRanges if transfer.source.len > 0 => in_ranges(transfer, url).await,
         _ => whole(transfer, url).await,
@@ -143,7 +146,7 @@ async fn send(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
 }
 
 /// Sends the file in one request. After each interruption it starts again from the beginning.
-async fn whole(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
+async fn whole(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<(), PutError> {
     if transfer.is_dav {
         transfer.state.keep(Some(url)); // a later process uses the same name
     }
@@ -170,7 +173,7 @@ async fn whole(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
 
 /// Whether nginx refused the file because its directory does not exist. nginx says only 500, after it has received the
 /// whole file, and would do so again. The 500 of a server behind it has another page.
-async fn lacks_its_directory(transfer: &Transfer<'_>, url: &Url, error: &PutError) -> bool {
+async fn lacks_its_directory(transfer: &PutTransfer<'_>, url: &Url, error: &PutError) -> bool {
     let PutError::Refused { asked: Asked::Whole, status: 500, page, .. } = error else {
         return false;
     };
@@ -184,7 +187,7 @@ async fn lacks_its_directory(transfer: &Transfer<'_>, url: &Url, error: &PutErro
 
 /// Sends the file in pieces with `Content-Range`. After an interruption it continues behind the bytes that the server
 /// has.
-async fn in_ranges(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
+async fn in_ranges(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<(), PutError> {
     let len = transfer.source.len;
     // Under its own name the server may still have an older file. The first piece replaces it.
     let mut replaced = transfer.state.location().as_ref() == Some(url);
@@ -246,7 +249,7 @@ async fn in_ranges(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutErro
 /// Whether the file at the server has grown to `has` bytes. A server that ignores `Content-Range` takes a part for the
 /// whole file (RFC 9110, section 14.5).
 async fn has_taken_parts(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     url: &Url,
     has: u64,
 ) -> Result<bool, PutError> {
@@ -259,7 +262,7 @@ async fn has_taken_parts(
     }
 }
 
-async fn instead_whole(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), PutError> {
+async fn instead_whole(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<(), PutError> {
     tracing::info!("the server takes no parts: the file is sent whole");
     transfer.report.protocol = Protocol::Put;
     transfer.state.keep(None);
@@ -268,7 +271,7 @@ async fn instead_whole(transfer: &mut Transfer<'_>, url: &Url) -> Result<(), Put
 
 /// Sends the bytes from `from` up to `to`. Returns `to`, or `None` if the request was cut because the turn had ended.
 async fn put(
-    transfer: &mut Transfer<'_>,
+    transfer: &mut PutTransfer<'_>,
     url: &Url,
     (from, to): (u64, u64),
 ) -> Result<Option<u64>, PutError> {
@@ -293,7 +296,7 @@ async fn put(
 }
 
 /// The length of the file at the server. It is `None` if the server has no such file.
-async fn length(transfer: &Transfer<'_>, url: &Url) -> Result<Option<u64>, PutError> {
+async fn length(transfer: &PutTransfer<'_>, url: &Url) -> Result<Option<u64>, PutError> {
     let query = Query::new(Asked::Length, Method::HEAD, url).with(CACHE_CONTROL, "no-cache");
     let answer = transfer.client.ask(query).await?;
     if answer.meaning() == Meaning::None {

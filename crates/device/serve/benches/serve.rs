@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wakeai_serve::{Config, Event, Limits, run};
+use wakeai_serve::{Limits, ServeConfig, ServeEvent, run};
 
 const CHUNK_BYTES: usize = 1 << 18;
 /// The rounds of each server, an odd number; the median counts.
@@ -62,7 +62,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 /// This program as the server.
 fn serve(directory: &Path) {
-    let config = Config {
+    let config = ServeConfig {
         directory: directory.to_owned(),
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
@@ -73,7 +73,7 @@ fn serve(directory: &Path) {
         limits: Limits::default(),
     };
     run(config, std::future::pending(), |event| {
-        if let Event::Listening(address) = event {
+        if let ServeEvent::Listening(address) = event {
             println!("{address}");
         }
     })

@@ -15,8 +15,8 @@ use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 use wakeai_daemon::{Busy, accept_each};
 
-use super::connections::{Connections, Open, Place};
-use super::server::Server;
+use super::connections::{ConnectionPlace, Connections, Open};
+use super::server::UploadServer;
 use super::service::handle;
 
 /// The time to send an answer that was made just before the server stops.
@@ -48,7 +48,7 @@ const RECEIVE_BUFFER: usize = 208 << 10;
 
 /// Accepts connections and serves each, without end.
 pub(crate) async fn accept(
-    server: Rc<Server>,
+    server: Rc<UploadServer>,
     listener: TcpListener,
     connections: Rc<Connections>,
     acceptor: Option<TlsAcceptor>,
@@ -57,7 +57,7 @@ pub(crate) async fn accept(
         match connections.admit(from.ip()) {
             Ok(open) => {
                 let (server, acceptor) = (Rc::clone(&server), acceptor.clone());
-                spawn_local(connection(server, stream, Place(open), acceptor));
+                spawn_local(connection(server, stream, ConnectionPlace(open), acceptor));
                 break;
             }
             Err(Busy::OverShare) => break server.counters.over_share.one(),
@@ -69,9 +69,9 @@ pub(crate) async fn accept(
 }
 
 async fn connection(
-    server: Rc<Server>,
+    server: Rc<UploadServer>,
     stream: TcpStream,
-    place: Place,
+    place: ConnectionPlace,
     acceptor: Option<TlsAcceptor>,
 ) {
     let counters = &server.counters;
@@ -112,7 +112,7 @@ async fn connection(
 
 /// Serves the requests of one connection. Returns the stream if the client may still send what nobody reads.
 async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     stream: S,
     open: &Rc<Open>,
 ) -> Option<S> {

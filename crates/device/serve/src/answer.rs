@@ -23,7 +23,7 @@ const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// The digest of a finished upload (RFC 9530).
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type ServeAnswer = Response<Full<Bytes>>;
 
 /// The information about an upload in the answer to a HEAD request.
 #[derive(Debug)]
@@ -37,12 +37,12 @@ pub(crate) struct Told {
 }
 
 /// The answer to a preflight, without the fields for the page that asks.
-pub(crate) fn preflight() -> Answer {
+pub(crate) fn preflight() -> ServeAnswer {
     plain(StatusCode::NO_CONTENT)
 }
 
 /// The answer to an OPTIONS of this path.
-pub(crate) fn options(max_size: u64, target: Target) -> Answer {
+pub(crate) fn options(max_size: u64, target: Target) -> ServeAnswer {
     let mut answer = plain(StatusCode::NO_CONTENT);
     let names: Vec<_> = Extension::VARIANTS.iter().map(|extension| extension.name()).collect();
     let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
@@ -57,7 +57,7 @@ pub(crate) fn options(max_size: u64, target: Target) -> Answer {
 }
 
 /// The answer to a request that created an upload and may have brought its first bytes.
-pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> Answer {
+pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> ServeAnswer {
     // The upload exists even if the bytes were refused, and the client needs its address to continue.
     let mut answer = plain(StatusCode::CREATED);
     put(answer.headers_mut(), LOCATION, location);
@@ -69,7 +69,7 @@ pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> An
 }
 
 /// The answer to a PATCH.
-pub(crate) fn appended(appended: &Appended) -> Answer {
+pub(crate) fn appended(appended: &Appended) -> ServeAnswer {
     let mut answer = appended.refused.map_or_else(|| plain(StatusCode::NO_CONTENT), refused);
     if let Some(offset) = appended.offset {
         answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
@@ -86,7 +86,7 @@ fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
 }
 
 /// The answer to a HEAD.
-pub(crate) fn head(told: &Told) -> Answer {
+pub(crate) fn head(told: &Told) -> ServeAnswer {
     let mut answer = plain(StatusCode::OK);
     let headers = answer.headers_mut();
     headers.insert(tus::UPLOAD_OFFSET, told.offset.into());
@@ -108,12 +108,12 @@ pub(crate) fn head(told: &Told) -> Answer {
 }
 
 /// The answer to a DELETE.
-pub(crate) fn deleted() -> Answer {
+pub(crate) fn deleted() -> ServeAnswer {
     plain(StatusCode::NO_CONTENT)
 }
 
 /// The answer to a request that is refused. The body states the reason.
-pub(crate) fn refused(refusal: Refusal) -> Answer {
+pub(crate) fn refused(refusal: Refusal) -> ServeAnswer {
     let mut answer = plain(refusal.status());
     answer.extensions_mut().insert(refusal); // for the counters
     *answer.body_mut() = Full::new(Bytes::from(format!("{refusal}\n")));
@@ -140,7 +140,7 @@ pub(crate) fn refused(refusal: Refusal) -> Answer {
     answer
 }
 
-fn plain(status: StatusCode) -> Answer {
+fn plain(status: StatusCode) -> ServeAnswer {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

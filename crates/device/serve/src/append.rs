@@ -13,12 +13,12 @@ use wakeai_tus::{Checksum, Hasher};
 use super::block::Block;
 use super::data::Data;
 use super::finish::finish;
-use super::journal::Progress;
+use super::journal::UploadProgress;
 use super::refusal::Refusal;
 use super::request::Append;
-use super::server::Server;
-use super::store::{Entry, Held, State, refusal};
-use super::transfer::Transfer;
+use super::server::UploadServer;
+use super::store::{Held, StoreEntry, StoredState, refusal};
+use super::transfer::BodyTransfer;
 use super::upload::End;
 use super::writer::Writer;
 
@@ -43,8 +43,8 @@ impl From<Refusal> for Appended {
 
 /// Appends a body to an upload. When this returns, the bytes of the body that count are on disk.
 pub(crate) async fn append<B>(
-    server: &Rc<Server>,
-    entry: &Entry,
+    server: &Rc<UploadServer>,
+    entry: &StoreEntry,
     request: &Append,
     body: B,
 ) -> Appended
@@ -77,9 +77,9 @@ where
 }
 
 async fn receive<B>(
-    server: &Rc<Server>,
-    entry: &Entry,
-    state: &mut State,
+    server: &Rc<UploadServer>,
+    entry: &StoreEntry,
+    state: &mut StoredState,
     request: &Append,
     newer: &mut watch::Receiver<u64>,
     body: B,
@@ -97,7 +97,7 @@ where
     // The length that the request states counts only once it is on disk.
     let mut writer = prepared.inspect_err(|_| state.upload = before)?;
     let handled = state.upload.offset();
-    let mut transfer = Transfer { server, entry, state, newer, writer: &mut writer, handled };
+    let mut transfer = BodyTransfer { server, entry, state, newer, writer: &mut writer, handled };
     let mut outcome = transfer.run(body).await;
     if let Err(error) = transfer.end_writing().await {
         outcome = Err(refusal(&error));
@@ -112,16 +112,16 @@ where
 
 /// Books the bytes in the accounts, writes the length if this request is the first to state it, and opens the files.
 async fn prepare(
-    server: &Server,
-    entry: &Entry,
-    state: &mut State,
+    server: &UploadServer,
+    entry: &StoreEntry,
+    state: &mut StoredState,
     request: &Append,
     knew_length: bool,
 ) -> Result<Writer, Refusal> {
     let (id, offset, length) = (entry.id, state.upload.offset(), state.upload.length());
     let upto = length.or(request.size.map(|size| offset.saturating_add(size)));
     server.store.book(&entry.client, state, upto.unwrap_or(offset)).await?;
-    let progress = Progress { offset, active_ms: state.active_ms };
+    let progress = UploadProgress { offset, active_ms: state.active_ms };
     let (open, most) = (*server.open.borrow(), state.upload.room(server.store.max_size));
     let tells_length = !knew_length && length.is_some();
     let opened = server.store.blocking(move |files| {
@@ -168,14 +168,14 @@ fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option
 
 /// Truncates the file to the bytes that count, and syncs them and their offset to the disk.
 async fn settle(
-    state: &mut State,
+    state: &mut StoredState,
     writer: Writer,
     end: End,
     active_ms: u64,
 ) -> Result<(), Refusal> {
     let mut after = state.upload.clone();
     let moved = after.handle_end(end);
-    let progress = Progress { offset: after.offset(), active_ms };
+    let progress = UploadProgress { offset: after.offset(), active_ms };
     let settle = move || {
         if moved { writer.settle(progress) } else { writer.discard(progress.offset) }
     };

@@ -15,7 +15,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What the clocks showed at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     /// The boot. It is empty where the kernel does not tell it, and then the next start counts as another boot.
     boot: String,
     /// `CLOCK_BOOTTIME`, milliseconds.
@@ -27,25 +27,30 @@ pub(crate) struct Reading {
 /// The time of a directory. It never goes back.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    start: Reading,
+    start: ClockReading,
 }
 
 impl Clock {
     /// Goes on from the last reading. `latest_ms` is the latest time that the journal has of an upload, which may be later
     /// than that reading.
-    pub(crate) fn resume(last: Option<&Reading>, latest_ms: u64) -> Self {
+    pub(crate) fn resume(last: Option<&ClockReading>, latest_ms: u64) -> Self {
         let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
         Self::resume_at(last, latest_ms, boot.trim(), boottime_ms())
     }
 
-    fn resume_at(last: Option<&Reading>, latest_ms: u64, boot: &str, boottime_ms: u64) -> Self {
+    fn resume_at(
+        last: Option<&ClockReading>,
+        latest_ms: u64,
+        boot: &str,
+        boottime_ms: u64,
+    ) -> Self {
         let known = last.map_or(0, |last| {
             let same = !boot.is_empty() && last.boot == boot;
             let since = if same { boottime_ms.saturating_sub(last.boottime_ms) } else { 0 };
             last.elapsed_ms.saturating_add(since)
         });
         let elapsed_ms = known.max(latest_ms);
-        Self { start: Reading { boot: boot.to_owned(), boottime_ms, elapsed_ms } }
+        Self { start: ClockReading { boot: boot.to_owned(), boottime_ms, elapsed_ms } }
     }
 
     /// Milliseconds since the first use of the directory.
@@ -58,9 +63,13 @@ impl Clock {
     }
 
     /// What the clocks show now.
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> ClockReading {
         let boottime_ms = boottime_ms();
-        Reading { boot: self.start.boot.clone(), boottime_ms, elapsed_ms: self.at(boottime_ms) }
+        ClockReading {
+            boot: self.start.boot.clone(),
+            boottime_ms,
+            elapsed_ms: self.at(boottime_ms),
+        }
     }
 }
 
@@ -79,8 +88,8 @@ pub(crate) fn wall_seconds(ahead_ms: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn reading(boot: &str, boottime_ms: u64, elapsed_ms: u64) -> Reading {
-        Reading { boot: boot.to_owned(), boottime_ms, elapsed_ms }
+    fn reading(boot: &str, boottime_ms: u64, elapsed_ms: u64) -> ClockReading {
+        ClockReading { boot: boot.to_owned(), boottime_ms, elapsed_ms }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::cors::Origin;
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ServeConfig {
     /// The directory that takes the uploads.
     pub directory: PathBuf,
     /// The address on which to listen.

@@ -120,9 +120,9 @@ impl Connections {
 
 /// The place of a connection. Dropping it frees the place.
 #[derive(Debug)]
-pub(crate) struct Place(pub(crate) Rc<Open>);
+pub(crate) struct ConnectionPlace(pub(crate) Rc<Open>);
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.0.all.remove(self.0.key);
     }

@@ -5,10 +5,10 @@ use wakeai_daemon::metrics::{Page, Unit};
 
 use super::counters::Report;
 use super::refusal::Refusal;
-use super::server::Server;
+use super::server::UploadServer;
 
 /// The present value of every figure. `report` has the counts.
-pub(crate) fn page(server: &Server, report: &Report) -> Page {
+pub(crate) fn page(server: &UploadServer, report: &Report) -> Page {
     let mut page = Page::new();
     let texts = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     page.info("wakeai_serve", "The server's version.", Some(texts));
@@ -18,7 +18,7 @@ pub(crate) fn page(server: &Server, report: &Report) -> Page {
     page
 }
 
-fn requests(page: &mut Page, server: &Server) {
+fn requests(page: &mut Page, server: &UploadServer) {
     page.gauge(
         "wakeai_serve_connections_limit",
         Unit::None,
@@ -36,7 +36,7 @@ fn requests(page: &mut Page, server: &Server) {
     }
 }
 
-fn store(page: &mut Page, server: &Server) {
+fn store(page: &mut Page, server: &UploadServer) {
     let accounts = &server.store.accounts;
     page.gauge(
         "wakeai_serve_uploads_unfinished",

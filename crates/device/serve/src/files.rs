@@ -19,8 +19,8 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
 
 use super::digest::{Version, sha256};
-use super::group::Group;
-use super::journal::{Info, Journal, Progress};
+use super::group::CommitGroup;
+use super::journal::{Info, Journal, UploadProgress};
 use super::name::{alternatives, numbered};
 use super::request::Id;
 
@@ -32,7 +32,7 @@ const MOST_NAMES: u32 = 10_000;
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) info: Info,
-    pub(crate) progress: Progress,
+    pub(crate) progress: UploadProgress,
     /// Whether the file has moved to its final name.
     pub(crate) is_finished: bool,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Stored {
 #[derive(Debug)]
 pub(crate) struct Directory {
     top: OwnedFd,
-    top_syncs: Group,
+    top_syncs: CommitGroup,
     uploads: Flock<File>,
-    uploads_syncs: Group,
+    uploads_syncs: CommitGroup,
     pub(crate) journal: Journal,
     /// Held while a file gets or loses a name. Otherwise threads would wait in the kernel for the lock of the directory,
     /// and keep the processors busy meanwhile.
@@ -116,9 +116,9 @@ impl Directory {
         let journal = Journal::open(uploads.as_fd().try_clone_to_owned()?)?;
         Ok(Self {
             top,
-            top_syncs: Group::default(),
+            top_syncs: CommitGroup::default(),
             uploads,
-            uploads_syncs: Group::default(),
+            uploads_syncs: CommitGroup::default(),
             journal,
             names: Mutex::default(),
             path: path.to_owned(),
@@ -183,7 +183,7 @@ impl Directory {
     }
 
     /// Records how far an upload is. When this returns, that is on disk. `has_name` says whether the file's name already is.
-    pub(crate) fn keep(&self, id: Id, progress: Progress, has_name: bool) -> io::Result<()> {
+    pub(crate) fn keep(&self, id: Id, progress: UploadProgress, has_name: bool) -> io::Result<()> {
         let keep = || {
             if !has_name {
                 self.sync_uploads()?;
@@ -221,7 +221,7 @@ impl Directory {
     }
 
     /// Reads the state of an upload from the disk.
-    pub(crate) fn load(&self, id: Id, mut progress: Progress) -> io::Result<Stored> {
+    pub(crate) fn load(&self, id: Id, mut progress: UploadProgress) -> io::Result<Stored> {
         let info = self.journal.info(id)?;
         let bytes = match self.file(&id.to_string(), OFlag::O_RDONLY) {
             Ok(data) => Some(data.metadata()?.len()),
@@ -257,7 +257,7 @@ impl Directory {
         &self,
         id: Id,
         mut info: Info,
-        progress: Progress,
+        progress: UploadProgress,
         wanted: &str,
     ) -> io::Result<Finished> {
         self.check_data(id, progress.offset)?;
@@ -281,7 +281,7 @@ impl Directory {
         &self,
         id: Id,
         info: &mut Info,
-        progress: Progress,
+        progress: UploadProgress,
         wanted: &str,
     ) -> Result<(), NotNamed> {
         for number in 1..=MOST_NAMES {

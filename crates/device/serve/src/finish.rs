@@ -3,24 +3,24 @@
 use wakeai_tus::Metadata;
 
 use super::files::Finished;
-use super::journal::Progress;
+use super::journal::UploadProgress;
 use super::name::safe;
 use super::refusal::Refusal;
 use super::request::Id;
-use super::server::Server;
-use super::store::{Entry, State};
+use super::server::UploadServer;
+use super::store::{StoreEntry, StoredState};
 
 /// Moves a complete upload's file into the directory. Returns its name, or `None` if it was moved earlier.
 pub(crate) async fn finish(
-    server: &Server,
-    entry: &Entry,
-    state: &mut State,
+    server: &UploadServer,
+    entry: &StoreEntry,
+    state: &mut StoredState,
 ) -> Result<Option<String>, Refusal> {
     if state.is_finished {
         return Ok(None);
     }
     let id = entry.id;
-    let progress = Progress { offset: state.upload.offset(), active_ms: state.active_ms };
+    let progress = UploadProgress { offset: state.upload.offset(), active_ms: state.active_ms };
     let is_kept = state.is_kept;
     let done = server.store.blocking(move |files| {
         // The state of an upload of no bytes, or of one that was read at the start, may not be on disk yet.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Shares the syncs of one directory. A sync that runs may have missed what a thread has just changed. So all threads that
 /// ask during a sync wait for the next one, which one of them runs.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct CommitGroup {
     asked: AtomicU64,
     last: Mutex<Last>,
 }
@@ -21,7 +21,7 @@ struct Last {
     failed: u64,
 }
 
-impl Group {
+impl CommitGroup {
     /// Returns after a sync that began after this call. The kernel reports an error to one sync only, so a sync that fails
     /// fails for all requests that it covers.
     pub(crate) fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
@@ -52,7 +52,7 @@ mod tests {
 
     /// Lets ten threads ask while a first sync runs. Returns their results, and the number of further syncs.
     fn ten_at_once(fails: bool) -> (Vec<bool>, usize) {
-        let (group, syncs) = (Group::default(), AtomicUsize::new(0));
+        let (group, syncs) = (CommitGroup::default(), AtomicUsize::new(0));
         let gate = Barrier::new(2);
         let outcomes = std::thread::scope(|scope| {
             let first = scope.spawn(|| {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_request_after_a_sync_gets_another_one() {
-        let group = Group::default();
+        let group = CommitGroup::default();
         assert!(group.sync(|| Err(io::ErrorKind::StorageFull.into())).is_err());
         group.sync(|| Ok(())).unwrap();
         assert!(group.sync(|| Err(io::ErrorKind::StorageFull.into())).is_err());

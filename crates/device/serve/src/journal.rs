@@ -19,8 +19,8 @@ use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::clock::{Clock, Reading};
-use super::group::Group;
+use super::clock::{Clock, ClockReading};
+use super::group::CommitGroup;
 use super::request::Id;
 
 /// The name of the file in `.wakeai-uploads`.
@@ -50,7 +50,7 @@ pub(crate) struct Info {
 
 /// How far an upload is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Progress {
+pub(crate) struct UploadProgress {
     /// The number of acknowledged bytes.
     pub(crate) offset: u64,
     /// The time of the last activity, in milliseconds of the [clock](super::clock). An earlier version kept the wall
@@ -62,19 +62,19 @@ pub(crate) struct Progress {
 /// A change of one upload.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Entry<'a> {
-    Upload { id: Id, info: Cow<'a, Info>, progress: Progress },
-    Progress { id: Id, progress: Progress },
+enum JournalEntry<'a> {
+    Upload { id: Id, info: Cow<'a, Info>, progress: UploadProgress },
+    Progress { id: Id, progress: UploadProgress },
     Removed { id: Id },
-    Clock { reading: Reading },
+    Clock { reading: ClockReading },
 }
 
-/// Where an upload's last [`Entry::Upload`] is, and its last progress.
+/// Where an upload's last [`JournalEntry::Upload`] is, and its last progress.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct KeptLines {
     start: u64,
     length: usize,
-    progress: Progress,
+    progress: UploadProgress,
 }
 
 #[derive(Debug)]
@@ -89,16 +89,16 @@ struct Lines {
     /// Whether a sync has failed. The kernel reports that once, and a later sync does not write what was lost. So the file
     /// has to be written anew before its lines count as being on disk.
     is_lost: bool,
-    uploads: HashMap<Id, Kept>,
+    uploads: HashMap<Id, KeptLines>,
     /// The last reading of the clocks.
-    reading: Option<Reading>,
+    reading: Option<ClockReading>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Journal {
     directory: OwnedFd,
     lines: Mutex<Lines>,
-    syncs: Group,
+    syncs: CommitGroup,
     pub(crate) clock: Clock,
 }
 
@@ -111,7 +111,8 @@ impl Journal {
         fsync(&directory)?;
         let latest = lines.uploads.values().map(|kept| kept.progress.active_ms).max();
         let clock = Clock::resume(lines.reading.as_ref(), latest.unwrap_or(0));
-        let journal = Self { directory, lines: Mutex::new(lines), syncs: Group::default(), clock };
+        let journal =
+            Self { directory, lines: Mutex::new(lines), syncs: CommitGroup::default(), clock };
         journal.rewrite_if_due(&mut journal.lines());
         if let Err(error) = journal.keep_time() {
             tracing::warn!(%error, "cannot record the time: after a boot, uploads may expire later");
@@ -124,7 +125,7 @@ impl Journal {
     }
 
     /// The uploads, and how far each is.
-    pub(crate) fn uploads(&self) -> Vec<(Id, Progress)> {
+    pub(crate) fn uploads(&self) -> Vec<(Id, UploadProgress)> {
         self.lines().uploads.iter().map(|(&id, kept)| (id, kept.progress)).collect()
     }
 
@@ -134,38 +135,40 @@ impl Journal {
     }
 
     /// Adds an upload, or replaces what is known of it.
-    pub(crate) fn put(&self, id: Id, info: &Info, progress: Progress) -> io::Result<()> {
-        self.append(&Entry::Upload { id, info: Cow::Borrowed(info), progress })
+    pub(crate) fn put(&self, id: Id, info: &Info, progress: UploadProgress) -> io::Result<()> {
+        self.append(&JournalEntry::Upload { id, info: Cow::Borrowed(info), progress })
     }
 
     /// How far an upload is.
-    pub(crate) fn progress_of(&self, id: Id) -> Option<Progress> {
+    pub(crate) fn progress_of(&self, id: Id) -> Option<UploadProgress> {
         self.lines().uploads.get(&id).map(|kept| kept.progress)
     }
 
     /// Records how far an upload is. Fails if the upload is not known.
-    pub(crate) fn progress(&self, id: Id, progress: Progress) -> io::Result<()> {
-        self.append(&Entry::Progress { id, progress })
+    pub(crate) fn progress(&self, id: Id, progress: UploadProgress) -> io::Result<()> {
+        self.append(&JournalEntry::Progress { id, progress })
     }
 
     pub(crate) fn remove(&self, id: Id) -> io::Result<()> {
-        self.append(&Entry::Removed { id })
+        self.append(&JournalEntry::Removed { id })
     }
 
     /// Records the time, so that the age of uploads is known after a boot.
     pub(crate) fn keep_time(&self) -> io::Result<()> {
-        self.append(&Entry::Clock { reading: self.clock.read() })
+        self.append(&JournalEntry::Clock { reading: self.clock.read() })
     }
 
-    fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
+    fn append(&self, entry: &JournalEntry<'_>) -> io::Result<()> {
         let line = encode(entry)?;
         let mut lines = self.lines();
         let is_new = match entry {
-            Entry::Upload { id, .. } => !lines.uploads.contains_key(id),
-            Entry::Progress { id, .. } if !lines.uploads.contains_key(id) => {
+            JournalEntry::Upload { id, .. } => !lines.uploads.contains_key(id),
+            JournalEntry::Progress { id, .. } if !lines.uploads.contains_key(id) => {
                 return Err(Errno::ENOENT.into());
             }
-            Entry::Progress { .. } | Entry::Removed { .. } | Entry::Clock { .. } => false,
+            JournalEntry::Progress { .. }
+            | JournalEntry::Removed { .. }
+            | JournalEntry::Clock { .. } => false,
         };
         lines.allocate(line.len() as u64, is_new)?;
         // A part of a line that is left by an error is overwritten by the next line.
@@ -227,15 +230,15 @@ impl Journal {
         let mut writer = BufWriter::new(&file);
         let (mut end, mut uploads) = (0, HashMap::with_capacity(lines.uploads.len()));
         if let Some(reading) = lines.reading.clone() {
-            let line = encode(&Entry::Clock { reading })?;
+            let line = encode(&JournalEntry::Clock { reading })?;
             writer.write_all(&line)?;
             end += line.len() as u64;
         }
         for (&id, &kept) in &lines.uploads {
             let (info, progress) = (Cow::Owned(lines.info(id)?), kept.progress);
-            let line = encode(&Entry::Upload { id, info, progress })?;
+            let line = encode(&JournalEntry::Upload { id, info, progress })?;
             writer.write_all(&line)?;
-            uploads.insert(id, Kept { start: end, length: line.len(), progress });
+            uploads.insert(id, KeptLines { start: end, length: line.len(), progress });
             end += line.len() as u64;
         }
         writer.flush()?;
@@ -288,20 +291,20 @@ impl Lines {
         Ok(lines)
     }
 
-    fn apply(&mut self, entry: &Entry<'_>, start: u64, length: usize) {
+    fn apply(&mut self, entry: &JournalEntry<'_>, start: u64, length: usize) {
         match *entry {
-            Entry::Upload { id, progress, .. } => {
-                self.uploads.insert(id, Kept { start, length, progress });
+            JournalEntry::Upload { id, progress, .. } => {
+                self.uploads.insert(id, KeptLines { start, length, progress });
             }
-            Entry::Progress { id, progress } => {
+            JournalEntry::Progress { id, progress } => {
                 if let Some(kept) = self.uploads.get_mut(&id) {
                     kept.progress = progress;
                 }
             }
-            Entry::Removed { id } => {
+            JournalEntry::Removed { id } => {
                 self.uploads.remove(&id);
             }
-            Entry::Clock { ref reading } => self.reading = Some(reading.clone()),
+            JournalEntry::Clock { ref reading } => self.reading = Some(reading.clone()),
         }
     }
 
@@ -310,7 +313,9 @@ impl Lines {
         let mut line = vec![0; kept.length];
         self.file.read_exact_at(&mut line, kept.start)?;
         match decode(&line) {
-            Some(Entry::Upload { id: found, info, .. }) if found == id => Ok(info.into_owned()),
+            Some(JournalEntry::Upload { id: found, info, .. }) if found == id => {
+                Ok(info.into_owned())
+            }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -339,7 +344,7 @@ fn open_file(directory: &OwnedFd, name: &str, flags: OFlag) -> io::Result<File> 
     Ok(File::from(openat(directory.as_fd(), name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
 }
 
-fn encode(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
+fn encode(entry: &JournalEntry<'_>) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(entry)?;
     let mut line = format!("{} ", check(&json)).into_bytes();
     line.extend_from_slice(&json);
@@ -347,7 +352,7 @@ fn encode(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn decode(line: &[u8]) -> Option<Entry<'static>> {
+fn decode(line: &[u8]) -> Option<JournalEntry<'static>> {
     let (digits, json) = line.strip_suffix(b"\n")?.split_at_checked(CHECK_DIGITS)?;
     let json = json.strip_prefix(b" ")?;
     if digits == check(json).as_bytes() { serde_json::from_slice(json).ok() } else { None }
@@ -380,18 +385,25 @@ mod tests {
     fn a_line_that_is_torn_anywhere_leaves_the_state_before() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress { offset: 0, active_ms: 1 }).unwrap();
+        journal.put(A, &info("a"), UploadProgress { offset: 0, active_ms: 1 }).unwrap();
         let whole = std::fs::read(directory.path().join(NAME)).unwrap().len();
-        journal.progress(A, Progress { offset: 5, active_ms: 2 }).unwrap();
+        journal.progress(A, UploadProgress { offset: 5, active_ms: 2 }).unwrap();
         drop(journal);
         let bytes = std::fs::read(directory.path().join(NAME)).unwrap();
         for torn in whole..bytes.len() {
             std::fs::write(directory.path().join(NAME), &bytes[..torn]).unwrap();
             let journal = open(&directory);
-            assert_eq!(journal.uploads(), [(A, Progress { offset: 0, active_ms: 1 })], "{torn}");
-            journal.progress(A, Progress { offset: 7, active_ms: 3 }).unwrap();
+            assert_eq!(
+                journal.uploads(),
+                [(A, UploadProgress { offset: 0, active_ms: 1 })],
+                "{torn}"
+            );
+            journal.progress(A, UploadProgress { offset: 7, active_ms: 3 }).unwrap();
             drop(journal);
-            assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 7, active_ms: 3 })]);
+            assert_eq!(
+                open(&directory).uploads(),
+                [(A, UploadProgress { offset: 7, active_ms: 3 })]
+            );
         }
     }
 
@@ -399,9 +411,9 @@ mod tests {
     fn a_damaged_line_costs_no_other() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress::default()).unwrap();
-        journal.progress(A, Progress { offset: 5, active_ms: 2 }).unwrap();
-        journal.put(B, &info("b"), Progress { offset: 1, active_ms: 1 }).unwrap();
+        journal.put(A, &info("a"), UploadProgress::default()).unwrap();
+        journal.progress(A, UploadProgress { offset: 5, active_ms: 2 }).unwrap();
+        journal.put(B, &info("b"), UploadProgress { offset: 1, active_ms: 1 }).unwrap();
         drop(journal);
         // The line is still an entry, and only its checksum shows the damage.
         let lines = std::fs::read_to_string(directory.path().join(NAME)).unwrap();
@@ -411,7 +423,10 @@ mod tests {
         let journal = open(&directory);
         let mut uploads = journal.uploads();
         uploads.sort_unstable_by_key(|&(id, _)| id);
-        assert_eq!(uploads, [(A, Progress::default()), (B, Progress { offset: 1, active_ms: 1 })]);
+        assert_eq!(
+            uploads,
+            [(A, UploadProgress::default()), (B, UploadProgress { offset: 1, active_ms: 1 })]
+        );
         assert_eq!(journal.info(B).unwrap(), info("b"));
     }
 
@@ -419,9 +434,9 @@ mod tests {
     fn an_upload_that_is_not_known_makes_no_progress() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        let progress = Progress { offset: 5, active_ms: 2 };
+        let progress = UploadProgress { offset: 5, active_ms: 2 };
         assert_eq!(journal.progress(A, progress).unwrap_err().kind(), io::ErrorKind::NotFound);
-        journal.put(A, &info("a"), Progress::default()).unwrap();
+        journal.put(A, &info("a"), UploadProgress::default()).unwrap();
         journal.progress(A, progress).unwrap();
         assert_eq!(journal.progress_of(A), Some(progress));
         journal.remove(A).unwrap();
@@ -433,15 +448,15 @@ mod tests {
     fn after_a_sync_that_failed_the_next_one_writes_the_file_anew() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress { offset: 5, active_ms: 2 }).unwrap();
+        journal.put(A, &info("a"), UploadProgress { offset: 5, active_ms: 2 }).unwrap();
         let before = Arc::clone(&journal.lines().file);
         journal.lines().is_lost = true;
         journal.sync().unwrap();
         assert!(!journal.lines().is_lost);
         assert!(!Arc::ptr_eq(&before, &journal.lines().file));
-        journal.progress(A, Progress { offset: 6, active_ms: 3 }).unwrap();
+        journal.progress(A, UploadProgress { offset: 6, active_ms: 3 }).unwrap();
         drop(journal);
-        assert_eq!(open(&directory).uploads(), [(A, Progress { offset: 6, active_ms: 3 })]);
+        assert_eq!(open(&directory).uploads(), [(A, UploadProgress { offset: 6, active_ms: 3 })]);
         assert!(!directory.path().join(NEW).exists());
     }
 
@@ -451,16 +466,16 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let mut file: Vec<u8> = Vec::new();
             for at in 0..lines {
-                let progress = Progress { offset: at as u64, active_ms: 1 };
+                let progress = UploadProgress { offset: at as u64, active_ms: 1 };
                 let info = Cow::Owned(info("a"));
-                file.extend(encode(&Entry::Upload { id: A, info, progress }).unwrap());
+                file.extend(encode(&JournalEntry::Upload { id: A, info, progress }).unwrap());
                 file.extend(&bytes);
                 file.push(b'\n');
             }
             file.extend(&bytes);
             std::fs::write(directory.path().join(NAME), file).unwrap();
             let found = open(&directory).uploads();
-            let last = lines.checked_sub(1).map(|at| (A, Progress { offset: at as u64, active_ms: 1 }));
+            let last = lines.checked_sub(1).map(|at| (A, UploadProgress { offset: at as u64, active_ms: 1 }));
             proptest::prop_assert_eq!(found, Vec::from_iter(last));
         }
     }
@@ -469,18 +484,18 @@ mod tests {
     fn outdated_lines_do_not_fill_the_disk() {
         let directory = tempfile::tempdir().unwrap();
         let journal = open(&directory);
-        journal.put(A, &info("a"), Progress::default()).unwrap();
-        journal.put(B, &info("b"), Progress::default()).unwrap();
+        journal.put(A, &info("a"), UploadProgress::default()).unwrap();
+        journal.put(B, &info("b"), UploadProgress::default()).unwrap();
         journal.remove(B).unwrap();
         for offset in 1..=30_000 {
-            journal.progress(A, Progress { offset, active_ms: 4 }).unwrap();
+            journal.progress(A, UploadProgress { offset, active_ms: 4 }).unwrap();
         }
         let size = std::fs::metadata(directory.path().join(NAME)).unwrap().len();
         assert!(size < SMALL_BYTES, "{size}");
         assert_eq!(journal.info(A).unwrap(), info("a"));
         drop(journal);
         let journal = open(&directory);
-        assert_eq!(journal.uploads(), [(A, Progress { offset: 30_000, active_ms: 4 })]);
+        assert_eq!(journal.uploads(), [(A, UploadProgress { offset: 30_000, active_ms: 4 })]);
         assert_eq!(journal.info(A).unwrap(), info("a"));
     }
 }

@@ -39,12 +39,12 @@ mod upload;
 mod writer;
 
 pub use base::{Base, NotABase};
-pub use config::{Config, Limits, Tls};
+pub use config::{Limits, ServeConfig, Tls};
 pub use cors::{NotAnOrigin, Origin};
 pub use counters::Report;
 pub use error::ServeError;
 pub use name::{numbered as numbered_name, safe as safe_name};
 pub use refusal::{Refusal, Target};
 pub use request::{Append, Create, Id, METADATA_LIMIT, Operation};
-pub use run::{Event, run};
+pub use run::{ServeEvent, run};
 pub use upload::{End, Upload};

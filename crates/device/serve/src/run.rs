@@ -17,13 +17,13 @@ use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{BACKLOG, event_loop, listen, raise_open_files};
 
 use super::accept::accept;
-use super::config::Config;
+use super::config::ServeConfig;
 use super::connections::Connections;
 use super::counters::Report;
 use super::error::ServeError;
 use super::figures::page;
 use super::files::Directory;
-use super::server::Server;
+use super::server::UploadServer;
 use super::store::Store;
 use super::sweep::{sweep, watch};
 use super::tls;
@@ -42,7 +42,7 @@ const FILES_PER_CONNECTION: u64 = 2;
 
 /// A report of a running server to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ServeEvent {
     /// The server listens on this address.
     Listening(SocketAddr),
     /// The counts, on request or at the end.
@@ -56,9 +56,9 @@ pub enum Event {
 ///
 /// The server cannot start.
 pub fn run(
-    config: Config,
+    config: ServeConfig,
     shutdown: impl Future<Output = ()>,
-    mut tell: impl FnMut(Event),
+    mut tell: impl FnMut(ServeEvent),
 ) -> Result<(), ServeError> {
     check(&config)?;
     let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
@@ -75,7 +75,7 @@ pub fn run(
         .map_err(|source| ServeError::Listen { address: config.listen, source })?;
     let runtime = event_loop(DISK_THREADS).map_err(ServeError::system("start the event loop"))?;
     raise_files(config.limits.connections);
-    let server = Rc::new(Server::new(config, tokens, store));
+    let server = Rc::new(UploadServer::new(config, tokens, store));
     let tasks = LocalSet::new();
     let outcome =
         tasks.block_on(&runtime, serve(&server, socket, endpoint, acceptor, shutdown, &mut tell));
@@ -94,7 +94,7 @@ fn raise_files(connections: usize) {
 }
 
 /// Refuses to serve other machines without TLS and tokens.
-fn check(config: &Config) -> Result<(), ServeError> {
+fn check(config: &ServeConfig) -> Result<(), ServeError> {
     let address = config.listen;
     if address.ip().to_canonical().is_loopback() {
         return Ok(());
@@ -109,12 +109,12 @@ fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 async fn serve(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     socket: net::TcpListener,
     endpoint: Option<Endpoint>,
     acceptor: Option<TlsAcceptor>,
     shutdown: impl Future<Output = ()>,
-    tell: &mut impl FnMut(Event),
+    tell: &mut impl FnMut(ServeEvent),
 ) -> Result<(), ServeError> {
     let mut asked =
         signal(SignalKind::user_defined1()).map_err(ServeError::system("wait for SIGUSR1"))?;
@@ -135,11 +135,11 @@ async fn serve(
     }
     serving.spawn_local(accept(Rc::clone(server), listener, Rc::clone(&connections), acceptor));
     let mut shutdown = std::pin::pin!(shutdown);
-    tell(Event::Listening(address));
+    tell(ServeEvent::Listening(address));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            _ = asked.recv() => tell(Event::Report(report(server, &connections))),
+            _ = asked.recv() => tell(ServeEvent::Report(report(server, &connections))),
         }
     }
     serving.shutdown().await;
@@ -152,7 +152,7 @@ async fn serve(
     if !is_zero(&server.open, ANSWER_TIME).await {
         tracing::debug!("not every client has closed its connection");
     }
-    tell(Event::Report(report(server, &connections)));
+    tell(ServeEvent::Report(report(server, &connections)));
     Ok(())
 }
 
@@ -162,6 +162,6 @@ async fn is_zero(left: &watch::Sender<usize>, time: Duration) -> bool {
     tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await.is_ok()
 }
 
-fn report(server: &Server, connections: &Connections) -> Report {
+fn report(server: &UploadServer, connections: &Connections) -> Report {
     Report { evicted: connections.evicted.get(), ..server.counters.report() }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tokio::sync::{Semaphore, watch};
 use wakeai_units::{Bytes, Duration, Instant, Serializer};
 
-use super::config::Config;
+use super::config::ServeConfig;
 use super::counters::Counters;
 use super::refusal::Refusal;
 use super::store::Store;
@@ -24,8 +24,8 @@ struct Pacer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) config: Config,
+pub(crate) struct UploadServer {
+    pub(crate) config: ServeConfig,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) store: Store,
     pub(crate) counters: Counters,
@@ -45,8 +45,8 @@ pub(crate) struct Server {
     start: std::time::Instant,
 }
 
-impl Server {
-    pub(crate) fn new(config: Config, tokens: Option<Tokens>, store: Store) -> Self {
+impl UploadServer {
+    pub(crate) fn new(config: ServeConfig, tokens: Option<Tokens>, store: Store) -> Self {
         Self {
             config,
             tokens,

@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
 use wakeai_net::is_this_machine;
 
-use super::answer::{self, Answer, Told};
+use super::answer::{self, ServeAnswer, Told};
 use super::append::{Appended, append};
 use super::base::{local_path, location};
 use super::connections::Open;
@@ -20,8 +20,8 @@ use super::finish::finish;
 use super::journal::Info;
 use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
-use super::server::Server;
-use super::store::{Entry, Held};
+use super::server::UploadServer;
+use super::store::{Held, StoreEntry};
 use super::unsupported::Preconditions;
 
 /// The name that every client has on a server without tokens.
@@ -29,10 +29,10 @@ const NOBODY: &str = "local";
 
 /// Answers a request of a connection.
 pub(crate) async fn handle(
-    server: Rc<Server>,
+    server: Rc<UploadServer>,
     open: Rc<Open>,
     request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Result<ServeAnswer, Infallible> {
     server.counters.requests.one();
     let (head, body) = request.into_parts();
     let mut body = Some(body);
@@ -70,7 +70,7 @@ pub(crate) async fn handle(
 }
 
 /// Checks the host that a request names (RFC 9112, section 3.2).
-fn check_host(server: &Server, head: &Parts) -> Result<(), Refusal> {
+fn check_host(server: &UploadServer, head: &Parts) -> Result<(), Refusal> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let first = first.map(|host| host.to_str().map_err(|_| Refusal::NoHost)).transpose()?;
@@ -103,7 +103,7 @@ fn is_bare(authority: &Authority) -> bool {
 }
 
 /// The client that sends the request.
-fn client(server: &Server, headers: &HeaderMap) -> Result<Rc<str>, Refusal> {
+fn client(server: &UploadServer, headers: &HeaderMap) -> Result<Rc<str>, Refusal> {
     match &server.tokens {
         Some(tokens) => tokens.client(headers).ok_or(Refusal::Token),
         None => Ok(Rc::from(NOBODY)),
@@ -111,10 +111,10 @@ fn client(server: &Server, headers: &HeaderMap) -> Result<Rc<str>, Refusal> {
 }
 
 async fn answer(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     head: &Parts,
     body: &mut Option<Incoming>,
-) -> Result<Answer, Refusal> {
+) -> Result<ServeAnswer, Refusal> {
     let client = &client(server, &head.headers)?;
     let base = server.config.base.as_ref();
     let path = local_path(base, head.uri.path());
@@ -152,12 +152,12 @@ async fn answer(
 }
 
 async fn create(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     client: &Rc<str>,
     create: Create,
     body: &mut Option<Incoming>,
     location: impl Fn(Id) -> String,
-) -> Result<Answer, Refusal> {
+) -> Result<ServeAnswer, Refusal> {
     let entry = server.store.create(client, &create).await?;
     server.counters.created.one();
     let has_body = create.first.is_some();
@@ -188,7 +188,7 @@ async fn create(
 /// Receives a body in a task of its own, and leaves what was not read of it in `body`. If the connection is lost, the request's future is dropped, but the bytes that
 /// arrived still have to be kept.
 async fn receive(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     client: &Rc<str>,
     id: Id,
     request: Append,
@@ -222,11 +222,11 @@ async fn receive(
 }
 
 async fn head(
-    server: &Rc<Server>,
+    server: &Rc<UploadServer>,
     client: &Rc<str>,
     id: Id,
     wants_digest: bool,
-) -> Result<Answer, Refusal> {
+) -> Result<ServeAnswer, Refusal> {
     let entry = server.store.find(id, client)?;
     let Held { mut state, .. } = entry.hold().await?;
     server.store.check_alive(&state)?;
@@ -256,7 +256,7 @@ async fn head(
 }
 
 /// The digest of a finished upload. It is kept, so that the file is read again only after it has changed.
-async fn digest(server: &Server, entry: &Entry, info: Info) -> Option<String> {
+async fn digest(server: &UploadServer, entry: &StoreEntry, info: Info) -> Option<String> {
     let _permit = server.digests.acquire().await.ok()?;
     let known = entry.try_hold().and_then(|state| state.sha256.clone());
     let found = server.store.blocking(move |files| Ok(files.digest(&info, known))).await.ok()?;

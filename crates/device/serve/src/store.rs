@@ -17,7 +17,7 @@ use super::config::Limits;
 use super::digest::Version;
 use super::files::{Directory, Stored};
 use super::finish::wanted;
-use super::journal::{Info, Progress};
+use super::journal::{Info, UploadProgress};
 use super::refusal::Refusal;
 use super::request::{Create, Id};
 use super::upload::Upload;
@@ -27,17 +27,17 @@ const TAKE_OVER: Duration = Duration::from_secs(10);
 
 /// One upload.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct StoreEntry {
     pub(crate) id: Id,
     pub(crate) client: Rc<str>,
-    state: Mutex<State>,
+    state: Mutex<StoredState>,
     /// Counts the requests that wanted the upload while another one held it.
     newer: watch::Sender<u64>,
 }
 
 /// The state of an upload, for the request that holds it.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct StoredState {
     pub(crate) upload: Upload,
     /// The time of the last activity, in milliseconds of the directory's clock.
     pub(crate) active_ms: u64,
@@ -54,12 +54,12 @@ pub(crate) struct State {
 /// An upload that one request holds. `newer` changes when another request wants it.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
-    pub(crate) state: MutexGuard<'a, State>,
+    pub(crate) state: MutexGuard<'a, StoredState>,
     pub(crate) newer: watch::Receiver<u64>,
 }
 
-impl Entry {
-    fn new(id: Id, client: Rc<str>, state: State) -> Rc<Self> {
+impl StoreEntry {
+    fn new(id: Id, client: Rc<str>, state: StoredState) -> Rc<Self> {
         Rc::new(Self { id, client, state: Mutex::new(state), newer: watch::Sender::new(0) })
     }
 
@@ -76,7 +76,7 @@ impl Entry {
     }
 
     /// Takes the upload, unless a request holds it.
-    pub(crate) fn try_hold(&self) -> Option<MutexGuard<'_, State>> {
+    pub(crate) fn try_hold(&self) -> Option<MutexGuard<'_, StoredState>> {
         self.state.try_lock().ok()
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct Store {
     pub(crate) accounts: Accounts,
     pub(crate) max_size: u64,
     expire_after_ms: u64,
-    pub(crate) entries: RefCell<HashMap<Id, Rc<Entry>>>,
+    pub(crate) entries: RefCell<HashMap<Id, Rc<StoreEntry>>>,
 }
 
 impl Store {
@@ -124,14 +124,14 @@ impl Store {
     }
 
     /// The upload, if it is this client's.
-    pub(crate) fn find(&self, id: Id, client: &str) -> Result<Rc<Entry>, Refusal> {
+    pub(crate) fn find(&self, id: Id, client: &str) -> Result<Rc<StoreEntry>, Refusal> {
         let entries = self.entries.borrow();
         let entry = entries.get(&id).filter(|entry| *entry.client == *client);
         entry.cloned().ok_or(Refusal::NotFound)
     }
 
     /// Checks that the upload has neither expired nor been removed.
-    pub(crate) fn check_alive(&self, state: &State) -> Result<(), Refusal> {
+    pub(crate) fn check_alive(&self, state: &StoredState) -> Result<(), Refusal> {
         if state.is_removed {
             return Err(Refusal::NotFound);
         }
@@ -144,12 +144,12 @@ impl Store {
     }
 
     /// The time that the upload has left without further activity. An expired one has none.
-    pub(crate) fn left_ms(&self, state: &State) -> u64 {
+    pub(crate) fn left_ms(&self, state: &StoredState) -> u64 {
         state.active_ms.saturating_add(self.expire_after_ms).saturating_sub(self.now_ms())
     }
 
     /// The wall clock's time at which the upload expires, in seconds since 1970.
-    pub(crate) fn expires(&self, state: &State) -> u64 {
+    pub(crate) fn expires(&self, state: &StoredState) -> u64 {
         wall_seconds(self.left_ms(state))
     }
 
@@ -163,7 +163,7 @@ impl Store {
         &self,
         client: &Rc<str>,
         create: &Create,
-    ) -> Result<Rc<Entry>, Refusal> {
+    ) -> Result<Rc<StoreEntry>, Refusal> {
         if create.length.is_some_and(|length| length > self.max_size) {
             return Err(Refusal::TooLarge);
         }
@@ -182,11 +182,11 @@ impl Store {
         made
     }
 
-    async fn make(&self, client: &Rc<str>, create: &Create) -> Result<Rc<Entry>, Refusal> {
+    async fn make(&self, client: &Rc<str>, create: &Create) -> Result<Rc<StoreEntry>, Refusal> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| Refusal::Storage)?;
         let id = Id(random);
-        let progress = Progress { offset: 0, active_ms: self.now_ms() };
+        let progress = UploadProgress { offset: 0, active_ms: self.now_ms() };
         let info = Info {
             length: create.length,
             metadata: create.metadata.to_string(),
@@ -194,7 +194,7 @@ impl Store {
             name: wanted(id, &create.metadata),
         };
         self.blocking(move |files| files.journal.put(id, &info, progress)).await?;
-        let state = State {
+        let state = StoredState {
             upload: Upload::new(create.length, 0).expect("zero is not above any length"),
             active_ms: progress.active_ms,
             booked: create.length.unwrap_or(0),
@@ -203,7 +203,7 @@ impl Store {
             is_finished: false,
             is_removed: false,
         };
-        let entry = Entry::new(id, Rc::clone(client), state);
+        let entry = StoreEntry::new(id, Rc::clone(client), state);
         self.entries.borrow_mut().insert(id, Rc::clone(&entry));
         Ok(entry)
     }
@@ -212,7 +212,7 @@ impl Store {
     pub(crate) async fn book(
         &self,
         client: &Rc<str>,
-        state: &mut State,
+        state: &mut StoredState,
         bytes: u64,
     ) -> Result<(), Refusal> {
         let more = bytes.saturating_sub(state.booked);
@@ -236,7 +236,11 @@ impl Store {
     }
 
     /// Forgets an upload and removes its files from `.wakeai-uploads`. The file of a finished upload stays.
-    pub(crate) async fn remove(&self, entry: &Entry, state: &mut State) -> Result<(), Refusal> {
+    pub(crate) async fn remove(
+        &self,
+        entry: &StoreEntry,
+        state: &mut StoredState,
+    ) -> Result<(), Refusal> {
         let id = entry.id;
         self.blocking(move |files| files.remove(id)).await?;
         state.is_removed = true;
@@ -261,10 +265,10 @@ impl Store {
     }
 }
 
-fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
+fn restored(id: Id, stored: Stored) -> Option<Rc<StoreEntry>> {
     let Stored { info, progress, is_finished } = stored;
     let upload = Upload::new(info.length, progress.offset)?;
-    let state = State {
+    let state = StoredState {
         booked: info.length.unwrap_or(progress.offset),
         upload,
         active_ms: progress.active_ms,
@@ -273,7 +277,7 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<Entry>> {
         is_finished,
         is_removed: false,
     };
-    Some(Entry::new(id, Rc::from(info.client), state))
+    Some(StoreEntry::new(id, Rc::from(info.client), state))
 }
 
 /// The refusal that reports a disk error to the client.

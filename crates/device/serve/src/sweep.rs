@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::files::Directory;
 use super::finish::finish;
-use super::server::Server;
+use super::server::UploadServer;
 
 /// The longest time between two sweeps.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -16,7 +16,7 @@ const TIME_KEPT: Duration = Duration::from_mins(10);
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Runs without end. Reports a directory that was removed, also if no client comes.
-pub(crate) async fn watch(server: Rc<Server>) {
+pub(crate) async fn watch(server: Rc<UploadServer>) {
     loop {
         let _ = server.store.blocking(|_| Ok(())).await; // it checks the directory
         tokio::time::sleep(LOOK).await;
@@ -24,7 +24,7 @@ pub(crate) async fn watch(server: Rc<Server>) {
 }
 
 /// Runs without end. Removes expired uploads, and finishes complete uploads whose file has not been moved yet.
-pub(crate) async fn sweep(server: Rc<Server>) {
+pub(crate) async fn sweep(server: Rc<UploadServer>) {
     let expire_after: Duration = server.config.limits.expire_after.into();
     let pause = (expire_after / 4).clamp(SHORTEST, LONGEST);
     let mut kept = Instant::now();

@@ -12,15 +12,15 @@ use tokio::sync::watch;
 use wakeai_tus as tus;
 
 use super::refusal::Refusal;
-use super::server::Server;
-use super::store::{Entry, State, refusal};
+use super::server::UploadServer;
+use super::store::{StoreEntry, StoredState, refusal};
 use super::writer::Writer;
 
 /// A body on its way into the files.
-pub(crate) struct Transfer<'a> {
-    pub(crate) server: &'a Rc<Server>,
-    pub(crate) entry: &'a Entry,
-    pub(crate) state: &'a mut State,
+pub(crate) struct BodyTransfer<'a> {
+    pub(crate) server: &'a Rc<UploadServer>,
+    pub(crate) entry: &'a StoreEntry,
+    pub(crate) state: &'a mut StoredState,
     pub(crate) newer: &'a mut watch::Receiver<u64>,
     pub(crate) writer: &'a mut Writer,
     /// The offset up to which written bytes were reported to the upload's state.
@@ -36,7 +36,7 @@ fn data(frame: Frame<Bytes>) -> Result<Bytes, Refusal> {
     Ok(frame.into_data().unwrap_or_default())
 }
 
-impl Transfer<'_> {
+impl BodyTransfer<'_> {
     /// Receives the whole body.
     pub(crate) async fn run<B: Body<Data = Bytes> + Unpin>(
         &mut self,

@@ -13,7 +13,7 @@ use wakeai_tus::Hasher;
 use super::block::Block;
 use super::data::Data;
 use super::files::Directory;
-use super::journal::Progress;
+use super::journal::UploadProgress;
 use super::request::Id;
 
 /// The number of written bytes after which a sync starts in parallel with the writing. The disk is then busy early, and
@@ -154,8 +154,10 @@ impl Writer {
     /// verified.
     fn start_checkpoint(&mut self) {
         self.checkpointed = self.position;
-        let progress =
-            Progress { offset: self.position, active_ms: self.directory.journal.clock.now_ms() };
+        let progress = UploadProgress {
+            offset: self.position,
+            active_ms: self.directory.journal.clock.now_ms(),
+        };
         let progress = (!self.has_checksum).then_some(progress);
         let (directory, data) = (Arc::clone(&self.directory), Arc::clone(&self.data));
         let (id, has_name) = (self.id, self.has_name);
@@ -175,7 +177,7 @@ impl Writer {
     }
 
     /// Truncates the file to the acknowledged offset if it is longer. Syncs the bytes and records the offset.
-    pub(crate) fn settle(&self, progress: Progress) -> io::Result<()> {
+    pub(crate) fn settle(&self, progress: UploadProgress) -> io::Result<()> {
         self.discard(progress.offset)?;
         self.data.sync()?;
         self.directory.keep(self.id, progress, self.has_name)

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 
 use wakeai_units::{Duration, Rate};
 
-use crate::reading::{Connection, Events};
+use crate::reading::{Events, SeenConnection};
 
 /// A column of the table, in the order of the screen. Its name, which `--sort` takes, parses as the column.
 #[derive(
@@ -126,7 +126,7 @@ impl Column {
 
     /// The text of a connection in this column. `past` has the connection's states at the previous readings, the oldest
     /// first, and ends with the present state.
-    pub fn cell(self, connection: &Connection, past: &[Option<&Connection>]) -> String {
+    pub fn cell(self, connection: &SeenConnection, past: &[Option<&SeenConnection>]) -> String {
         let figures = &connection.figures;
         match self {
             Self::Process => process(connection),
@@ -153,8 +153,8 @@ impl Column {
     }
 
     /// The usual order of two connections: texts ascend, and numbers descend.
-    pub fn compare(self, a: &Connection, b: &Connection) -> Ordering {
-        let down = |of: fn(&Connection) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
+    pub fn compare(self, a: &SeenConnection, b: &SeenConnection) -> Ordering {
+        let down = |of: fn(&SeenConnection) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
         match self {
             Self::Process => (&a.owner, a.pid).cmp(&(&b.owner, b.pid)),
             Self::Namespace => a.namespace.cmp(&b.namespace),
@@ -179,7 +179,7 @@ impl Column {
 
     /// The column's width for these rows. Numbers have a fixed width, so that the columns do not move from reading to
     /// reading.
-    fn width(self, rows: &[&Connection]) -> usize {
+    fn width(self, rows: &[&SeenConnection]) -> usize {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let content = match self {
             Self::Process => longest(&mut rows.iter().map(|row| process(row).chars().count())),
@@ -201,7 +201,7 @@ impl Column {
     }
 
     /// Whether the column says something about these rows.
-    fn is_useful(self, rows: &[&Connection]) -> bool {
+    fn is_useful(self, rows: &[&SeenConnection]) -> bool {
         match self {
             Self::Namespace => rows.iter().any(|row| row.namespace != rows[0].namespace),
             Self::Bounds => rows.iter().any(|row| row.bounds.floor > 0 || row.bounds.ceiling > 0),
@@ -214,7 +214,7 @@ impl Column {
 
 /// The columns that `width` characters have room for, in the order of the screen, each with its width. A column is
 /// shown whole or not at all. The two most important columns are always shown.
-pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)> {
+pub(crate) fn choose(rows: &[&SeenConnection], width: usize) -> Vec<(Column, usize)> {
     let mut room = width;
     let mut chosen = Vec::new();
     let mut by_rank = Column::ALL.to_vec();
@@ -234,7 +234,7 @@ pub(crate) fn choose(rows: &[&Connection], width: usize) -> Vec<(Column, usize)>
     chosen
 }
 
-fn process(connection: &Connection) -> String {
+fn process(connection: &SeenConnection) -> String {
     let name: String = connection.owner.chars().take(LONGEST_NAME).collect();
     match connection.pid {
         Some(pid) => format!("{name}/{pid}"),
@@ -243,7 +243,7 @@ fn process(connection: &Connection) -> String {
     }
 }
 
-fn bounds(connection: &Connection) -> String {
+fn bounds(connection: &SeenConnection) -> String {
     match (connection.bounds.floor, connection.bounds.ceiling) {
         (0, 0) => "-".to_owned(),
         (floor, 0) => format!("{floor}.."),
@@ -272,12 +272,12 @@ fn bits(rate: Option<Rate>) -> u64 {
     rate.map_or(0, Rate::bits_per_second)
 }
 
-fn recent_rates(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
+fn recent_rates(past: &[Option<&SeenConnection>]) -> Vec<Option<u64>> {
     past.iter().map(|one| one.and_then(|one| one.sent).map(Rate::bits_per_second)).collect()
 }
 
 /// The number of events between each reading and the next.
-fn recent_events(past: &[Option<&Connection>]) -> Vec<Option<u64>> {
+fn recent_events(past: &[Option<&SeenConnection>]) -> Vec<Option<u64>> {
     let totals: Vec<_> =
         past.iter().map(|one| one.and_then(|one| one.events).map(Events::total)).collect();
     let between = |pair: &[Option<u64>]| Some(pair[1]?.saturating_sub(pair[0]?));

@@ -5,20 +5,20 @@ use wakeai_api::Answers;
 use wakeai_connection::INFINITE_SSTHRESH;
 use wakeai_units::{Duration, Rate};
 
-use crate::reading::{Connection, Limit, Reading};
+use crate::reading::{Limit, Reading, SeenConnection};
 use crate::view::View;
 
 #[derive(Serialize)]
 struct Object<'a> {
     at_s: f64,
     clock_s: Option<u64>,
-    connections: Vec<Row<'a>>,
+    connections: Vec<JsonRow<'a>>,
     agents: &'a [Answers],
     missing: &'a [String],
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct JsonRow<'a> {
     netns: u64,
     namespace: &'a str,
     cookie: u64,
@@ -46,11 +46,11 @@ struct Row<'a> {
     received_mbps: Option<f64>,
     delivery_rate_mbps: Option<f64>,
     pacing_rate_mbps: Option<f64>,
-    events: Option<Counts>,
+    events: Option<EventCounts>,
 }
 
 #[derive(Serialize)]
-struct Counts {
+struct EventCounts {
     reordering: u64,
     local_overflow: u64,
     duplicate_ack: u64,
@@ -72,12 +72,12 @@ pub fn to_json(view: &View, reading: &Reading) -> serde_json::Result<String> {
     })
 }
 
-fn row(connection: &Connection) -> Row<'_> {
+fn row(connection: &SeenConnection) -> JsonRow<'_> {
     let figures = &connection.figures;
     let ms = |span: Option<Duration>| span.map(Duration::as_millis_f64);
     let mbps = |rate: Option<Rate>| rate.map(Rate::as_mbps_f64);
     let bound = |segments: u32| (segments > 0).then_some(segments);
-    Row {
+    JsonRow {
         netns: connection.id.netns,
         namespace: &connection.namespace,
         cookie: connection.id.cookie,
@@ -107,7 +107,7 @@ fn row(connection: &Connection) -> Row<'_> {
         pacing_rate_mbps: mbps(figures.pacing_rate),
         events: connection.events.map(|events| {
             let [reordering, local_overflow, duplicate_ack, timeout] = events.counts;
-            Counts { reordering, local_overflow, duplicate_ack, timeout }
+            EventCounts { reordering, local_overflow, duplicate_ack, timeout }
         }),
     }
 }

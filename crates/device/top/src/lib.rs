@@ -15,7 +15,7 @@ mod view;
 
 pub use columns::Column;
 pub use json::to_json;
-pub use reading::{Connection, ConnectionId, End, Events, Limit, Reading};
+pub use reading::{ConnectionId, End, Events, Limit, Reading, SeenConnection};
 pub use record::{RecordError, Recorder, Replay, ReplayError, RunChoice};
 pub use run::{LiveFeed, RunError, replay_on_screen, table, watch_on_screen};
 pub use screen::{Status, draw};

@@ -16,8 +16,8 @@ pub struct Reading {
     pub at: Instant,
     /// The time of day, in seconds since 1970 (UTC); `None` in a simulation.
     pub clock_s: Option<u64>,
-    /// The connections, in the order of their [`Connection::id`].
-    pub connections: Vec<Connection>,
+    /// The connections, in the order of their [`SeenConnection::id`].
+    pub connections: Vec<SeenConnection>,
     /// The agents of this machine.
     pub agents: Vec<Answers>,
     /// What cannot be shown, and the reason for each.
@@ -26,7 +26,7 @@ pub struct Reading {
 
 impl Reading {
     /// The connection with this identity.
-    pub fn find(&self, id: ConnectionId) -> Option<&Connection> {
+    pub fn find(&self, id: ConnectionId) -> Option<&SeenConnection> {
         let found = self.connections.binary_search_by_key(&id, |connection| connection.id);
         found.ok().map(|index| &self.connections[index])
     }
@@ -43,7 +43,7 @@ pub struct ConnectionId {
 
 /// One connection at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Connection {
+pub struct SeenConnection {
     /// Its identity.
     pub id: ConnectionId,
     /// The name of its network namespace; empty for the namespace of the screen itself.
@@ -75,7 +75,7 @@ pub struct Connection {
     pub retransmits: u64,
 }
 
-impl Connection {
+impl SeenConnection {
     /// The queueing delay: the smoothed RTT less the minimum.
     pub fn queueing(&self) -> Option<Duration> {
         let (smoothed, least) = (self.figures.smoothed_rtt?, self.figures.min_rtt?);

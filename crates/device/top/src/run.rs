@@ -227,7 +227,7 @@ pub fn replay_on_screen(
 
 /// The place in a replay.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ReplayPlace {
     index: usize,
     last: usize,
     speed: f64,
@@ -239,7 +239,7 @@ struct Place {
 const SLOWEST: f64 = 1.0 / 16.0;
 const FASTEST: f64 = 64.0;
 
-impl Place {
+impl ReplayPlace {
     fn apply(&mut self, action: Action) {
         match action {
             Action::Hold => {
@@ -289,7 +289,7 @@ fn play(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), RunError> {
     let last = replay.times().len() - 1;
-    let mut place = Place { index: 0, last, speed, is_playing: true, is_backward: false };
+    let mut place = ReplayPlace { index: 0, last, speed, is_playing: true, is_backward: false };
     let mut since = Clock::now();
     while !stop() {
         let window = replay.window(place.index)?;
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_replay_goes_both_ways_and_stays_within_its_readings() {
         let mut place =
-            Place { index: 0, last: 2, speed: 1.0, is_playing: true, is_backward: false };
+            ReplayPlace { index: 0, last: 2, speed: 1.0, is_playing: true, is_backward: false };
         place.apply(Action::Step(-1));
         assert_eq!((place.index, place.is_playing), (0, false));
         place.apply(Action::Step(5));

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use wakeai_host::Network;
 
 use crate::columns::Column;
-use crate::reading::{Connection, ConnectionId, Reading};
+use crate::reading::{ConnectionId, Reading, SeenConnection};
 
 /// The connections that are shown: those that meet every condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Filter {
 
 impl Filter {
     /// Whether the connection is shown.
-    pub fn fits(&self, connection: &Connection) -> bool {
+    pub fn fits(&self, connection: &SeenConnection) -> bool {
         let ends = [&connection.local, &connection.remote];
         let has_port = |port: &u16| ends.iter().any(|end| end.port() == Some(*port));
         let is_named = |name: &String| {
@@ -35,7 +35,7 @@ impl Filter {
             && (self.text.is_empty() || self.has_text(connection))
     }
 
-    fn has_text(&self, connection: &Connection) -> bool {
+    fn has_text(&self, connection: &SeenConnection) -> bool {
         if let (true, Ok(network)) = (self.text.contains('/'), self.text.parse::<Network>()) {
             return is_in(network, connection);
         }
@@ -54,7 +54,7 @@ impl Filter {
 }
 
 /// Whether one end of the connection lies in the network.
-fn is_in(network: Network, connection: &Connection) -> bool {
+fn is_in(network: Network, connection: &SeenConnection) -> bool {
     let ends = [&connection.local, &connection.remote];
     ends.iter().any(|end| end.ip().is_some_and(|address| network.contains(address)))
 }
@@ -131,7 +131,7 @@ const PAGE_ROWS: isize = 10;
 
 impl View {
     /// The connections that are shown, in the order of the rows.
-    pub fn arrange<'a>(&self, reading: &'a Reading) -> Vec<&'a Connection> {
+    pub fn arrange<'a>(&self, reading: &'a Reading) -> Vec<&'a SeenConnection> {
         let mut rows: Vec<_> =
             reading.connections.iter().filter(|found| self.filter.fits(found)).collect();
         // The sort is stable, so equal rows stay in the order of their identities.

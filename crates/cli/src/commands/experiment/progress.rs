@@ -17,12 +17,12 @@ pub(crate) struct Bar {
     drawn: Option<ProgressBar>,
     /// Whether each run prints a line if standard error is not a terminal.
     lines: bool,
-    state: Mutex<State>,
+    state: Mutex<BarState>,
     interrupt: Interrupt,
 }
 
 #[derive(Default)]
-struct State {
+struct BarState {
     /// For each run, the longest time that it can last and the time that it has reached.
     runs: Vec<(Duration, Duration)>,
     ended: usize,
@@ -55,12 +55,12 @@ impl Bar {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BarState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state, and shows it.
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut BarState)) {
         let mut state = self.state();
         change(&mut state);
         let Some(bar) = &self.drawn else { return };

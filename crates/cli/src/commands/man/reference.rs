@@ -57,7 +57,7 @@ fn body(markdown: &str) -> String {
             Event::Text(words) if is_code || is_heading => text.push_str(&words),
             Event::Text(words) => text.push_str(&words.replace('\\', "\\e")),
             Event::Code(code) if is_heading => text.push_str(&code),
-            Event::Code(code) => text.push_str(&format!("\\fB{}\\fR", roff::literal(&code))),
+            Event::Code(code) => text += &["\\fB", &roff::literal(&code), "\\fR"].concat(),
             Event::SoftBreak => text.push(' '),
             Event::Start(Tag::Strong) => text.push_str("\\fB"),
             Event::Start(Tag::Emphasis) => text.push_str("\\fI"),

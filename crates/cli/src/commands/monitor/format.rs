@@ -8,7 +8,7 @@ use wakeai_units::{Duration, Rate, Segments};
 
 /// A record as a JSON object. `docs/reference/cli.md` lists the fields.
 #[derive(Serialize)]
-struct Line {
+struct MonitorLine {
     #[serde(rename = "type")]
     kind: &'static str,
     at_s: f64,
@@ -52,7 +52,7 @@ pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
     let Record { at, socket, figures, event } = record;
     let (kind, detail) = kind(*event);
     let time = |time: Option<Duration>| time.map(Duration::as_millis_f64);
-    let line = Line {
+    let line = MonitorLine {
         kind,
         at_s: at.as_secs_f64(),
         netns: socket.netns_inode,

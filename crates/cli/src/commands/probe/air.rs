@@ -21,14 +21,14 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// The result.
 #[derive(Debug, Serialize)]
-struct Air {
+struct AirReport {
     /// One entry for each station of the network namespace.
-    interfaces: Vec<Station>,
+    interfaces: Vec<AirStation>,
 }
 
 /// One station.
 #[derive(Debug, Serialize)]
-struct Station {
+struct AirStation {
     #[serde(flatten)]
     link: Link,
     /// The figures between the two readings. It is `None` if the station joined the access point between them.
@@ -50,10 +50,10 @@ pub(super) fn run(arguments: &AirArguments) -> Result<(), Failure> {
         let interval = Interval::between(&before, &link, at.elapsed());
         let mut does_not_tell = link.not_told();
         does_not_tell.extend(interval.as_ref().and_then(Interval::not_told));
-        interfaces.push(Station { link, interval, does_not_tell });
+        interfaces.push(AirStation { link, interval, does_not_tell });
     }
     if arguments.json {
-        return output::json(&Air { interfaces }).map(|_| ());
+        return output::json(&AirReport { interfaces }).map(|_| ());
     }
     let texts: Vec<String> = interfaces.iter().map(text::render).collect();
     output::write(&texts.join("\n")).map(|_| ())

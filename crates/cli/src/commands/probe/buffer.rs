@@ -5,8 +5,8 @@ mod table;
 use anyhow::Context as _;
 use serde::Serialize;
 use wakeai_api::config::{Changed, Measured};
-use wakeai_probe::buffer::{Drops, Report};
-use wakeai_probe::{BufferProbe, Peer, ProbeError, Progress, SendError, Token};
+use wakeai_probe::buffer::{BufferReport, Drops};
+use wakeai_probe::{BufferProbe, ProbeError, ProbePeer, ProbeProgress, SendError, Token};
 
 use super::listening::{announce, finish, interrupted, limits};
 use super::write::write;
@@ -51,13 +51,13 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
     }
     let peer = |(to, token): (&OtherEnd, &Token)| {
         let addresses = to.addresses().map_err(Failure::failed)?;
-        Ok(Peer { addresses, token: *token })
+        Ok(ProbePeer { addresses, token: *token })
     };
-    let peers: Vec<Peer> = to.iter().zip(token).map(peer).collect::<Result<_, Failure>>()?;
+    let peers: Vec<ProbePeer> = to.iter().zip(token).map(peer).collect::<Result<_, Failure>>()?;
     let (station, second) = (peers[0].clone(), peers.get(1).cloned());
     let probe = BufferProbe { station, second, runs: *runs, limit: *rate };
-    let say = |progress: &Progress| {
-        let Progress { stage, sent, arrived, rate } = progress;
+    let say = |progress: &ProbeProgress| {
+        let ProbeProgress { stage, sent, arrived, rate } = progress;
         tracing::info!(?stage, sent, arrived, %rate, "burst");
     };
     let report = match wakeai_probe::probe_buffer(&probe, &|| interrupt.is_asked(), say) {
@@ -71,7 +71,7 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
     let written = write(&arguments.write, for_agent(&report));
     if end.json {
         let written = written.as_deref().unwrap_or_default();
-        output::json(&Answer { report: &report, written })?;
+        output::json(&BufferAnswer { report: &report, written })?;
     }
     written?;
     if probe.second.is_none() {
@@ -82,14 +82,14 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
 
 /// The result, and the changes in the agent's configuration.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct BufferAnswer<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a BufferReport,
     written: &'a [Changed],
 }
 
 /// The value for the agent's configuration: the buffer in packets of full length.
-fn for_agent(report: &Report) -> Result<Measured, String> {
+fn for_agent(report: &BufferReport) -> Result<Measured, String> {
     match (report.packets, report.drops) {
         (_, Drops::Aqm) => {
             Err("active queue management keeps the queue shorter than its limit, which \

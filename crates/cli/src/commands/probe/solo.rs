@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use serde::Serialize;
 use wakeai_api::config::{Changed, Measured};
 use wakeai_probe::solo::SoloReport;
-use wakeai_probe::{Peer, ProbeError, SendError, Token};
+use wakeai_probe::{ProbeError, ProbePeer, SendError, Token};
 use wakeai_units::Rate;
 
-use self::company::{Company, Watch};
+use self::company::{Company, CompanyWatch};
 use super::listening::{announce, finish, interrupted, limits};
 use super::write::write;
 use crate::args::SoloArguments;
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &SoloArguments) -> Result<(), Failure> {
     match (&arguments.to, arguments.token) {
         (Some(to), Some(token)) => {
             let addresses = to.addresses().map_err(Failure::failed)?;
-            measure(arguments, &Peer { addresses, token }, &interrupt)
+            measure(arguments, &ProbePeer { addresses, token }, &interrupt)
         }
         _ => listen(arguments, &interrupt),
     }
@@ -60,10 +60,10 @@ struct Solo {
 
 fn measure(
     arguments: &SoloArguments,
-    listener: &Peer,
+    listener: &ProbePeer,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let watch = Watch::start(arguments.socket.as_deref());
+    let watch = CompanyWatch::start(arguments.socket.as_deref());
     let stop = || interrupt.is_asked();
     let say = |step: &str| tracing::info!(step, "measuring");
     let measured = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);

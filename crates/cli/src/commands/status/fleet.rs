@@ -12,7 +12,7 @@ use super::super::agents;
 use super::write;
 use crate::args::StatusArguments;
 use crate::failure::{Failure, note};
-use crate::output::{self, Reader};
+use crate::output::{self, OutputReader};
 
 /// The time from the end of a query to the next query, if the table is repeated.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
@@ -29,7 +29,10 @@ struct View<'a> {
     fleet: &'a Fleet,
 }
 
-pub(super) fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<Reader, Failure> {
+pub(super) fn show(
+    sockets: &[PathBuf],
+    arguments: &StatusArguments,
+) -> Result<OutputReader, Failure> {
     // All queries are begun before the answers to the first one are awaited.
     let begun: Vec<_> =
         sockets.iter().map(|socket| (socket, ask(socket, Request::Fleet(None)))).collect();
@@ -45,14 +48,14 @@ pub(super) fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<R
             Err(error) => return Err(Failure::failed(error)),
         };
         if arguments.json {
-            if output::json(&View { socket, fleet: &fleet })? == Reader::Gone {
-                return Ok(Reader::Gone);
+            if output::json(&View { socket, fleet: &fleet })? == OutputReader::Gone {
+                return Ok(OutputReader::Gone);
             }
         } else {
             text.push_str(&render(&fleet));
         }
     }
-    if arguments.json { Ok(Reader::There) } else { write(text, arguments) }
+    if arguments.json { Ok(OutputReader::There) } else { write(text, arguments) }
 }
 
 fn ask(socket: &Path, request: Request) -> Result<Fleet, AskError> {

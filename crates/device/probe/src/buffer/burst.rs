@@ -2,7 +2,7 @@
 
 use wakeai_units::Instant;
 
-use crate::arrivals::Arrival;
+use crate::arrivals::BurstArrival;
 
 /// The number of datagrams that are sent before the burst itself, with pauses between them. They
 /// meet an empty queue, so the smallest of their delays is the delay without queueing.
@@ -38,7 +38,7 @@ impl Accepted {
 
 impl Burst {
     /// The flow `flow` of a burst, from the arrivals of all its flows.
-    pub fn of_flow(flow: u8, sent: Vec<Instant>, arrivals: &[Arrival]) -> Self {
+    pub fn of_flow(flow: u8, sent: Vec<Instant>, arrivals: &[BurstArrival]) -> Self {
         let ours = arrivals.iter().filter(|arrival| arrival.flow == flow);
         Self { sent, arrivals: ours.map(|arrival| (arrival.number, arrival.at)).collect() }
     }

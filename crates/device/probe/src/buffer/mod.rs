@@ -11,9 +11,9 @@ mod report;
 mod schedule;
 
 pub use burst::{Burst, PRELUDE};
-pub use plan::{Options, Plan, Stage, Unmeasured};
-pub use reading::{FirstLoss, Reading, read};
-pub use report::{Counts, Drops, FirstDrop, Isolation, Report, Sizes, Spread};
+pub use plan::{Plan, PlanOptions, Stage, Unmeasured};
+pub use reading::{BurstReading, FirstLoss, read};
+pub use report::{BufferReport, Drops, FirstDrop, Isolation, LimitUnit, Sizes, Spread};
 pub use schedule::{Beside, Due, Schedule, Shot};
 
 /// The value below which the given share of `values` lies; `None` without values.

@@ -3,8 +3,8 @@
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::burst::Burst;
-use super::reading::{FEWEST_RUNS, Reading, read};
-use super::report::{Isolation, Report, Sizes, Verdict, isolation};
+use super::reading::{BurstReading, FEWEST_RUNS, read};
+use super::report::{BufferReport, BurstResults, Isolation, Sizes, isolation};
 use super::schedule::{Beside, Shot};
 
 /// The rate of the first burst.
@@ -26,7 +26,7 @@ const REFERENCE: u32 = 200;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct PlanOptions {
     /// The number of bursts whose median and range are reported.
     pub runs: u32,
     /// The rate of the fastest burst, counted in IP packets. It must be below the rate of the wire.
@@ -107,20 +107,20 @@ pub enum Stage {
 /// `poll_shot` returns `None`; then [`Plan::report`] has the result.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    options: Options,
+    options: PlanOptions,
     stage: Stage,
     rate: Rate,
     count: u32,
     air_loss: f64,
-    large: Vec<Reading>,
-    small: Vec<Reading>,
+    large: Vec<BurstReading>,
+    small: Vec<BurstReading>,
     per_flow: Option<Isolation>,
     per_station: Option<Isolation>,
 }
 
 impl Plan {
     /// A plan that begins with [`Stage::Pilot`].
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: PlanOptions) -> Self {
         Self {
             options,
             stage: Stage::Pilot,
@@ -228,7 +228,7 @@ impl Plan {
     }
 
     /// Looks for a rate that the air does not carry: raises the rate until the air is saturated.
-    fn handle_pilot(&mut self, reading: Reading, held_back: bool) -> Result<(), Unmeasured> {
+    fn handle_pilot(&mut self, reading: BurstReading, held_back: bool) -> Result<(), Unmeasured> {
         let drain = rate_of(reading.drain_per_s, self.options.packets.large);
         let offered = rate_of(reading.offered_per_s, self.options.packets.large);
         let is_saturated = reading.drain_per_s < reading.offered_per_s / LEAST_FACTOR;
@@ -251,7 +251,7 @@ impl Plan {
     }
 
     /// Makes bursts longer until they have enough runs.
-    fn handle_length(&mut self, reading: &Reading) -> Result<(), Unmeasured> {
+    fn handle_length(&mut self, reading: &BurstReading) -> Result<(), Unmeasured> {
         let drain = rate_of(reading.drain_per_s, self.options.packets.large);
         if reading.runs >= WANTED_RUNS || self.shows_aqm(reading) {
             self.large.clear();
@@ -270,13 +270,13 @@ impl Plan {
 
     /// Whether the burst shows active queue management (AQM): single packets were dropped while the
     /// queue kept growing, for so long that it is no coincidence.
-    fn shows_aqm(&self, reading: &Reading) -> bool {
+    fn shows_aqm(&self, reading: &BurstReading) -> bool {
         let Some(first) = reading.first_loss else { return false };
         let is_long = self.count as usize >= 3 * first.number && reading.runs >= FEWEST_RUNS;
         is_long && super::report::is_gradual(reading)
     }
 
-    fn handle_small(&mut self, reading: Reading) {
+    fn handle_small(&mut self, reading: BurstReading) {
         if reading.runs < WANTED_RUNS && self.small.is_empty() && self.count < LONGEST {
             self.count = (self.count * 2).min(LONGEST);
             return;
@@ -288,8 +288,8 @@ impl Plan {
     }
 
     /// The result of all bursts.
-    pub fn report(&self) -> Report {
-        Report::new(&Verdict {
+    pub fn report(&self) -> BufferReport {
+        BufferReport::new(&BurstResults {
             packets: self.options.packets,
             large: &self.large,
             small: &self.small,

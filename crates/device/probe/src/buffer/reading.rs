@@ -24,7 +24,7 @@ pub(crate) const FEWEST_RUNS: usize = 8;
 
 /// The result of one burst.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct BurstReading {
     /// The number of packets in a full queue: the median over the runs. `None` where there were too
     /// few runs.
     pub packets: Option<f64>,
@@ -62,7 +62,7 @@ pub struct FirstLoss {
 }
 
 /// Computes the result of a burst; `None` where too few of its packets arrived.
-pub fn read(burst: &Burst) -> Option<Reading> {
+pub fn read(burst: &Burst) -> Option<BurstReading> {
     let accepted = burst.accepted();
     let base_ns = accepted.iter().map(Accepted::delay_ns).min()?;
     let after_prelude = accepted.partition_point(|one| one.number < PRELUDE);
@@ -104,7 +104,7 @@ pub fn read(burst: &Burst) -> Option<Reading> {
         let then_lost = 1.0 - arrived as f64 / window.len().max(1) as f64;
         FirstLoss { number, waiting, delay_ms: queueing_ns(end) / 1e6, then_lost }
     });
-    Some(Reading {
+    Some(BurstReading {
         packets: quantile(&full, 0.5).filter(|_| full.len() >= FEWEST_RUNS),
         packets_by_delay: quantile(&full_ns, 0.5).map(|delay| delay / per_packet_ns + 1.0),
         runs: full.len(),

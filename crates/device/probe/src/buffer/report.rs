@@ -5,7 +5,7 @@ use wakeai_units::Bytes;
 
 use super::burst::{Accepted, Burst};
 use super::quantile;
-use super::reading::Reading;
+use super::reading::BurstReading;
 
 /// The largest share of packets that the air itself may lose. With more, losses say nothing about
 /// the queue.
@@ -43,7 +43,7 @@ impl Spread {
 /// What the limit of the queue counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Counts {
+pub enum LimitUnit {
     /// Packets of any length.
     Packets,
     /// The bytes of the packets.
@@ -87,7 +87,7 @@ pub struct FirstDrop {
 
 /// The result of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct BufferReport {
     /// The buffer in packets of `packet_bytes`. With active queue management it is the largest
     /// number of packets that were seen in the queue.
     pub packets: Option<Spread>,
@@ -102,7 +102,7 @@ pub struct Report {
     /// The length of the small IP packets.
     pub small_packet_bytes: u64,
     /// What the buffer's limit counts.
-    pub counts: Counts,
+    pub counts: LimitUnit,
     /// How packets are dropped.
     pub drops: Drops,
     /// The queue at its first drop, if `drops` is `aqm`.
@@ -120,27 +120,28 @@ pub struct Report {
 }
 
 /// The results of the bursts, from which the report is made.
-pub(crate) struct Verdict<'a> {
+pub(crate) struct BurstResults<'a> {
     pub(crate) packets: Sizes,
-    pub(crate) large: &'a [Reading],
-    pub(crate) small: &'a [Reading],
+    pub(crate) large: &'a [BurstReading],
+    pub(crate) small: &'a [BurstReading],
     pub(crate) air_loss: f64,
     pub(crate) per_flow: Option<Isolation>,
     pub(crate) per_station: Option<Isolation>,
 }
 
-impl Report {
-    pub(crate) fn new(found: &Verdict<'_>) -> Self {
-        let Verdict { packets: Sizes { large, small }, air_loss, per_flow, per_station, .. } =
-            *found;
+impl BufferReport {
+    pub(crate) fn new(found: &BurstResults<'_>) -> Self {
+        let BurstResults {
+            packets: Sizes { large, small }, air_loss, per_flow, per_station, ..
+        } = *found;
         let gradual = found.large.iter().filter(|reading| is_gradual(reading)).count();
         let drops = match () {
             () if 2 * gradual <= found.large.len() => Drops::Tail,
             () if air_loss > AIR_LOSS => Drops::Unclear,
             () => Drops::Aqm,
         };
-        let full = |readings: &[Reading]| -> Option<Spread> {
-            let one = |reading: &Reading| match drops {
+        let full = |readings: &[BurstReading]| -> Option<Spread> {
+            let one = |reading: &BurstReading| match drops {
                 Drops::Aqm => Some(reading.most),
                 Drops::Tail | Drops::Unclear => reading.packets,
             };
@@ -151,7 +152,7 @@ impl Report {
             let in_bytes = |packets: f64| packets * large.get() as f64;
             Spread { median: in_bytes(median), min: in_bytes(min), max: in_bytes(max), runs }
         });
-        let median = |value: fn(&Reading) -> f64| {
+        let median = |value: fn(&BurstReading) -> f64| {
             quantile(&found.large.iter().map(value).collect::<Vec<_>>(), 0.5).unwrap_or(0.0)
         };
         let by_delay: Vec<f64> =
@@ -178,12 +179,12 @@ impl Report {
 
 /// Whether active queue management drops the packets. A full queue would lose all packets that the
 /// air does not carry, from the first loss on; active queue management loses fewer at first.
-pub(crate) fn is_gradual(reading: &Reading) -> bool {
+pub(crate) fn is_gradual(reading: &BurstReading) -> bool {
     let excess = 1.0 - reading.drain_per_s / reading.offered_per_s;
     reading.first_loss.is_some_and(|first| first.then_lost < excess / 2.0)
 }
 
-fn first_drop(readings: &[Reading]) -> Option<FirstDrop> {
+fn first_drop(readings: &[BurstReading]) -> Option<FirstDrop> {
     let first: Vec<_> = readings.iter().filter_map(|reading| reading.first_loss).collect();
     let packets: Vec<f64> = first.iter().map(|loss| loss.waiting).collect();
     let delays: Vec<f64> = first.iter().map(|loss| loss.delay_ms).collect();
@@ -199,15 +200,15 @@ fn counts(
     long: Bytes,
     short: Bytes,
     drops: Drops,
-) -> Counts {
+) -> LimitUnit {
     let (Some(large), Some(small), Drops::Tail) = (large, small, drops) else {
-        return Counts::Unclear;
+        return LimitUnit::Unclear;
     };
     let found = (small.median / large.median).ln() / (long.get() as f64 / short.get() as f64).ln();
     match found {
-        found if found.abs() < 1.0 / 3.0 => Counts::Packets,
-        found if (found - 1.0).abs() < 1.0 / 3.0 => Counts::Bytes,
-        _ => Counts::Unclear,
+        found if found.abs() < 1.0 / 3.0 => LimitUnit::Packets,
+        found if (found - 1.0).abs() < 1.0 / 3.0 => LimitUnit::Bytes,
+        _ => LimitUnit::Unclear,
     }
 }
 
@@ -216,7 +217,7 @@ const TELLING_MS: f64 = 5.0;
 
 /// Compares the delay of a sparse flow with the delay of the burst beside it, while the queue is
 /// full.
-pub(crate) fn isolation(reading: &Reading, burst: &Burst, sparse: &Burst) -> Isolation {
+pub(crate) fn isolation(reading: &BurstReading, burst: &Burst, sparse: &Burst) -> Isolation {
     let Some(first_loss) = reading.first_loss else { return Isolation::Unclear };
     let (Some(from), Some(until)) = (burst.sent.get(first_loss.number), burst.sent.last()) else {
         return Isolation::Unclear;

@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use wakeai_units::Duration;
 
 use super::clock;
-use super::receive::{Received, prepare, receive};
+use super::receive::{ReceivedDatagram, prepare, receive};
 use crate::listener::{Ending, Limits, Listener, Tally};
 use crate::token::Token;
 
@@ -75,7 +75,7 @@ pub(super) fn listen_to(
         // The number is limited, so that a flood does not keep the listener from its timeouts.
         for _ in 0..1_000 {
             let Some(found) = receive(socket, &mut buffer)? else { break };
-            let Received { from, length, at, overflowed } = found;
+            let ReceivedDatagram { from, length, at, overflowed } = found;
             if let Some(overflowed) = overflowed {
                 listener.handle_overflow(overflowed);
             }

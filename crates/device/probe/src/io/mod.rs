@@ -9,7 +9,7 @@ mod serve;
 mod solo;
 
 pub use listen::{Heard, Stop, bind, listen};
-pub use run::{BufferProbe, Peer, ProbeError, Progress, probe_buffer};
+pub use run::{BufferProbe, ProbeError, ProbePeer, ProbeProgress, probe_buffer};
 pub use sender::SendError;
 pub use serve::{bind_solo, listen_solo};
 pub use solo::probe_solo;

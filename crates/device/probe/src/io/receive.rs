@@ -19,7 +19,7 @@ use super::clock;
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 /// A received datagram, whose bytes are in the caller's buffer.
-pub(crate) struct Received {
+pub(crate) struct ReceivedDatagram {
     pub(crate) from: SocketAddr,
     pub(crate) length: usize,
     /// When the kernel received the datagram, by `CLOCK_MONOTONIC`.
@@ -41,7 +41,10 @@ pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
 }
 
 /// The next datagram that waits; `None` if there is none.
-pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Received>> {
+pub(crate) fn receive(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> io::Result<Option<ReceivedDatagram>> {
     let mut space = cmsg_space!(TimeSpec, u32);
     let mut parts = [IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_DONTWAIT;
@@ -64,7 +67,7 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Optio
     let Some(from) = message.address.as_ref().and_then(address) else { return Ok(None) };
     // The kernel stamps datagrams with the wall clock, which may be set during a measurement.
     let at = at.map_or_else(clock::now, clock::monotonic);
-    Ok(Some(Received { from, length: message.bytes, at, overflowed }))
+    Ok(Some(ReceivedDatagram { from, length: message.bytes, at, overflowed }))
 }
 
 /// The address in Rust's type. An IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) stays as it is,

@@ -7,8 +7,10 @@ use wakeai_units::{Bytes, Instant, Rate};
 
 use super::clock;
 use super::listen::Stop;
-use super::sender::{Fate, SendError, Sender};
-use crate::buffer::{Burst, Options, Plan, Report, Schedule, Shot, Sizes, Stage, Unmeasured};
+use super::sender::{Fate, ProbeSender, SendError};
+use crate::buffer::{
+    BufferReport, Burst, Plan, PlanOptions, Schedule, Shot, Sizes, Stage, Unmeasured,
+};
 use crate::datagram::HEADER_BYTES;
 use crate::token::Token;
 
@@ -21,7 +23,7 @@ const HELD_BACK: u32 = 50;
 
 /// A station on which a listener runs.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct ProbePeer {
     /// The addresses of the listener, in the order in which they should be tried.
     pub addresses: Vec<SocketAddr>,
     /// The token that the listener has printed.
@@ -32,9 +34,9 @@ pub struct Peer {
 #[derive(Clone, Debug)]
 pub struct BufferProbe {
     /// The station.
-    pub station: Peer,
+    pub station: ProbePeer,
     /// Another station on the same access point.
-    pub second: Option<Peer>,
+    pub second: Option<ProbePeer>,
     /// The number of bursts whose median and range are reported.
     pub runs: u32,
     /// The fastest rate to send at.
@@ -43,7 +45,7 @@ pub struct BufferProbe {
 
 /// A burst that has been sent and whose arrivals are known.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ProbeProgress {
     /// What the burst was for.
     pub stage: Stage,
     /// The number of datagrams that were sent.
@@ -94,15 +96,15 @@ pub enum ProbeError {
 pub fn probe_buffer(
     probe: &BufferProbe,
     stop: Stop<'_>,
-    mut progress: impl FnMut(&Progress),
-) -> Result<Report, ProbeError> {
+    mut progress: impl FnMut(&ProbeProgress),
+) -> Result<BufferReport, ProbeError> {
     // By default the kernel may delay a wake-up by 50 us, so that several datagrams of a burst
     // would be due at once. An error is ignored, because the measurement works nevertheless.
     let _ = nix::sys::prctl::set_timerslack(1_000);
-    let mut first = Sender::connect(&probe.station.addresses, &probe.station.token, stop)?;
-    let connect = |peer: &Peer| Sender::connect(&peer.addresses, &peer.token, stop);
+    let mut first = ProbeSender::connect(&probe.station.addresses, &probe.station.token, stop)?;
+    let connect = |peer: &ProbePeer| ProbeSender::connect(&peer.addresses, &peer.token, stop);
     let mut second = probe.second.as_ref().map(connect).transpose()?;
-    let mut plan = Plan::new(Options {
+    let mut plan = Plan::new(PlanOptions {
         runs: probe.runs,
         limit: probe.limit,
         packets: Sizes { large: LARGE, small: SMALL },
@@ -132,7 +134,7 @@ pub fn probe_buffer(
         }
         let main = Burst::of_flow(0, fired.burst, &arrivals);
         let arrived = main.arrivals.len();
-        progress(&Progress { stage: plan.stage(), sent, arrived, rate: shot.rate });
+        progress(&ProbeProgress { stage: plan.stage(), sent, arrived, rate: shot.rate });
         let held_back = fired.held_back > shot.count / HELD_BACK;
         plan.handle_burst(&main, sparse.as_ref(), held_back)?;
     }
@@ -149,8 +151,8 @@ struct Fired {
 }
 
 fn fire(
-    first: &mut Sender<'_>,
-    mut second: Option<&mut Sender<'_>>,
+    first: &mut ProbeSender<'_>,
+    mut second: Option<&mut ProbeSender<'_>>,
     shot: &Shot,
     burst: u32,
     stop: Stop<'_>,

@@ -13,8 +13,8 @@ use wakeai_units::{Duration, Instant};
 
 use super::clock;
 use super::listen::Stop;
-use crate::arrivals::{Arrival, Part, entries_in};
-use crate::datagram::{HEADER_BYTES, Header, Kind, LONGEST_BYTES, Seal};
+use crate::arrivals::{BurstArrival, Part, entries_in};
+use crate::datagram::{DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Seal};
 use crate::token::Token;
 
 /// The size of the queue of the sender's own socket, which has room for some 30 packets. The queue
@@ -76,7 +76,7 @@ pub enum SendError {
 }
 
 /// A session with a listener. Dropping this value tells the listener that the session has ended.
-pub(crate) struct Sender<'a> {
+pub(crate) struct ProbeSender<'a> {
     socket: UdpSocket,
     seal: Seal,
     session: u64,
@@ -97,7 +97,7 @@ pub(crate) enum Fate {
     DroppedHere,
 }
 
-impl<'a> Sender<'a> {
+impl<'a> ProbeSender<'a> {
     /// Begins a session with the first of the addresses `to` that answers, by the rules of RFC 8305. The other attempts
     /// are closed.
     pub(crate) fn connect(
@@ -149,7 +149,7 @@ impl<'a> Sender<'a> {
 
     /// Asks for the session.
     fn greet(&mut self) -> Result<(), SendError> {
-        let hello = self.header(Kind::Hello, 0, 0);
+        let hello = self.header(DatagramKind::Hello, 0, 0);
         self.send_request(&hello, HEADER_BYTES)
     }
 
@@ -163,7 +163,7 @@ impl<'a> Sender<'a> {
                 Err(Errno::ECONNREFUSED | Errno::EINTR) => continue,
                 Err(_) => return false,
             };
-            let wanted = (Kind::Welcome, self.session, self.requests);
+            let wanted = (DatagramKind::Welcome, self.session, self.requests);
             let read = self.seal.read(&buffer[..length]);
             if read.is_some_and(|(found, _)| (found.kind, found.session, found.tag) == wanted) {
                 return true;
@@ -194,18 +194,18 @@ impl<'a> Sender<'a> {
     /// The round-trip time of a small datagram; `None` where no answer came within [`LOST`].
     pub(crate) fn ping(&mut self) -> Result<Option<Duration>, SendError> {
         self.requests = self.requests.wrapping_add(1);
-        let request = self.header(Kind::Ping, 0, 0);
+        let request = self.header(DatagramKind::Ping, 0, 0);
         let sent = clock::now();
         self.send_request(&request, HEADER_BYTES)?;
         while let Some((header, _)) = self.answer(sent + LOST)? {
-            if (header.kind, header.tag) == (Kind::Pong, request.tag) {
+            if (header.kind, header.tag) == (DatagramKind::Pong, request.tag) {
                 return Ok(Some(clock::now() - sent));
             }
         }
         Ok(None)
     }
 
-    fn header(&self, kind: Kind, burst: u32, number: u32) -> Header {
+    fn header(&self, kind: DatagramKind, burst: u32, number: u32) -> Header {
         Header { kind, session: self.session, burst, number, tag: self.requests }
     }
 
@@ -219,8 +219,13 @@ impl<'a> Sender<'a> {
         number: u32,
         length: usize,
     ) -> Result<Fate, SendError> {
-        let header =
-            Header { kind: Kind::Data, session: self.session, burst, number, tag: flow.into() };
+        let header = Header {
+            kind: DatagramKind::Data,
+            session: self.session,
+            burst,
+            number,
+            tag: flow.into(),
+        };
         let datagram = self.seal.write(&header, &[], length, &mut self.buffer);
         let datagram = datagram.expect("a shot's datagrams fit into a packet");
         let socket = by.unwrap_or(&self.socket);
@@ -254,7 +259,7 @@ impl<'a> Sender<'a> {
         &mut self,
         request: &Header,
         length: usize,
-        wanted: Kind,
+        wanted: DatagramKind,
         patience: Duration,
     ) -> Result<Vec<u8>, SendError> {
         let give_up = clock::now() + patience;
@@ -314,7 +319,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Waits until no further datagram of the burst arrives, and gets the list of its arrivals.
-    pub(crate) fn fetch(&mut self, burst: u32) -> Result<(Vec<Arrival>, u32), SendError> {
+    pub(crate) fn fetch(&mut self, burst: u32) -> Result<(Vec<BurstArrival>, u32), SendError> {
         let mut last = None;
         let total = loop {
             let part = self.part(burst, 0)?;
@@ -333,14 +338,14 @@ impl<'a> Sender<'a> {
             let asked = missing.len().min(PARTS);
             self.requests = self.requests.wrapping_add(1);
             for from in &missing[..asked] {
-                let request = self.header(Kind::Fetch, burst, *from);
+                let request = self.header(DatagramKind::Fetch, burst, *from);
                 self.send_request(&request, LONGEST_BYTES)?;
             }
             let until = clock::now() + AGAIN;
             let mut outstanding = asked;
             while outstanding > 0 {
                 let Some((header, body)) = self.answer(until)? else { break };
-                if (header.kind, header.burst) != (Kind::Arrivals, burst) {
+                if (header.kind, header.burst) != (DatagramKind::Arrivals, burst) {
                     continue;
                 }
                 let part = Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })?;
@@ -361,15 +366,15 @@ impl<'a> Sender<'a> {
 
     fn part(&mut self, burst: u32, from: u32) -> Result<Part, SendError> {
         self.requests = self.requests.wrapping_add(1);
-        let request = self.header(Kind::Fetch, burst, from);
-        let body = self.ask(&request, LONGEST_BYTES, Kind::Arrivals, PATIENCE)?;
+        let request = self.header(DatagramKind::Fetch, burst, from);
+        let body = self.ask(&request, LONGEST_BYTES, DatagramKind::Arrivals, PATIENCE)?;
         Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })
     }
 }
 
-impl Drop for Sender<'_> {
+impl Drop for ProbeSender<'_> {
     fn drop(&mut self) {
-        let bye = self.header(Kind::Bye, 0, 0);
+        let bye = self.header(DatagramKind::Bye, 0, 0);
         for _ in 0..3 {
             let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends later
         }
@@ -378,7 +383,7 @@ impl Drop for Sender<'_> {
 
 /// Waits until one of the senders may have an answer, at most until `until` and for the time between two calls of a
 /// [`Stop`].
-fn await_any(senders: &[Sender<'_>], until: Instant) -> Result<(), SendError> {
+fn await_any(senders: &[ProbeSender<'_>], until: Instant) -> Result<(), SendError> {
     let longest = Duration::from_millis(super::listen::STOP_MS.into());
     let wait = until.saturating_since(clock::now()).min(longest);
     let mut ready: Vec<_> = senders
@@ -433,11 +438,11 @@ mod tests {
             let (header, _) = seal.read(&request[..length]).unwrap();
             let mut list = Part::encode(500, 0, &[]);
             let (kind, body) = match header.kind {
-                Kind::Hello => (Kind::Welcome, &[][..]),
-                Kind::Fetch => {
+                DatagramKind::Hello => (DatagramKind::Welcome, &[][..]),
+                DatagramKind::Fetch => {
                     list.truncate(list.len() - usize::from(whole == 0));
                     whole = whole.saturating_sub(1);
-                    (Kind::Arrivals, &list[..])
+                    (DatagramKind::Arrivals, &list[..])
                 }
                 _ => return,
             };
@@ -456,7 +461,7 @@ mod tests {
             let to = socket.local_addr().unwrap();
             let fetched = std::thread::scope(|scope| {
                 scope.spawn(|| tear_lists(&socket, &token, whole));
-                Sender::connect(&[to], &token, &|| false).unwrap().fetch(1)
+                ProbeSender::connect(&[to], &token, &|| false).unwrap().fetch(1)
             });
             assert!(matches!(fetched, Err(SendError::Unreadable { .. })), "{whole}: {fetched:?}");
         }

@@ -11,7 +11,7 @@ use wakeai_units::Duration;
 use super::clock;
 use super::listen::{Heard, STOP_MS, Stop, listen_to};
 use crate::listener::Limits;
-use crate::solo::{Direction, Meter, Stream, StreamKey};
+use crate::solo::{Meter, SoloStream, StreamDirection, StreamKey};
 use crate::token::Token;
 
 /// The longest wait for the first bytes, and for any progress.
@@ -119,13 +119,13 @@ fn serve(
     }
     let give_up = clock::now() + stream.time + BEYOND;
     match stream.direction {
-        Direction::Up => {
+        StreamDirection::Up => {
             let result = receive(&mut connection, &stream, &|| over() || clock::now() >= give_up)?;
             connection.set_write_timeout(Some(STALLED))?;
             connection.write_all(&key.result(&stream, &result))?;
             Ok(Some(connection))
         }
-        Direction::Down => {
+        StreamDirection::Down => {
             let chunk = vec![0; CHUNK];
             while !over() && clock::now() < give_up {
                 match connection.write(&chunk) {
@@ -159,7 +159,7 @@ fn part(connection: &mut TcpStream, over: &dyn Fn() -> bool) -> io::Result<()> {
 /// Reads from the connection until its goodput has been measured for the time that `stream` names.
 pub(super) fn receive(
     connection: &mut TcpStream,
-    stream: &Stream,
+    stream: &SoloStream,
     over: &dyn Fn() -> bool,
 ) -> io::Result<crate::solo::Goodput> {
     let mut meter = Meter::new(stream.time);

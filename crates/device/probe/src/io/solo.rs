@@ -10,10 +10,10 @@ use wakeai_units::Duration;
 
 use super::clock;
 use super::listen::Stop;
-use super::run::{Peer, ProbeError};
-use super::sender::{SendError, Sender};
+use super::run::{ProbeError, ProbePeer};
+use super::sender::{ProbeSender, SendError};
 use super::serve::{is_timeout, receive};
-use crate::solo::{Direction, Goodput, Leg, RoundTrips, SoloReport, Stream, StreamKey};
+use crate::solo::{Goodput, Leg, RoundTrips, SoloReport, SoloStream, StreamDirection, StreamKey};
 use crate::token::Token;
 
 /// The number of round trips that are measured without load.
@@ -28,28 +28,28 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 /// # Errors
 /// [`ProbeError::Send`].
 pub fn probe_solo(
-    listener: &Peer,
+    listener: &ProbePeer,
     time: Duration,
     stop: Stop<'_>,
     mut progress: impl FnMut(&str),
 ) -> Result<SoloReport, ProbeError> {
-    let mut sender = Sender::connect(&listener.addresses, &listener.token, stop)?;
+    let mut sender = ProbeSender::connect(&listener.addresses, &listener.token, stop)?;
     progress("idle round trips");
     let idle = RoundTrips::of(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
     let mut leg = |number, direction| {
-        let stream = Stream { session: sender.session(), number, direction, time };
+        let stream = SoloStream { session: sender.session(), number, direction, time };
         leg(&mut sender, &listener.token, &stream, &idle, stop)
     };
     progress("upload");
-    let up = leg(1, Direction::Up)?;
+    let up = leg(1, StreamDirection::Up)?;
     progress("download");
-    let down = leg(2, Direction::Down)?;
+    let down = leg(2, StreamDirection::Down)?;
     Ok(SoloReport { up, down, idle })
 }
 
 /// Measures one round trip after another, until `done` returns `true` for their number.
 fn pings(
-    sender: &mut Sender<'_>,
+    sender: &mut ProbeSender<'_>,
     done: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<Option<Duration>>, SendError> {
     let mut times = Vec::new();
@@ -63,9 +63,9 @@ fn pings(
 
 /// Transfers data in one direction, and measures round trips meanwhile.
 fn leg(
-    sender: &mut Sender<'_>,
+    sender: &mut ProbeSender<'_>,
     token: &Token,
-    stream: &Stream,
+    stream: &SoloStream,
     idle: &RoundTrips,
     stop: Stop<'_>,
 ) -> Result<Leg, ProbeError> {
@@ -110,7 +110,7 @@ fn said(error: io::Error) -> io::Error {
 
 fn transfer(
     (to, token): (SocketAddr, &Token),
-    stream: &Stream,
+    stream: &SoloStream,
     stop: Stop<'_>,
 ) -> io::Result<Goodput> {
     let key = StreamKey::new(token);
@@ -118,7 +118,7 @@ fn transfer(
     connection.write_all(&key.open(stream))?;
     let give_up = clock::now() + stream.time + Duration::from_secs(20);
     let over = || stop() || clock::now() >= give_up;
-    if stream.direction == Direction::Down {
+    if stream.direction == StreamDirection::Down {
         connection.set_read_timeout(Some(PATIENCE))?;
         return receive(&mut connection, stream, &over);
     }

@@ -8,7 +8,7 @@ mod stream;
 
 pub use meter::{Goodput, Meter};
 pub use round_trips::{Grade, RoundTrips};
-pub use stream::{Direction, MOST_TIME, Stream, StreamKey};
+pub use stream::{MOST_TIME, SoloStream, StreamDirection, StreamKey};
 pub(crate) use stream::{OPENING_BYTES, RESULT_BYTES};
 
 use serde::Serialize;

@@ -26,7 +26,7 @@ pub const MOST_TIME: Duration = Duration::from_secs(120);
 /// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Direction {
+pub enum StreamDirection {
     /// From the station.
     Up = 1,
     /// To the station.
@@ -35,13 +35,13 @@ pub enum Direction {
 
 /// A connection, as its first bytes describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct SoloStream {
     /// The session of the UDP side.
     pub session: u64,
     /// The connection's number in the session, from 1.
     pub number: u64,
     /// The direction of the data.
-    pub direction: Direction,
+    pub direction: StreamDirection,
     /// The time to measure; whole seconds, at most [`MOST_TIME`].
     pub time: Duration,
 }
@@ -57,7 +57,7 @@ impl StreamKey {
     }
 
     /// The client's first bytes.
-    pub fn open(&self, stream: &Stream) -> [u8; OPENING_BYTES] {
+    pub fn open(&self, stream: &SoloStream) -> [u8; OPENING_BYTES] {
         let mut bytes = [0; OPENING_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
@@ -71,7 +71,7 @@ impl StreamKey {
     }
 
     /// The connection that a holder of the token has opened; `None` for any other bytes.
-    pub fn read(&self, bytes: &[u8; OPENING_BYTES]) -> Option<Stream> {
+    pub fn read(&self, bytes: &[u8; OPENING_BYTES]) -> Option<SoloStream> {
         let (signed, hash) = bytes.split_first_chunk::<SIGNED>()?;
         let hash: [u8; 32] = hash.try_into().ok()?;
         // `blake3::Hash` compares in constant time.
@@ -82,18 +82,18 @@ impl StreamKey {
             return None;
         }
         let direction = match signed[5] {
-            1 => Direction::Up,
-            2 => Direction::Down,
+            1 => StreamDirection::Up,
+            2 => StreamDirection::Down,
             _ => return None,
         };
         let time = Duration::from_nanos(u64_at(signed, 24)?);
         let is_allowed = time <= MOST_TIME && !time.is_zero();
         let (session, number) = (u64_at(signed, 8)?, u64_at(signed, 16)?);
-        is_allowed.then_some(Stream { session, number, direction, time })
+        is_allowed.then_some(SoloStream { session, number, direction, time })
     }
 
     /// Writes the result of an upload.
-    pub fn result(&self, stream: &Stream, goodput: &Goodput) -> [u8; RESULT_BYTES] {
+    pub fn result(&self, stream: &SoloStream, goodput: &Goodput) -> [u8; RESULT_BYTES] {
         let mut bytes = [0; RESULT_BYTES];
         bytes[0..8].copy_from_slice(&goodput.rate.bits_per_second().to_be_bytes());
         bytes[8..16].copy_from_slice(&goodput.slowest_second.bits_per_second().to_be_bytes());
@@ -103,7 +103,7 @@ impl StreamKey {
     }
 
     /// Reads the result of an upload; `None` if its authentication code is wrong.
-    pub fn read_result(&self, stream: &Stream, bytes: &[u8; RESULT_BYTES]) -> Option<Goodput> {
+    pub fn read_result(&self, stream: &SoloStream, bytes: &[u8; RESULT_BYTES]) -> Option<Goodput> {
         let (rates, hash) = bytes.split_first_chunk::<16>()?;
         let hash: [u8; 32] = hash.try_into().ok()?;
         let rate = |at| u64_at(rates, at).map(Rate::from_bps);
@@ -111,7 +111,7 @@ impl StreamKey {
         is_ours.then_some(Goodput { rate: rate(0)?, slowest_second: rate(8)? })
     }
 
-    fn result_hash(&self, stream: &Stream, rates: &[u8]) -> blake3::Hash {
+    fn result_hash(&self, stream: &SoloStream, rates: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(b"result").update(&self.open(stream)).update(rates).finalize()
     }
@@ -129,8 +129,12 @@ mod tests {
         StreamKey::new(&Token::from_bytes([1; 16]))
     }
 
-    const STREAM: Stream =
-        Stream { session: 5, number: 2, direction: Direction::Down, time: Duration::from_secs(10) };
+    const STREAM: SoloStream = SoloStream {
+        session: 5,
+        number: 2,
+        direction: StreamDirection::Down,
+        time: Duration::from_secs(10),
+    };
 
     #[test]
     fn an_opening_reads_as_it_was_written_and_no_changed_one_does() {
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn a_connection_of_hours_is_refused() {
         for time in [Duration::ZERO, MOST_TIME + Duration::from_nanos(1)] {
-            assert_eq!(key().read(&key().open(&Stream { time, ..STREAM })), None, "{time}");
+            assert_eq!(key().read(&key().open(&SoloStream { time, ..STREAM })), None, "{time}");
         }
     }
 
@@ -156,6 +160,6 @@ mod tests {
         let goodput = Goodput { rate: Rate::from_mbps(20), slowest_second: Rate::from_mbps(19) };
         let result = key().result(&STREAM, &goodput);
         assert_eq!(key().read_result(&STREAM, &result), Some(goodput));
-        assert_eq!(key().read_result(&Stream { number: 3, ..STREAM }, &result), None);
+        assert_eq!(key().read_result(&SoloStream { number: 3, ..STREAM }, &result), None);
     }
 }

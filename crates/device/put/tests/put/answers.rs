@@ -7,7 +7,7 @@ use std::time::Instant;
 use wakeai_put::{Chunks, Protocol, PutError};
 use wakeai_units::Bytes;
 
-use crate::fake::{Answer, Fake, Files, Tus};
+use crate::fake::{Fake, FakeAnswer, Files, Tus};
 use crate::{Home, content, put};
 
 fn status(error: &PutError) -> u16 {
@@ -25,9 +25,9 @@ fn an_answer_that_comes_before_the_body_is_read_each_time() {
         // The server closes the connection with unread bytes, so the kernel sends a reset.
         let fake = Fake::raw(move |stream, request| {
             let answer = match request.method.as_str() {
-                "PUT" => Answer::new(refused).body("no room"),
-                "OPTIONS" => Answer::new(200),
-                _ => Answer::new(404),
+                "PUT" => FakeAnswer::new(refused).body("no room"),
+                "OPTIONS" => FakeAnswer::new(200),
+                _ => FakeAnswer::new(404),
             };
             answer.send(stream.get_mut(), request.method == "HEAD");
         });
@@ -61,9 +61,9 @@ fn an_early_answer_ends_the_sending_although_the_connection_stays_open() {
     let seen = Arc::clone(&read);
     let fake = Fake::raw(move |stream, request| {
         if request.method != "PUT" {
-            return Answer::new(404).send(stream.get_mut(), true);
+            return FakeAnswer::new(404).send(stream.get_mut(), true);
         }
-        Answer::new(507).send(stream.get_mut(), false);
+        FakeAnswer::new(507).send(stream.get_mut(), false);
         // A server that lingers reads on, until the client closes.
         let mut body = Vec::new();
         let _ = stream.read_to_end(&mut body); // a reset ends it, too
@@ -86,9 +86,9 @@ fn a_missing_directory_and_a_full_disk_end_the_upload_at_once() {
     for refused in [400, 401, 403, 405, 409, 411, 413, 414, 415, 417, 422, 451, 501, 505, 507, 508]
     {
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PUT" => Answer::new(refused).body("in the server's words\n"),
-            "OPTIONS" => Answer::new(200),
-            _ => Answer::new(404),
+            "PUT" => FakeAnswer::new(refused).body("in the server's words\n"),
+            "OPTIONS" => FakeAnswer::new(200),
+            _ => FakeAnswer::new(404),
         });
         let error = put(&home.config(&file, &fake.url("/d/"))).unwrap_err();
         assert_eq!((status(&error), fake.count("PUT")), (refused, 1), "{error}");
@@ -104,8 +104,8 @@ fn a_passing_refusal_is_followed_by_another_attempt() {
         let files = Files::default();
         let mut first = true;
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PUT" if std::mem::take(&mut first) => Answer::new(refused),
-            "OPTIONS" => Answer::new(200),
+            "PUT" if std::mem::take(&mut first) => FakeAnswer::new(refused),
+            "OPTIONS" => FakeAnswer::new(200),
             _ => files.answer(request),
         });
         let report = put(&home.config(&file, &fake.url("/f"))).unwrap();
@@ -121,7 +121,7 @@ fn a_piece_that_is_too_large_is_sent_in_smaller_ones() {
     let bytes = Arc::clone(&tus.bytes);
     let fake = Fake::start(move |request| {
         // As nginx with client_max_body_size in front of a server.
-        if request.body.len() > 10_000 { Answer::new(413) } else { tus.answer(request) }
+        if request.body.len() > 10_000 { FakeAnswer::new(413) } else { tus.answer(request) }
     });
     for chunks in [Chunks::Auto, Chunks::Count(2), Chunks::Size(Bytes::new(50_000))] {
         let mut config = home.config(&file, &fake.url("/files"));
@@ -138,12 +138,9 @@ fn a_server_that_refuses_every_size_ends_the_upload() {
     let home = Home::new();
     let file = home.write("f", &content(100_000));
     let tus = Tus { extensions: "creation", ..Tus::default() };
-    let fake =
-        Fake::start(
-            move |request| {
-                if request.method == "PATCH" { Answer::new(413) } else { tus.answer(request) }
-            },
-        );
+    let fake = Fake::start(move |request| {
+        if request.method == "PATCH" { FakeAnswer::new(413) } else { tus.answer(request) }
+    });
     let error = put(&home.config(&file, &fake.url("/files"))).unwrap_err();
     assert_eq!(status(&error), 413);
     assert!(fake.count("PATCH") < 10);
@@ -159,7 +156,7 @@ fn a_wrong_offset_and_a_damaged_piece_are_followed_by_a_question() {
         let mut first = true;
         let fake = Fake::start(move |request| {
             if request.method == "PATCH" && std::mem::take(&mut first) {
-                return Answer::new(refused);
+                return FakeAnswer::new(refused);
             }
             tus.answer(request)
         });
@@ -179,14 +176,14 @@ fn an_upload_that_the_server_forgot_begins_anew_once() {
         let mut first = true;
         let fake = Fake::start(move |request| {
             if request.method == "PATCH" && std::mem::take(&mut first) {
-                return Answer::new(gone);
+                return FakeAnswer::new(gone);
             }
             tus.answer(request)
         });
         put(&home.config(&file, &fake.url("/files"))).unwrap();
         assert_eq!(fake.count("POST"), 2);
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PATCH" => Answer::new(gone),
+            "PATCH" => FakeAnswer::new(gone),
             _ => Tus { extensions: "creation", ..Tus::default() }.answer(request),
         });
         let error = put(&home.config(&file, &fake.url("/files"))).unwrap_err();
@@ -201,7 +198,7 @@ fn a_server_whose_offset_stays_is_not_asked_without_a_pause() {
     let tus = Tus { extensions: "creation", ..Tus::default() };
     let fake = Fake::start(move |request| {
         if request.method == "PATCH" {
-            return Answer::new(204).with("Upload-Offset", 0);
+            return FakeAnswer::new(204).with("Upload-Offset", 0);
         }
         tus.answer(request)
     });
@@ -232,7 +229,7 @@ fn a_server_that_takes_no_parts_gets_the_whole_file() {
         let kept = files.clone();
         let fake = Fake::start(move |request| {
             if request.get("content-range").is_some() {
-                Answer::new(refused)
+                FakeAnswer::new(refused)
             } else {
                 files.answer(request)
             }

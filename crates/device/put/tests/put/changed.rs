@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use tokio::sync::oneshot;
-use wakeai_put::{Chunks, Config, Progress, Protocol, PutError};
-use wakeai_serve::{self as serve, Event, Limits};
+use wakeai_put::{Chunks, Protocol, PutConfig, PutError, PutProgress};
+use wakeai_serve::{self as serve, Limits, ServeEvent};
 
 use crate::fake::{Fake, Tus};
-use crate::peers::{Kind, Peer};
+use crate::peers::{PeerKind, PeerServer};
 use crate::{Home, content, put, put_until};
 
 const LENGTH: usize = 100_000;
 
 /// Interrupts the upload when half of the file is at the server.
-fn interrupt(config: &Config) {
-    let mut half = |progress: Progress| progress.done >= progress.total / 2;
+fn interrupt(config: &PutConfig) {
+    let mut half = |progress: PutProgress| progress.done >= progress.total / 2;
     let error = put_until(config, &mut half).unwrap_err();
     assert!(matches!(error, PutError::Interrupted), "{error}");
 }
 
 /// Puts other bytes in the place of the file, with the same size and modification time.
-fn replace(config: &Config, bytes: &[u8]) {
+fn replace(config: &PutConfig, bytes: &[u8]) {
     let path = config.file.as_ref().unwrap();
     let modified = fs::metadata(path).unwrap().modified().unwrap();
     let other = path.with_extension("other");
@@ -36,9 +36,9 @@ fn other() -> Vec<u8> {
     content(LENGTH).into_iter().map(|byte| !byte).collect()
 }
 
-fn in_pieces(home: &Home, url: &str) -> Config {
+fn in_pieces(home: &Home, url: &str) -> PutConfig {
     let file = home.write("photo.bin", &content(LENGTH));
-    Config { chunks: Chunks::Count(20), ..home.config(&file, url) }
+    PutConfig { chunks: Chunks::Count(20), ..home.config(&file, url) }
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn bytes_behind_what_is_known_to_be_sent_are_not_taken_for_the_new_file_s() {
 
 #[test]
 fn apache_gets_no_mixture_of_two_files_of_one_size_and_time() {
-    let Some(peer) = Peer::start(Kind::Apache) else { return };
+    let Some(peer) = PeerServer::start(PeerKind::Apache) else { return };
     let home = Home::new();
     let config = in_pieces(&home, &peer.url("/"));
     interrupt(&config);
@@ -134,7 +134,7 @@ fn apache_gets_no_mixture_of_two_files_of_one_size_and_time() {
 #[test]
 fn serve_gets_no_mixture_of_two_files_of_one_size_and_time() {
     let directory = tempfile::tempdir().unwrap();
-    let config = serve::Config {
+    let config = serve::ServeConfig {
         directory: directory.path().to_owned(),
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
@@ -149,7 +149,7 @@ fn serve_gets_no_mixture_of_two_files_of_one_size_and_time() {
     let server = std::thread::spawn(move || {
         let shutdown = async { drop(stopped.await) };
         serve::run(config, shutdown, |event| {
-            if let Event::Listening(address) = event {
+            if let ServeEvent::Listening(address) = event {
                 ready.send(address).unwrap();
             }
         })

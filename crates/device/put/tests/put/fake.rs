@@ -12,14 +12,14 @@ use sha2::Digest as _;
 
 /// A request. The names of its header fields are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct FakeRequest {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Request {
+impl FakeRequest {
     /// Reads the head of a request; `None` if the client closes the connection instead.
     fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut lines = Vec::new();
@@ -54,13 +54,13 @@ impl Request {
 
 /// An answer without `Content-Length`, which is added.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct FakeAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl FakeAnswer {
     pub(crate) fn new(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
@@ -95,12 +95,14 @@ impl Answer {
 /// A server. Its thread ends with the test.
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
-    log: Arc<Mutex<Vec<Request>>>,
+    log: Arc<Mutex<Vec<FakeRequest>>>,
 }
 
 impl Fake {
     /// A server that reads each request to its end before it answers.
-    pub(crate) fn start(mut answer: impl FnMut(&Request) -> Answer + Send + 'static) -> Self {
+    pub(crate) fn start(
+        mut answer: impl FnMut(&FakeRequest) -> FakeAnswer + Send + 'static,
+    ) -> Self {
         Self::raw(move |stream, request| {
             let mut body = vec![0; request.length() as usize];
             if stream.read_exact(&mut body).is_err() {
@@ -113,7 +115,7 @@ impl Fake {
 
     /// A server that gets each connection with the head of its request.
     pub(crate) fn raw(
-        mut handle: impl FnMut(&mut BufReader<TcpStream>, &mut Request) + Send + 'static,
+        mut handle: impl FnMut(&mut BufReader<TcpStream>, &mut FakeRequest) + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -122,7 +124,7 @@ impl Fake {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
-                if let Some(mut request) = Request::read(&mut stream) {
+                if let Some(mut request) = FakeRequest::read(&mut stream) {
                     // Before the answer, which may end the test.
                     kept.lock().unwrap().push(request.clone());
                     handle(&mut stream, &mut request);
@@ -137,7 +139,7 @@ impl Fake {
     }
 
     /// The requests so far, without their bodies.
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<FakeRequest> {
         self.log.lock().unwrap().clone()
     }
 
@@ -160,17 +162,17 @@ impl Files {
     }
 
     /// Answers as a plain server for PUT.
-    pub(crate) fn answer(&self, request: &Request) -> Answer {
+    pub(crate) fn answer(&self, request: &FakeRequest) -> FakeAnswer {
         match (request.method.as_str(), self.get(&request.target)) {
             ("PUT", _) => {
                 self.set(&request.target, &request.body);
-                Answer::new(201)
+                FakeAnswer::new(201)
             }
             ("GET" | "HEAD", Some(bytes)) => {
-                Answer::new(200).with("Content-Length", bytes.len()).body(bytes)
+                FakeAnswer::new(200).with("Content-Length", bytes.len()).body(bytes)
             }
-            ("GET" | "HEAD", None) => Answer::new(404),
-            _ => Answer::new(405),
+            ("GET" | "HEAD", None) => FakeAnswer::new(404),
+            _ => FakeAnswer::new(405),
         }
     }
 }
@@ -188,10 +190,10 @@ pub(crate) struct Tus {
 }
 
 impl Tus {
-    pub(crate) fn answer(&self, request: &Request) -> Answer {
+    pub(crate) fn answer(&self, request: &FakeRequest) -> FakeAnswer {
         let mut bytes = self.bytes.lock().unwrap();
-        let version = Answer::new(204).with("Tus-Resumable", "1.0.0");
-        let status = |status| Answer { status, ..version.clone() };
+        let version = FakeAnswer::new(204).with("Tus-Resumable", "1.0.0");
+        let status = |status| FakeAnswer { status, ..version.clone() };
         match request.method.as_str() {
             "OPTIONS" => {
                 let mut answer = version
@@ -229,7 +231,7 @@ impl Tus {
     }
 }
 
-fn fits(request: &Request) -> bool {
+fn fits(request: &FakeRequest) -> bool {
     let digest = BASE64.encode(sha2::Sha256::digest(&request.body));
     request.get("upload-checksum").is_none_or(|given| given == format!("sha256 {digest}"))
 }

@@ -18,7 +18,9 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use wakeai_put::{Chunks, Config, Progress, Protocol, Proxies, PutError, Report, parse_url, run};
+use wakeai_put::{
+    Chunks, Protocol, Proxies, PutConfig, PutError, PutProgress, PutReport, parse_url, run,
+};
 use wakeai_units::{Bytes, Duration};
 
 /// A file, and the directory of the states of unfinished uploads.
@@ -42,9 +44,9 @@ impl Home {
     }
 
     /// An upload of `file` that keeps its state here.
-    fn config(&self, file: &Path, url: &str) -> Config {
+    fn config(&self, file: &Path, url: &str) -> PutConfig {
         let (url, zone) = parse_url(url).unwrap();
-        Config {
+        PutConfig {
             file: Some(file.to_owned()),
             url,
             zone,
@@ -66,12 +68,15 @@ impl Home {
     }
 }
 
-fn put(config: &Config) -> Result<Report, PutError> {
+fn put(config: &PutConfig) -> Result<PutReport, PutError> {
     put_until(config, &mut |_| false)
 }
 
 /// An upload that is interrupted, as by a signal, when `stop` says so.
-fn put_until(config: &Config, stop: &mut dyn FnMut(Progress) -> bool) -> Result<Report, PutError> {
+fn put_until(
+    config: &PutConfig,
+    stop: &mut dyn FnMut(PutProgress) -> bool,
+) -> Result<PutReport, PutError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut tell = |progress| {

@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use wakeai_put::PutError;
 use wakeai_units::Duration;
 
-use crate::fake::{Answer, Fake, Files};
+use crate::fake::{Fake, FakeAnswer, Files};
 use crate::{Home, put};
 
 /// A server that refuses uploads over TLS before it reads them, with a certificate that is valid from `from` until `to`.
@@ -111,8 +111,9 @@ fn a_redirect_names_the_url_to_give() {
     let home = Home::new();
     let file = home.write("f", b"x");
     for status in [301, 302, 303, 307, 308] {
-        let fake =
-            Fake::start(move |_| Answer::new(status).with("Location", "/new/place/?key=secret"));
+        let fake = Fake::start(move |_| {
+            FakeAnswer::new(status).with("Location", "/new/place/?key=secret")
+        });
         let error = put(&home.config(&file, &fake.url("/f"))).unwrap_err();
         let said = error.to_string();
         assert!(said.contains(&fake.url("/new/place/")), "{said}");
@@ -128,7 +129,7 @@ fn a_wait_that_is_too_long_is_not_called_time_without_progress() {
     let (now, later) = ("Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 01:00:00 GMT");
     for wait in ["3600", later] {
         let fake =
-            Fake::start(move |_| Answer::new(503).with("Date", now).with("Retry-After", wait));
+            Fake::start(move |_| FakeAnswer::new(503).with("Date", now).with("Retry-After", wait));
         let error = put(&home.config(&file, &fake.url("/f"))).unwrap_err();
         assert!(matches!(error, PutError::AskedToWait { .. }), "{error}");
         let said = error.to_string();
@@ -163,7 +164,7 @@ fn a_name_that_does_not_exist_and_an_algorithm_that_is_missing_end_the_upload_at
     let name = format!("{}.invalid", "a".repeat(64));
     let said = put(&home.config(&file, &format!("http://{name}/f"))).unwrap_err().to_string();
     assert!(said.contains(&name) && !said.contains("gave up"), "{said}");
-    let fake = Fake::start(|_| Answer::new(404));
+    let fake = Fake::start(|_| FakeAnswer::new(404));
     let mut config = home.config(&file, &fake.url("/f"));
     config.algorithm = Some("no-such".to_owned());
     let error = put(&config).unwrap_err();

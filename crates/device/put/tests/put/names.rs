@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use wakeai_put::PutError;
 
-use crate::fake::{Answer, Fake, Files, Request, Tus};
-use crate::peers::{Kind, Peer};
+use crate::fake::{Fake, FakeAnswer, FakeRequest, Files, Tus};
+use crate::peers::{PeerKind, PeerServer};
 use crate::{Home, put};
 
 /// Names that some client has dropped octets of, and their encoded forms.
@@ -15,8 +15,8 @@ const NAMES: [&[u8]; 9] =
 
 #[test]
 fn files_whose_names_differ_in_control_characters_stay_different_at_nginx_and_apache() {
-    for kind in [Kind::Nginx, Kind::Apache] {
-        let Some(peer) = Peer::start(kind) else { return };
+    for kind in [PeerKind::Nginx, PeerKind::Apache] {
+        let Some(peer) = PeerServer::start(kind) else { return };
         let home = Home::new();
         for name in NAMES {
             let file = home.write(OsString::from_vec(name.to_vec()), name);
@@ -57,8 +57,8 @@ fn a_name_that_no_file_of_a_url_can_have_is_refused() {
 }
 
 /// Answers as a server whose file system ignores case.
-fn folding(files: &Files, request: &Request) -> Answer {
-    let request = Request { target: request.target.to_lowercase(), ..request.clone() };
+fn folding(files: &Files, request: &FakeRequest) -> FakeAnswer {
+    let request = FakeRequest { target: request.target.to_lowercase(), ..request.clone() };
     files.answer(&request)
 }
 
@@ -99,7 +99,7 @@ fn a_file_of_the_same_name_is_replaced_where_case_counts() {
 
 #[test]
 fn webdav_on_a_file_system_that_ignores_case_loses_no_file() {
-    let Some(peer) = Peer::start(Kind::RcloneFolding) else { return };
+    let Some(peer) = PeerServer::start(PeerKind::RcloneFolding) else { return };
     let home = Home::new();
     let (upper, lower) = (home.write("Photo.JPG", b"one"), home.write("photo.jpg", b"two"));
     put(&home.config(&upper, &peer.url("/"))).unwrap();
@@ -115,8 +115,8 @@ fn webdav_on_a_file_system_that_ignores_case_loses_no_file() {
 
 #[test]
 fn a_directory_is_not_replaced_by_a_file() {
-    for kind in [Kind::Apache, Kind::Rclone] {
-        let Some(peer) = Peer::start(kind) else { return };
+    for kind in [PeerKind::Apache, PeerKind::Rclone] {
+        let Some(peer) = PeerServer::start(kind) else { return };
         let inner = peer.served.join("d");
         std::fs::create_dir(&inner).unwrap();
         std::fs::write(inner.join("kept"), b"x").unwrap();

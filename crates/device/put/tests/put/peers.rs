@@ -18,7 +18,7 @@ use crate::{Home, content, put};
 const NOBODY: u32 = 65534;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PeerKind {
     /// It takes whole files.
     Nginx,
     /// It takes parts of files, and speaks WebDAV.
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 /// A running server; killed when dropped.
-pub(crate) struct Peer {
+pub(crate) struct PeerServer {
     child: Child,
     port: u16,
     pub(crate) served: PathBuf,
@@ -38,9 +38,9 @@ pub(crate) struct Peer {
     home: Option<TempDir>,
 }
 
-impl Peer {
+impl PeerServer {
     /// Starts the server and waits until it listens; `None` where the program is not installed.
-    pub(crate) fn start(kind: Kind) -> Option<Self> {
+    pub(crate) fn start(kind: PeerKind) -> Option<Self> {
         let home = tempfile::tempdir().unwrap();
         fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
         let served = home.path().join("served");
@@ -95,7 +95,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerServer {
     fn drop(&mut self) {
         // SIGTERM, so that the workers of nginx and Apache end, too.
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
@@ -104,27 +104,27 @@ impl Drop for Peer {
     }
 }
 
-fn command(kind: Kind, home: &std::path::Path, port: u16) -> Command {
+fn command(kind: PeerKind, home: &std::path::Path, port: u16) -> Command {
     let at = |file: &str| home.join(file);
     match kind {
-        Kind::Nginx => {
+        PeerKind::Nginx => {
             fs::write(at("nginx.conf"), nginx(home, port)).unwrap();
             let mut command = Command::new("nginx");
             command.arg("-c").arg(at("nginx.conf")).arg("-p").arg(home).args(["-e", "stderr"]);
             command
         }
-        Kind::Apache => {
+        PeerKind::Apache => {
             fs::write(at("apache.conf"), apache(home, port)).unwrap();
             let mut command = Command::new("apache2");
             command.arg("-DFOREGROUND").arg("-f").arg(at("apache.conf"));
             command
         }
-        Kind::Rclone | Kind::RcloneFolding => {
+        PeerKind::Rclone | PeerKind::RcloneFolding => {
             let mut command = Command::new("rclone");
             command.args(["serve", "webdav", "--addr", &format!("127.0.0.1:{port}")]);
             command.args(["--vfs-cache-mode", "writes", "--cache-dir"]).arg(at("cache"));
             command.args(["--vfs-write-back", "0s", "--dir-cache-time", "0s", "--config", ""]);
-            if kind == Kind::RcloneFolding {
+            if kind == PeerKind::RcloneFolding {
                 command.arg("--vfs-case-insensitive");
             }
             command.arg(at("served")).env("HOME", home);
@@ -181,8 +181,8 @@ LimitRequestBody 0
 
 #[test]
 fn an_empty_file_arrives_at_every_server() {
-    for kind in [Kind::Nginx, Kind::Apache, Kind::Rclone] {
-        let Some(peer) = Peer::start(kind) else { return };
+    for kind in [PeerKind::Nginx, PeerKind::Apache, PeerKind::Rclone] {
+        let Some(peer) = PeerServer::start(kind) else { return };
         let home = Home::new();
         let file = home.write("empty", b"");
         let report = put(&home.config(&file, &peer.url("/"))).unwrap();
@@ -193,7 +193,7 @@ fn an_empty_file_arrives_at_every_server() {
 
 #[test]
 fn a_file_arrives_at_rclone_and_replaces_an_older_one() {
-    let Some(peer) = Peer::start(Kind::Rclone) else { return };
+    let Some(peer) = PeerServer::start(PeerKind::Rclone) else { return };
     let home = Home::new();
     for length in [3_000_000, 100] {
         let file = home.write("photo.bin", &content(length));
@@ -206,8 +206,8 @@ fn a_file_arrives_at_rclone_and_replaces_an_older_one() {
 
 #[test]
 fn readers_of_a_replaced_file_never_see_a_part_of_it() {
-    for kind in [Kind::Apache, Kind::Rclone] {
-        let Some(peer) = Peer::start(kind) else { return };
+    for kind in [PeerKind::Apache, PeerKind::Rclone] {
+        let Some(peer) = PeerServer::start(kind) else { return };
         let (old, new) = (content(400_000), content(600_000));
         let path = peer.served.join("photo.bin");
         fs::write(&path, &old).unwrap();
@@ -239,12 +239,13 @@ fn readers_of_a_replaced_file_never_see_a_part_of_it() {
 
 #[test]
 fn a_missing_directory_is_said_at_once_by_every_server() {
-    for kind in [Kind::Nginx, Kind::Apache, Kind::Rclone] {
-        let Some(peer) = Peer::start(kind) else { return };
+    for kind in [PeerKind::Nginx, PeerKind::Apache, PeerKind::Rclone] {
+        let Some(peer) = PeerServer::start(kind) else { return };
         let home = Home::new();
         let file = home.write("f", &content(100_000));
         let error = put(&home.config(&file, &peer.url("/no/such/directory/"))).unwrap_err();
-        let says = if kind == Kind::Nginx { "no directory" } else { "directory does not exist" };
+        let says =
+            if kind == PeerKind::Nginx { "no directory" } else { "directory does not exist" };
         let said = error.to_string();
         assert!(said.contains(says) && !said.contains("gave up"), "{kind:?}: {said}");
     }
@@ -252,7 +253,7 @@ fn a_missing_directory_is_said_at_once_by_every_server() {
 
 #[test]
 fn a_file_that_is_too_large_for_nginx_is_refused_each_time() {
-    let Some(peer) = Peer::start(Kind::Nginx) else { return };
+    let Some(peer) = PeerServer::start(PeerKind::Nginx) else { return };
     let home = Home::new();
     let file = home.write("f", &content(9_000_000)); // the limit is 8 MiB
     for _ in 0..10 {

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 
 use wakeai_put::{Proxies, PutError, parse_url};
 
-use crate::fake::{Answer, Fake, Files};
+use crate::fake::{Fake, FakeAnswer, Files};
 use crate::{Home, put};
 
 fn all(fake: &Fake) -> Proxies {
@@ -40,7 +40,7 @@ fn a_proxy_opens_a_tunnel_for_https_and_sees_no_credentials() {
     let home = Home::new();
     let file = home.write("f", b"hello");
     // What is behind the tunnel speaks no TLS, so the first bytes show that TLS begins there.
-    let behind = Fake::start(|_| Answer::new(404));
+    let behind = Fake::start(|_| FakeAnswer::new(404));
     let to = behind.address;
     let fake = Fake::raw(move |stream, request| {
         assert_eq!(
@@ -72,7 +72,7 @@ fn a_proxy_that_refuses_says_what_to_do() {
     for (scheme, status, says) in
         [("http", 407, "http_proxy"), ("https", 407, "http_proxy"), ("https", 403, "tunnel")]
     {
-        let fake = Fake::start(move |_| Answer::new(status));
+        let fake = Fake::start(move |_| FakeAnswer::new(status));
         let mut config = home.config(&file, &format!("{scheme}://inside.invalid/f"));
         config.proxies = all(&fake);
         let error = put(&config).unwrap_err();

@@ -2,12 +2,12 @@
 
 use wakeai_put::{Credentials, Protocol};
 
-use crate::fake::{Answer, Fake, Files, Request, Tus};
-use crate::peers::{Kind, Peer};
+use crate::fake::{Fake, FakeAnswer, FakeRequest, Files, Tus};
+use crate::peers::{PeerKind, PeerServer};
 use crate::{Home, content, put};
 
 /// The requests of an upload of 10 bytes to a server without tus.
-fn requests(length: usize) -> Vec<Request> {
+fn requests(length: usize) -> Vec<FakeRequest> {
     let home = Home::new();
     let file = home.write("f", &content(length));
     let files = Files::default();
@@ -70,7 +70,7 @@ fn the_first_piece_has_no_content_range_and_the_others_say_where_they_belong() {
     let file = home.write("f", &content(10));
     let ranges = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&ranges);
-    let Some(peer) = Peer::start(Kind::Apache) else { return };
+    let Some(peer) = PeerServer::start(PeerKind::Apache) else { return };
     let to = peer.url("");
     // A relay that only looks.
     let fake = Fake::raw(move |stream, request| {
@@ -93,7 +93,7 @@ fn the_first_piece_has_no_content_range_and_the_others_say_where_they_belong() {
 }
 
 /// Hands a request on, with the same `Host`, and its answer back.
-fn relay(stream: &mut std::io::BufReader<std::net::TcpStream>, request: &Request, to: &str) {
+fn relay(stream: &mut std::io::BufReader<std::net::TcpStream>, request: &FakeRequest, to: &str) {
     use std::io::{Read as _, Write as _};
     let mut body =
         vec![0; request.get("content-length").map_or(0, |length| length.parse().unwrap())];
@@ -126,7 +126,7 @@ fn credentials_go_only_to_the_server_of_the_url() {
     let fake = Fake::start(move |request| {
         let answer = tus.answer(request);
         if request.method == "POST" {
-            return Answer::new(201).with("Location", &location);
+            return FakeAnswer::new(201).with("Location", &location);
         }
         answer
     });
@@ -167,7 +167,7 @@ fn a_server_without_this_version_of_tus_gets_no_upload() {
     let home = Home::new();
     let file = home.write("f", b"x");
     let fake = Fake::start(|_| {
-        Answer::new(204).with("Tus-Version", "2.0.0").with("Tus-Extension", "creation")
+        FakeAnswer::new(204).with("Tus-Version", "2.0.0").with("Tus-Extension", "creation")
     });
     let said = put(&home.config(&file, &fake.url("/files"))).unwrap_err().to_string();
     assert!(said.contains("1.0.0"), "{said}");
@@ -204,10 +204,10 @@ fn the_reference_page_names_tests_that_exist() {
 }
 
 /// The requests of an upload, each over a connection of its own, in their order.
-fn counted(kind: Kind, name: &str, exists: bool, pieces: u64) -> Option<String> {
+fn counted(kind: PeerKind, name: &str, exists: bool, pieces: u64) -> Option<String> {
     let home = Home::new();
     let file = home.write(name, &content(10));
-    let peer = Peer::start(kind)?;
+    let peer = PeerServer::start(kind)?;
     if exists {
         std::fs::write(peer.served.join(name), "an older file").unwrap();
         // Apache and nginx serve as this user.
@@ -238,12 +238,12 @@ fn an_upload_takes_the_requests_that_decision_022_lists() {
     let page = root.join("../../../docs/decisions/022-uploads-under-another-name.md");
     let page = std::fs::read_to_string(page).unwrap();
     let cases = [
-        ("nginx, a new name", Kind::Nginx, "f.bin", false, 1),
-        ("nginx, a name that exists", Kind::Nginx, "f.bin", true, 1),
-        ("nginx, a name that exists and is not ASCII", Kind::Nginx, "Übung.bin", true, 1),
-        ("Apache, a new name, one piece", Kind::Apache, "f.bin", false, 1),
-        ("Apache, a new name, two pieces", Kind::Apache, "f.bin", false, 2),
-        ("Apache, a name that exists, two pieces", Kind::Apache, "f.bin", true, 2),
+        ("nginx, a new name", PeerKind::Nginx, "f.bin", false, 1),
+        ("nginx, a name that exists", PeerKind::Nginx, "f.bin", true, 1),
+        ("nginx, a name that exists and is not ASCII", PeerKind::Nginx, "Übung.bin", true, 1),
+        ("Apache, a new name, one piece", PeerKind::Apache, "f.bin", false, 1),
+        ("Apache, a new name, two pieces", PeerKind::Apache, "f.bin", false, 2),
+        ("Apache, a name that exists, two pieces", PeerKind::Apache, "f.bin", true, 2),
     ];
     let mut missing = Vec::new();
     for (case, kind, name, exists, pieces) in cases {

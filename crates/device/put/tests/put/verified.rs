@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wakeai_put::PutError;
 
-use crate::fake::{Answer, Fake, Files, Tus};
+use crate::fake::{Fake, FakeAnswer, Files, Tus};
 use crate::{Home, content, put};
 
 #[test]
@@ -52,9 +52,9 @@ fn a_file_that_the_server_took_and_does_not_have_is_missing() {
     let file = home.write("f", b"x");
     for gone in [404, 410] {
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PUT" => Answer::new(201),
-            "OPTIONS" => Answer::new(200),
-            _ => Answer::new(gone),
+            "PUT" => FakeAnswer::new(201),
+            "OPTIONS" => FakeAnswer::new(200),
+            _ => FakeAnswer::new(gone),
         });
         let error = put(&home.config(&file, &fake.url("/f"))).unwrap_err();
         assert!(matches!(error, PutError::Missing(_)), "{error}");
@@ -66,10 +66,10 @@ fn a_server_that_gives_nothing_back_leaves_the_file_unverified_with_its_reason()
     let home = Home::new();
     let file = home.write("f", b"x");
     let fake = Fake::start(|request| match request.method.as_str() {
-        "PUT" => Answer::new(201),
-        "OPTIONS" => Answer::new(200),
-        "HEAD" => Answer::new(404),
-        _ => Answer::new(403).body("write only"),
+        "PUT" => FakeAnswer::new(201),
+        "OPTIONS" => FakeAnswer::new(200),
+        "HEAD" => FakeAnswer::new(404),
+        _ => FakeAnswer::new(403).body("write only"),
     });
     let report = put(&home.config(&file, &fake.url("/f"))).unwrap();
     let reason = report.unverified.unwrap();
@@ -84,7 +84,7 @@ fn a_server_that_is_busy_while_the_file_is_read_back_is_asked_again() {
     let files = Files::default();
     let mut first = true;
     let fake = Fake::start(move |request| match request.method.as_str() {
-        "GET" if std::mem::take(&mut first) => Answer::new(503),
+        "GET" if std::mem::take(&mut first) => FakeAnswer::new(503),
         _ => files.answer(request),
     });
     assert_eq!(put(&home.config(&file, &fake.url("/f"))).unwrap().verified, Some("read back"));
@@ -96,9 +96,9 @@ fn a_file_that_is_not_stored_yet_is_not_called_done() {
     let file = home.write("f", b"x");
     for status in [202, 207] {
         let fake = Fake::start(move |request| match request.method.as_str() {
-            "PUT" => Answer::new(status),
-            "OPTIONS" => Answer::new(200),
-            _ => Answer::new(404),
+            "PUT" => FakeAnswer::new(status),
+            "OPTIONS" => FakeAnswer::new(200),
+            _ => FakeAnswer::new(404),
         });
         let error = put(&home.config(&file, &fake.url("/f"))).unwrap_err();
         assert!(error.to_string().contains(&status.to_string()), "{error}");
@@ -111,7 +111,7 @@ fn an_answer_of_success_before_the_whole_file_was_sent_is_no_success() {
     let file = home.write("f", &content(8_000_000));
     let fake = Fake::raw(|stream, request| {
         let status = if request.method == "HEAD" { 404 } else { 201 };
-        Answer::new(status).send(stream.get_mut(), request.method == "HEAD");
+        FakeAnswer::new(status).send(stream.get_mut(), request.method == "HEAD");
     });
     let error = put(&home.config(&file, &fake.url("/f"))).unwrap_err();
     assert!(matches!(error, PutError::Answer(_)), "{error}");

@@ -3,10 +3,16 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::support::{OCTETS, Server, pattern, read_reply, send_head};
+use crate::support::{OCTETS, TestServer, pattern, read_reply, send_head};
 
 /// Sends a whole body without a look at what comes back, as many clients do, and then reads the answer.
-fn sent_blindly(server: &Server, method: &str, path: &str, fields: &[&str], body: &[u8]) -> u16 {
+fn sent_blindly(
+    server: &TestServer,
+    method: &str,
+    path: &str,
+    fields: &[&str],
+    body: &[u8],
+) -> u16 {
     let mut stream = server.dial();
     let length = format!("Content-Length: {}", body.len());
     let fields = [fields, &[length.as_str(), OCTETS, "Tus-Resumable: 1.0.0"]].concat();
@@ -20,7 +26,7 @@ fn sent_blindly(server: &Server, method: &str, path: &str, fields: &[&str], body
 
 #[test]
 fn an_early_answer_reaches_a_client_that_sends_its_whole_body_first() {
-    let server = Server::limited(|limits| limits.max_size = "1MB".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.max_size = "1MB".parse().unwrap());
     let body = pattern(20_000_000);
     let path = server.create(1000, "a");
     let nowhere = format!("/files/{}", "0".repeat(32));
@@ -42,7 +48,7 @@ fn an_early_answer_reaches_a_client_that_sends_its_whole_body_first() {
 
 #[test]
 fn an_early_answer_reaches_a_client_behind_a_quota_and_what_was_not_taken_is_no_request() {
-    let server = Server::limited(|limits| limits.quota = Some("1MB".parse().unwrap()));
+    let server = TestServer::limited(|limits| limits.quota = Some("1MB".parse().unwrap()));
     let reply = server.ask("POST", "/files", &["Upload-Defer-Length: 1"], b"");
     let path = reply.field("location").to_owned();
     // The rest of the body looks like a request.
@@ -58,7 +64,7 @@ fn an_early_answer_reaches_a_client_behind_a_quota_and_what_was_not_taken_is_no_
 
 #[test]
 fn a_head_that_is_too_large_is_answered_before_the_connection_ends() {
-    let server = Server::start();
+    let server = TestServer::start();
     let mut stream = server.dial();
     let long = "x".repeat(3_000_000);
     let head = format!("OPTIONS /files HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n");
@@ -68,7 +74,7 @@ fn a_head_that_is_too_large_is_answered_before_the_connection_ends() {
 
 #[test]
 fn a_client_that_never_stops_sending_is_cut_off() {
-    let server = Server::limited(|limits| limits.max_size = "1MB".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.max_size = "1MB".parse().unwrap());
     let mut stream: TcpStream = server.dial();
     let fields =
         ["Upload-Length: 2000000", "Content-Length: 9000000000000", OCTETS, "Tus-Resumable: 1.0.0"];
@@ -84,7 +90,7 @@ fn a_client_that_never_stops_sending_is_cut_off() {
 
 #[test]
 fn an_answer_of_204_has_no_length() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "a");
     assert_eq!(server.patch(&path, 0, &[], b"01234").get("content-length"), None);
     assert_eq!(server.ask("DELETE", &path, &[], b"").get("content-length"), None);

@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use crate::support::{OCTETS, Server, is_closed, read_reply, send_head};
+use crate::support::{OCTETS, TestServer, is_closed, read_reply, send_head};
 
 #[test]
 fn another_version_or_none_is_refused() {
-    let server = Server::start();
+    let server = TestServer::start();
     for version in [&["Tus-Resumable: 0.2.2"][..], &[], &["Tus-Resumable: 1.0.0, 2"]] {
         let mut stream = server.dial();
         send_head(&mut stream, "POST", "/files", &[version, &["Upload-Length: 1"]].concat());
@@ -19,7 +19,7 @@ fn another_version_or_none_is_refused() {
 
 #[test]
 fn forged_lengths_are_refused() {
-    let server = Server::limited(|limits| limits.max_size = "1MB".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.max_size = "1MB".parse().unwrap());
     for (length, status) in [
         ("1000001", 413),
         ("9223372036854775807", 413),
@@ -58,7 +58,7 @@ fn forged_lengths_are_refused() {
 
 #[test]
 fn forged_offsets_are_refused() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     assert_eq!(server.patch(&path, 0, &[], b"12345").status, 204);
     for (offset, status) in [
@@ -82,7 +82,7 @@ fn forged_offsets_are_refused() {
 
 #[test]
 fn a_body_of_unknown_size_cannot_go_beyond_the_length() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     let mut stream = server.dial();
     let fields = ["Upload-Offset: 0", "Transfer-Encoding: chunked", OCTETS, "Tus-Resumable: 1.0.0"];
@@ -99,7 +99,7 @@ fn a_body_of_unknown_size_cannot_go_beyond_the_length() {
 
 #[test]
 fn no_path_reaches_a_file() {
-    let server = Server::start();
+    let server = TestServer::start();
     std::fs::write(server.file("secret"), "secret").unwrap();
     let id = "0".repeat(32);
     for path in [
@@ -125,7 +125,7 @@ fn no_path_reaches_a_file() {
 
 #[test]
 fn heads_are_limited_in_time_and_size() {
-    let server = Server::limited(|limits| limits.head_timeout = "300ms".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.head_timeout = "300ms".parse().unwrap());
     let mut slow = server.dial();
     slow.write_all(b"POST /files HTTP/1.1\r\nHost: localhost\r\n").unwrap();
     let mut silent = server.dial();
@@ -135,7 +135,7 @@ fn heads_are_limited_in_time_and_size() {
     for stream in [&mut slow, &mut silent, &mut idle] {
         assert!(is_closed(stream) || is_closed(stream), "closed, maybe after a 408");
     }
-    let server = Server::start();
+    let server = TestServer::start();
     for length in [20_000, 100_000, 300_000] {
         let long = format!("X-Long: {}", "x".repeat(length));
         let mut stream = server.dial();
@@ -153,7 +153,7 @@ fn heads_are_limited_in_time_and_size() {
 
 #[test]
 fn a_web_page_s_name_for_this_machine_is_refused() {
-    let server = Server::start();
+    let server = TestServer::start();
     for (host, status) in [
         ("attacker.example", 421),
         ("attacker.example:8080", 421),
@@ -169,7 +169,7 @@ fn a_web_page_s_name_for_this_machine_is_refused() {
 
 #[test]
 fn garbage_is_answered_and_forgotten() {
-    let server = Server::start();
+    let server = TestServer::start();
     for garbage in [&b"\x16\x03\x01\x02\x00\x01\x00"[..], b"\0\0\0\0\r\n\r\n", b"SSH-2.0-x\r\n\r\n"]
     {
         let mut stream = server.dial();

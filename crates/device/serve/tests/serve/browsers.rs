@@ -1,9 +1,9 @@
 //! Web pages of other origins. `make test-peers` has Uppy in Chromium.
 
 use crate::secured::{CAMERA, tokens};
-use crate::support::{OCTETS, Reply, Server};
+use crate::support::{OCTETS, Reply, TestServer};
 
-fn preflight(server: &Server, origin: &str, path: &str) -> Reply {
+fn preflight(server: &TestServer, origin: &str, path: &str) -> Reply {
     let origin = format!("Origin: {origin}");
     let fields = [
         origin.as_str(),
@@ -16,7 +16,7 @@ fn preflight(server: &Server, origin: &str, path: &str) -> Reply {
 
 #[test]
 fn a_page_of_this_machine_may_upload_and_read_the_answers() {
-    let server = Server::start();
+    let server = TestServer::start();
     let origin = "http://localhost:3000";
     let reply = preflight(&server, origin, "/files");
     assert_eq!(reply.status, 204);
@@ -47,7 +47,7 @@ fn a_page_of_this_machine_may_upload_and_read_the_answers() {
 
 #[test]
 fn a_page_of_another_site_gets_no_permission_from_a_server_without_tokens() {
-    let server = Server::start();
+    let server = TestServer::start();
     for origin in ["https://attacker.example", "null", "http://localhost.attacker.example"] {
         let reply = preflight(&server, origin, "/files");
         assert_eq!(reply.get("access-control-allow-origin"), None, "{origin}");
@@ -60,7 +60,7 @@ fn a_page_of_another_site_gets_no_permission_from_a_server_without_tokens() {
 #[test]
 fn a_preflight_needs_no_token_and_gives_nothing_else() {
     let files = tempfile::tempdir().unwrap();
-    let server = Server::configured(|config| config.tokens = Some(tokens(files.path())));
+    let server = TestServer::configured(|config| config.tokens = Some(tokens(files.path())));
     let origin = "https://app.example";
     let reply = preflight(&server, origin, "/files");
     assert_eq!((reply.status, reply.field("access-control-allow-origin")), (204, origin));
@@ -81,7 +81,7 @@ fn a_preflight_needs_no_token_and_gives_nothing_else() {
 
 #[test]
 fn origins_that_are_configured_replace_the_rule() {
-    let server = Server::configured(|config| {
+    let server = TestServer::configured(|config| {
         config.origins = vec!["https://app.example".parse().unwrap()];
     });
     for (origin, allowed) in [("https://app.example", true), ("http://localhost:3000", false)] {

@@ -2,11 +2,11 @@
 
 use std::net::TcpStream;
 
-use crate::support::{OCTETS, Server, is_closed, pattern, wait_for};
+use crate::support::{OCTETS, TestServer, is_closed, pattern, wait_for};
 
 #[test]
 fn a_thousand_idle_connections_are_bounded_and_make_room() {
-    let server = Server::limited(|limits| {
+    let server = TestServer::limited(|limits| {
         limits.connections = 100;
         limits.client_connections = 50;
         limits.head_timeout = "60s".parse().unwrap();
@@ -26,7 +26,7 @@ fn a_thousand_idle_connections_are_bounded_and_make_room() {
 
 #[test]
 fn connections_in_use_are_not_closed_for_others() {
-    let server = Server::limited(|limits| limits.client_connections = 2);
+    let server = TestServer::limited(|limits| limits.client_connections = 2);
     let path = server.create(10, "a");
     let other = server.create(10, "b");
     let one = server.begin(&path, 0, 10, b"12345");
@@ -41,7 +41,7 @@ fn connections_in_use_are_not_closed_for_others() {
 
 #[test]
 fn two_hundred_uploads_at_once_are_all_kept() {
-    let server = Server::limited(|limits| limits.client_connections = 512);
+    let server = TestServer::limited(|limits| limits.client_connections = 512);
     let body = pattern(100_000);
     std::thread::scope(|scope| {
         for number in 0..200 {

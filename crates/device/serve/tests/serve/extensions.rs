@@ -2,11 +2,11 @@
 
 use wakeai_tus::Algorithm;
 
-use crate::support::{OCTETS, Server, checksum, pattern, wait_for};
+use crate::support::{OCTETS, TestServer, checksum, pattern, wait_for};
 
 #[test]
 fn options_tells_what_the_server_can_do() {
-    let server = Server::limited(|limits| limits.max_size = "5MB".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.max_size = "5MB".parse().unwrap());
     let reply = server.ask("OPTIONS", "/files", &[], b"");
     assert_eq!(reply.status, 204);
     assert_eq!(reply.field("tus-version"), "1.0.0");
@@ -19,7 +19,7 @@ fn options_tells_what_the_server_can_do() {
 
 #[test]
 fn an_upload_in_pieces_becomes_a_file_with_its_digest() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(3_000_001);
     let path = server.create(body.len(), "video.mp4");
     assert_eq!(server.offset(&path), 0);
@@ -47,7 +47,7 @@ fn an_upload_in_pieces_becomes_a_file_with_its_digest() {
 
 #[test]
 fn an_upload_without_bytes_is_complete_at_once() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(0, "empty");
     assert_eq!(server.offset(&path), 0);
     assert_eq!(std::fs::read(server.file("empty")).unwrap(), b"");
@@ -55,7 +55,7 @@ fn an_upload_without_bytes_is_complete_at_once() {
 
 #[test]
 fn creation_takes_first_bytes() {
-    let server = Server::start();
+    let server = TestServer::start();
     let reply = server.ask("POST", "/files", &["Upload-Length: 11", OCTETS], b"hello ");
     assert_eq!((reply.status, reply.field("upload-offset")), (201, "6"));
     let path = reply.field("location").to_owned();
@@ -68,7 +68,7 @@ fn creation_takes_first_bytes() {
 
 #[test]
 fn the_length_may_come_later() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.ask("POST", "/files", &["Upload-Defer-Length: 1"], b"");
     let path = path.field("location").to_owned();
     assert_eq!(server.patch(&path, 0, &[], b"hello ").status, 204);
@@ -80,7 +80,7 @@ fn the_length_may_come_later() {
     assert_eq!(server.head(&path).field("upload-length"), "11");
     assert_eq!(server.patch(&path, 9, &["Upload-Length: 12"], b"ld").status, 400);
     let (_, directory) = server.stop();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.head(&path).field("upload-length"), "11", "after a restart, too");
     assert_eq!(server.patch(&path, 9, &[], b"ld").status, 204);
     assert_eq!(server.names().len(), 1);
@@ -88,7 +88,7 @@ fn the_length_may_come_later() {
 
 #[test]
 fn a_terminated_upload_is_gone_and_a_finished_file_stays() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     assert_eq!(server.patch(&path, 0, &[], b"12345").status, 204);
     assert_eq!(server.ask("DELETE", &path, &[], b"").status, 204);
@@ -103,7 +103,7 @@ fn a_terminated_upload_is_gone_and_a_finished_file_stays() {
 
 #[test]
 fn a_body_counts_only_with_its_checksum() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(700_000);
     let path = server.create(2 * body.len(), "sums");
     let wrong = checksum(Algorithm::Sha1, b"other bytes");
@@ -128,7 +128,7 @@ fn a_body_counts_only_with_its_checksum() {
 
 #[test]
 fn an_unfinished_upload_expires_and_a_finished_file_stays() {
-    let server = Server::limited(|limits| limits.expire_after = "1s".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.expire_after = "1s".parse().unwrap());
     let unfinished = server.create(10, "a");
     let finished = server.create(1, "b");
     assert_eq!(server.patch(&finished, 0, &[], b"x").status, 204);
@@ -144,7 +144,7 @@ fn an_unfinished_upload_expires_and_a_finished_file_stays() {
 
 #[test]
 fn another_method_may_stand_in_a_header_field() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(3, "a");
     let fields = ["X-HTTP-Method-Override: PATCH", "Upload-Offset: 0", OCTETS];
     assert_eq!(server.ask("POST", &path, &fields, b"abc").status, 204);

@@ -5,11 +5,11 @@ use std::net::Shutdown;
 
 use wakeai_tus::Algorithm;
 
-use crate::support::{OCTETS, Server, checksum, pattern, read_reply, send_head, wait_for};
+use crate::support::{OCTETS, TestServer, checksum, pattern, read_reply, send_head, wait_for};
 
 #[test]
 fn what_arrived_before_the_connection_was_cut_is_kept() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(3_000_000);
     let path = server.create(body.len(), "cut");
     let stream = server.begin(&path, 0, body.len(), &body[..600_000]);
@@ -26,7 +26,7 @@ fn what_arrived_before_the_connection_was_cut_is_kept() {
 
 #[test]
 fn nothing_unverified_counts_after_a_cut() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(3_000_000);
     let path = server.create(body.len(), "cut");
     let sum = checksum(Algorithm::Sha256, &body);
@@ -45,7 +45,7 @@ fn nothing_unverified_counts_after_a_cut() {
 
 #[test]
 fn a_newer_request_takes_an_upload_over_from_a_silent_connection() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(6_000_000);
     let path = server.create(body.len(), "taken");
     // The old connections stay open, as dead ones do for the server.
@@ -67,7 +67,7 @@ fn a_newer_request_takes_an_upload_over_from_a_silent_connection() {
 
 #[test]
 fn a_body_that_stalls_ends_and_is_kept() {
-    let server = Server::limited(|limits| limits.body_timeout = "200ms".parse().unwrap());
+    let server = TestServer::limited(|limits| limits.body_timeout = "200ms".parse().unwrap());
     let path = server.create(100, "stalled");
     let mut stream = server.begin(&path, 0, 100, b"0123456789");
     let reply = read_reply(&mut stream);
@@ -78,7 +78,7 @@ fn a_body_that_stalls_ends_and_is_kept() {
 
 #[test]
 fn a_stop_keeps_what_has_arrived() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(2_500_000);
     let path = server.create(body.len(), "stopped");
     let mut stream = server.begin(&path, 0, body.len(), &body[..2_100_000]);
@@ -88,7 +88,7 @@ fn a_stop_keeps_what_has_arrived() {
     assert_eq!(reply.status, 503);
     let kept: usize = reply.field("upload-offset").parse().unwrap();
     assert!(kept > 0);
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.offset(&path), kept);
     assert_eq!(server.patch(&path, kept, &[], &body[kept..]).status, 204);
     assert_eq!(std::fs::read(server.file("stopped")).unwrap(), body);
@@ -98,13 +98,13 @@ fn a_stop_keeps_what_has_arrived() {
 
 #[test]
 fn bytes_behind_the_record_are_cut_off() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "tail");
     assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
     let (_, directory) = server.stop();
     let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
     std::fs::OpenOptions::new().append(true).open(&data).unwrap().write_all(b"XXX").unwrap();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.offset(&path), 5);
     assert_eq!(server.patch(&path, 5, &[], b"56789").status, 204);
     assert_eq!(std::fs::read(server.file("tail")).unwrap(), b"0123456789");
@@ -112,7 +112,7 @@ fn bytes_behind_the_record_are_cut_off() {
 
 #[test]
 fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "late");
     assert_eq!(server.patch(&path, 0, &[], b"0123").status, 204);
     let (_, directory) = server.stop();
@@ -120,13 +120,13 @@ fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
     let data = uploads.join(path.rsplit('/').next().unwrap());
     let journal = uploads.join("journal");
     let kept = std::fs::read(&journal).unwrap();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.patch(&path, 4, &[], b"4").status, 204);
     let (_, directory) = server.stop();
     // The state before the last byte was recorded.
     std::fs::rename(directory.path().join("late"), &data).unwrap();
     std::fs::write(&journal, kept).unwrap();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.offset(&path), 4);
     assert_eq!(server.head(&path).get("wakeai-name"), None);
     assert_eq!(server.patch(&path, 4, &[], b"4").status, 204);
@@ -135,14 +135,14 @@ fn a_crash_between_the_last_byte_and_the_name_is_made_up_for() {
 
 #[test]
 fn a_crash_between_the_record_and_the_name_is_made_up_for_at_the_start() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "named");
     assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
     let (_, directory) = server.stop();
     let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
     std::fs::rename(directory.path().join("named"), &data).unwrap();
     std::fs::write(directory.path().join("named"), b"another").unwrap();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     wait_for("the file has a name", || std::fs::read(server.file("named (2)")).ok());
     let reply = server.head(&path);
     assert_eq!(
@@ -152,13 +152,13 @@ fn a_crash_between_the_record_and_the_name_is_made_up_for_at_the_start() {
     assert_eq!(std::fs::read(server.file("named (2)")).unwrap(), b"01234");
     assert_eq!(std::fs::read(server.file("named")).unwrap(), b"another");
     let (_, directory) = server.stop();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.head(&path).field("wakeai-name"), "named%20%282%29", "it is on disk");
 }
 
 #[test]
 fn a_state_without_its_bytes_is_not_taken_for_a_finished_upload() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "lost");
     let other = server.create(5, "other");
     assert_eq!(server.patch(&path, 0, &[], b"0123").status, 204);
@@ -171,7 +171,7 @@ fn a_state_without_its_bytes_is_not_taken_for_a_finished_upload() {
         let stray = format!("{}{stray}", "ab".repeat(16));
         std::fs::write(directory.path().join(".wakeai-uploads").join(stray), "stray").unwrap();
     }
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert!(server.unfinished().is_empty());
     assert_eq!(server.head(&path).status, 404);
     assert_eq!(server.patch(&other, 0, &[], b"01234").status, 204);
@@ -179,13 +179,13 @@ fn a_state_without_its_bytes_is_not_taken_for_a_finished_upload() {
 
 #[test]
 fn a_crash_between_the_link_and_the_unlink_leaves_one_file() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "linked");
     assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
     let (_, directory) = server.stop();
     let data = directory.path().join(".wakeai-uploads").join(path.rsplit('/').next().unwrap());
     std::fs::hard_link(directory.path().join("linked"), &data).unwrap();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     wait_for("the second name is gone", || (!data.exists()).then_some(()));
     assert_eq!(server.head(&path).field("wakeai-name"), "linked");
     assert_eq!(server.names(), ["linked"]);

@@ -3,15 +3,15 @@
 use std::process::Command;
 use std::time::Instant;
 
-use crate::support::{OCTETS, Server, pattern};
+use crate::support::{OCTETS, TestServer, pattern};
 
-fn create(server: &Server, length: u64) -> u16 {
+fn create(server: &TestServer, length: u64) -> u16 {
     server.ask("POST", "/files", &[&format!("Upload-Length: {length}")], b"").status
 }
 
 #[test]
 fn the_quota_counts_files_and_what_uploads_will_need() {
-    let server = Server::configured(|config| {
+    let server = TestServer::configured(|config| {
         config.limits.quota = Some("1000kB".parse().unwrap());
         std::fs::write(config.directory.join("old"), vec![0; 300_000]).unwrap();
     });
@@ -22,7 +22,7 @@ fn the_quota_counts_files_and_what_uploads_will_need() {
     std::fs::remove_file(server.file("old")).unwrap();
     assert_eq!(create(&server, 300_000), 201, "the place of a removed file is free");
     let (_, directory) = server.stop();
-    let server = Server::on(directory, |config| {
+    let server = TestServer::on(directory, |config| {
         config.limits.quota = Some("1000kB".parse().unwrap());
     });
     assert_eq!(create(&server, 1), 507, "uploads of before the restart count");
@@ -30,7 +30,7 @@ fn the_quota_counts_files_and_what_uploads_will_need() {
 
 #[test]
 fn an_upload_of_unknown_length_counts_as_it_grows() {
-    let server = Server::limited(|limits| limits.quota = Some("100kB".parse().unwrap()));
+    let server = TestServer::limited(|limits| limits.quota = Some("100kB".parse().unwrap()));
     let reply = server.ask("POST", "/files", &["Upload-Defer-Length: 1"], b"");
     let path = reply.field("location").to_owned();
     assert_eq!(server.patch(&path, 0, &[], &pattern(60_000)).status, 204);
@@ -49,20 +49,20 @@ fn a_length_that_does_not_fit_is_not_kept() {
     let quota = |limits: &mut wakeai_serve::Limits| {
         limits.quota = Some("1000B".parse().unwrap());
     };
-    let server = Server::limited(quota);
+    let server = TestServer::limited(quota);
     let reply = server.ask("POST", "/files", &["Upload-Defer-Length: 1"], b"");
     let path = reply.field("location").to_owned();
     assert_eq!(server.patch(&path, 0, &["Upload-Length: 5000"], b"01234").status, 507);
     assert_eq!(server.head(&path).get("upload-length"), None);
     assert_eq!(server.patch(&path, 0, &["Upload-Length: 5"], b"01234").status, 204);
     let (_, directory) = server.stop();
-    let server = Server::on(directory, |config| quota(&mut config.limits));
+    let server = TestServer::on(directory, |config| quota(&mut config.limits));
     assert_eq!(server.head(&path).field("upload-length"), "5", "it is on disk");
 }
 
 #[test]
 fn one_client_has_limits_of_its_own() {
-    let server = Server::limited(|limits| {
+    let server = TestServer::limited(|limits| {
         limits.client_quota = Some("100kB".parse().unwrap());
         limits.client_uploads = 2;
     });
@@ -76,7 +76,7 @@ fn one_client_has_limits_of_its_own() {
 
 #[test]
 fn the_rate_of_a_client_is_limited() {
-    let server = Server::limited(|limits| limits.rate = Some("8Mbit/s".parse().unwrap()));
+    let server = TestServer::limited(|limits| limits.rate = Some("8Mbit/s".parse().unwrap()));
     let path = server.create(500_000, "slow");
     let start = Instant::now();
     assert_eq!(server.patch(&path, 0, &[], &pattern(500_000)).status, 204);
@@ -95,7 +95,7 @@ fn a_full_disk_fails_one_upload_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::mount(directory.path());
     let inner = tempfile::tempdir_in(directory.path()).unwrap();
-    let server = Server::on(inner, |_| ());
+    let server = TestServer::on(inner, |_| ());
     let body = pattern(3_000_000);
     let small = server.create(100_000, "small");
     assert_eq!(server.patch(&small, 0, &[], &body[..50_000]).status, 204);

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::support::Server;
+use crate::support::TestServer;
 
-fn finish(server: &Server, name: &str) -> String {
+fn finish(server: &TestServer, name: &str) -> String {
     let path = server.create(3, name);
     let reply = server.patch(&path, 0, &[], b"new");
     assert_eq!(reply.status, 204, "{reply:?}");
@@ -15,7 +15,7 @@ fn finish(server: &Server, name: &str) -> String {
 fn no_name_leaves_the_directory() {
     let outer = tempfile::tempdir().unwrap();
     let inner = tempfile::tempdir_in(outer.path()).unwrap();
-    let server = Server::on(inner, |_| ());
+    let server = TestServer::on(inner, |_| ());
     for (told, expected) in [
         ("../../outside", "outside"),
         ("/etc/passwd", "passwd"),
@@ -39,7 +39,7 @@ fn no_name_leaves_the_directory() {
 
 #[test]
 fn a_taken_name_gets_a_number() {
-    let server = Server::start();
+    let server = TestServer::start();
     std::fs::write(server.file("a.tar"), "old").unwrap();
     std::fs::create_dir(server.file("d")).unwrap();
     assert_eq!(finish(&server, "a.tar"), "a%20%282%29.tar");
@@ -54,7 +54,7 @@ fn no_symbolic_link_is_followed() {
     let outside = tempfile::tempdir().unwrap();
     let victim = outside.path().join("victim");
     std::fs::write(&victim, "victim").unwrap();
-    let server = Server::start();
+    let server = TestServer::start();
     symlink(&victim, server.file("link")).unwrap();
     symlink(outside.path().join("absent"), server.file("dangling")).unwrap();
     assert_eq!(finish(&server, "link"), "link%20%282%29");
@@ -81,7 +81,7 @@ fn a_link_in_place_of_the_directory_of_uploads_is_refused() {
 
 #[test]
 fn two_servers_do_not_share_a_directory() {
-    let server = Server::start();
+    let server = TestServer::start();
     let config = crate::support::config(server.directory.path());
     let error = wakeai_serve::run(config, std::future::pending(), |_| ()).unwrap_err();
     assert!(error.to_string().contains("another wakeai serve"), "{error}");

@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
-use crate::support::{Server, read_reply};
+use crate::support::{TestServer, read_reply};
 
-fn location(server: &Server, path: &str, fields: &[&str]) -> String {
+fn location(server: &TestServer, path: &str, fields: &[&str]) -> String {
     let reply = server.ask("POST", path, &[&["Upload-Length: 5"], fields].concat(), b"");
     assert_eq!(reply.status, 201, "{reply:?}");
     reply.field("location").to_owned()
@@ -12,7 +12,7 @@ fn location(server: &Server, path: &str, fields: &[&str]) -> String {
 
 #[test]
 fn a_location_is_relative_to_what_the_client_has_asked_behind_a_proxy() {
-    let server = Server::start();
+    let server = TestServer::start();
     assert!(location(&server, "/files", &[]).starts_with("/files/"));
     for field in ["Via: 1.1 proxy", "X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1"] {
         assert!(location(&server, "/files", &[field]).starts_with("files/"), "{field}");
@@ -28,7 +28,7 @@ fn a_location_is_relative_to_what_the_client_has_asked_behind_a_proxy() {
 
 #[test]
 fn no_field_of_a_request_decides_where_a_location_leads() {
-    let server = Server::start();
+    let server = TestServer::start();
     let fields = [
         "X-Forwarded-Host: attacker.example",
         "X-Forwarded-Proto: https",
@@ -41,7 +41,7 @@ fn no_field_of_a_request_decides_where_a_location_leads() {
 
 #[test]
 fn a_base_that_is_configured_is_in_locations_and_may_be_in_paths() {
-    let server = Server::configured(|config| {
+    let server = TestServer::configured(|config| {
         config.base = Some("https://example.net/up".parse().unwrap());
     });
     for path in ["/up", "/up/", "/files"] {

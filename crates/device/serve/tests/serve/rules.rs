@@ -4,12 +4,12 @@ use std::io::{Read as _, Write as _};
 
 use wakeai_tus::Algorithm;
 
-use crate::support::{OCTETS, Reply, Server, checksum, is_closed, read_reply, send_head};
+use crate::support::{OCTETS, Reply, TestServer, checksum, is_closed, read_reply, send_head};
 
 const VERSION: &str = "Tus-Resumable: 1.0.0";
 
 /// Sends a PATCH with these further fields to an upload of ten bytes, which then has the offset that is returned.
-fn patched(server: &Server, fields: &[&str]) -> (Reply, usize) {
+fn patched(server: &TestServer, fields: &[&str]) -> (Reply, usize) {
     let path = server.create(10, "a");
     let mut fields = [&["Upload-Offset: 0"], fields].concat();
     if !fields.iter().any(|field| field.to_lowercase().starts_with("content-type")) {
@@ -21,7 +21,7 @@ fn patched(server: &Server, fields: &[&str]) -> (Reply, usize) {
 
 #[test]
 fn a_media_type_has_no_case_and_may_have_parameters() {
-    let server = Server::start();
+    let server = TestServer::start();
     for kind in [
         "application/offset+octet-stream",
         "Application/Offset+Octet-Stream",
@@ -45,7 +45,7 @@ fn a_media_type_has_no_case_and_may_have_parameters() {
 
 #[test]
 fn what_the_server_does_not_do_is_refused_before_the_body() {
-    let server = Server::start();
+    let server = TestServer::start();
     let sum = checksum(Algorithm::Sha256, b"01234");
     let digest = sum.replace("Upload-Checksum: sha256 ", "");
     for (field, status) in [
@@ -102,7 +102,7 @@ fn what_the_server_does_not_do_is_refused_before_the_body() {
 
 #[test]
 fn a_body_is_chunked_or_has_a_length() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     let chunked = |coding: &str, more: &[&str], body: &[u8]| {
         let mut stream = server.dial();
@@ -136,7 +136,7 @@ fn a_body_is_chunked_or_has_a_length() {
 
 #[test]
 fn a_request_names_one_valid_host() {
-    let server = Server::start();
+    let server = TestServer::start();
     for (first, fields, status) in [
         ("OPTIONS /files HTTP/1.1", "", 400),
         ("OPTIONS /files HTTP/1.1", "Host: localhost\r\nHost: localhost\r\n", 400),
@@ -156,7 +156,7 @@ fn a_request_names_one_valid_host() {
 
 #[test]
 fn a_method_that_a_path_does_not_take_is_answered_with_those_that_it_takes() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     for (method, path, status, allowed) in [
         ("GET", "/files", 405, Some("OPTIONS, POST")),
@@ -175,7 +175,7 @@ fn a_method_that_a_path_does_not_take_is_answered_with_those_that_it_takes() {
 
 #[test]
 fn preconditions_hold_or_nothing_happens() {
-    let server = Server::start();
+    let server = TestServer::start();
     for (field, status, offset) in [
         ("If-Match: *", 204, 5),
         ("If-Match: \"tag\"", 412, 0),
@@ -202,7 +202,7 @@ fn preconditions_hold_or_nothing_happens() {
 
 #[test]
 fn every_extension_that_is_announced_works_and_no_other_is_announced() {
-    let server = Server::start();
+    let server = TestServer::start();
     let told = server.ask("OPTIONS", "/files", &[], b"");
     for extension in told.field("tus-extension").split(',') {
         let works = match extension {
@@ -242,7 +242,7 @@ fn every_extension_that_is_announced_works_and_no_other_is_announced() {
 
 #[test]
 fn no_answer_is_kept_by_a_cache() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(1, "a");
     for reply in
         [server.head(&path), server.head("/files/none"), server.ask("OPTIONS", "/files", &[], b"")]
@@ -255,7 +255,7 @@ fn no_answer_is_kept_by_a_cache() {
 
 #[test]
 fn an_answer_to_head_has_no_body() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(1, "a");
     for (path, status) in [(path.as_str(), "200"), ("/files/none", "404")] {
         let mut stream = server.dial();
@@ -269,7 +269,7 @@ fn an_answer_to_head_has_no_body() {
 
 #[test]
 fn heads_that_contradict_the_grammar_get_400_and_the_connection_ends() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(5, "a");
     let start = format!(
         "PATCH {path} HTTP/1.1\r\nHost: localhost\r\n{VERSION}\r\n{OCTETS}\r\nUpload-Offset: 0\r\n"
@@ -290,7 +290,7 @@ fn heads_that_contradict_the_grammar_get_400_and_the_connection_ends() {
 
 #[test]
 fn head_tells_the_metadata_as_the_client_has_told_it() {
-    let server = Server::start();
+    let server = TestServer::start();
     let metadata = "filename YS5qcGc=,empty,type aW1hZ2UvanBlZw==";
     let told = format!("Upload-Metadata: {metadata}");
     let reply = server.ask("POST", "/files", &["Upload-Length: 5", &told], b"");

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use wakeai_serve::{Tls, run};
 
-use crate::support::{OCTETS, Server, config, read_reply, send_head};
+use crate::support::{OCTETS, TestServer, config, read_reply, send_head};
 
 pub(crate) const CAMERA: &str = "Authorization: Bearer 0123456789abcdef0123";
 const PHONE: &str = "Authorization: Bearer fedcba9876543210fedc";
@@ -37,7 +37,7 @@ fn identity(directory: &Path) -> (Tls, CertificateDer<'static>) {
 #[test]
 fn clients_need_tokens_and_see_their_own_uploads_only() {
     let files = tempfile::tempdir().unwrap();
-    let server = Server::configured(|config| config.tokens = Some(tokens(files.path())));
+    let server = TestServer::configured(|config| config.tokens = Some(tokens(files.path())));
     let fields = ["Upload-Length: 5"];
     let reply = server.ask("POST", "/files", &fields, b"");
     assert_eq!((reply.status, reply.field("www-authenticate")), (401, "Bearer"));
@@ -66,7 +66,7 @@ fn clients_need_tokens_and_see_their_own_uploads_only() {
 fn uploads_go_over_tls() {
     let files = tempfile::tempdir().unwrap();
     let (tls, certificate) = identity(files.path());
-    let server = Server::configured(|config| {
+    let server = TestServer::configured(|config| {
         config.tls = Some(tls);
         config.tokens = Some(tokens(files.path()));
         config.limits.head_timeout = "2s".parse().unwrap();
@@ -112,7 +112,7 @@ fn other_machines_are_served_with_tls_and_tokens_only() {
     let directory = tempfile::tempdir().unwrap();
     let files = tempfile::tempdir().unwrap();
     let (tls, _) = identity(files.path());
-    let refused = |change: &dyn Fn(&mut wakeai_serve::Config)| {
+    let refused = |change: &dyn Fn(&mut wakeai_serve::ServeConfig)| {
         let mut config = config(directory.path());
         change(&mut config);
         let error = run(config, std::future::pending(), |_| ()).unwrap_err();
@@ -178,6 +178,6 @@ fn an_identity_that_cannot_be_used_is_explained_in_words() {
 fn a_byte_order_mark_before_the_tokens_is_skipped() {
     let files = tempfile::tempdir().unwrap();
     let marked = secret(files.path().join("marked"), "\u{feff}camera 0123456789abcdef0123\n");
-    let server = Server::configured(|config| config.tokens = Some(marked));
+    let server = TestServer::configured(|config| config.tokens = Some(marked));
     assert_eq!(server.ask("POST", "/files", &["Upload-Length: 5", CAMERA], b"").status, 201);
 }

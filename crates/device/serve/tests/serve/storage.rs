@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{OCTETS, Server, pattern, wait_for};
+use crate::support::{OCTETS, TestServer, pattern, wait_for};
 
 /// A file system in a file, mounted through FUSE.
 struct Mounted {
@@ -30,8 +30,8 @@ impl Mounted {
         None
     }
 
-    fn server(&self) -> Server {
-        Server::on(tempfile::tempdir_in(&self.at).unwrap(), |_| ())
+    fn server(&self) -> TestServer {
+        TestServer::on(tempfile::tempdir_in(&self.at).unwrap(), |_| ())
     }
 }
 
@@ -42,7 +42,7 @@ impl Drop for Mounted {
 }
 
 /// Uploads a file under this name; returns the name that it got.
-fn upload(server: &Server, name: &str, bytes: &[u8]) -> String {
+fn upload(server: &TestServer, name: &str, bytes: &[u8]) -> String {
     let path = server.create(bytes.len(), name);
     let told = server.head(&path).get("wakeai-name").map(str::to_owned);
     let told = told.unwrap_or_else(|| {
@@ -104,7 +104,7 @@ fn names_that_a_file_system_folds_together_do_not_replace_each_other() {
     assert_eq!(std::fs::read(server.file("photo.jpg")).unwrap(), b"one");
 }
 
-fn all_refused(server: &Server, unfinished: &str, offset: usize) {
+fn all_refused(server: &TestServer, unfinished: &str, offset: usize) {
     let creation = server.ask("POST", "/files", &["Upload-Length: 5", OCTETS], b"12345");
     let further = server.patch(unfinished, offset, &[], b"56789");
     let empty = server.ask("POST", "/files", &["Upload-Length: 0"], b"");
@@ -118,7 +118,7 @@ fn all_refused(server: &Server, unfinished: &str, offset: usize) {
 #[test]
 fn a_directory_that_was_removed_is_an_error_of_the_server() {
     for removed in ["", ".wakeai-uploads"] {
-        let server = Server::start();
+        let server = TestServer::start();
         let path = server.create(10, "a");
         assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
         std::fs::remove_dir_all(server.file(removed)).unwrap();
@@ -132,7 +132,7 @@ fn a_directory_that_was_removed_is_an_error_of_the_server() {
 
 #[test]
 fn bytes_that_arrive_after_the_directory_was_removed_are_not_acknowledged() {
-    let server = Server::start();
+    let server = TestServer::start();
     let body = pattern(3_000_000);
     let path = server.create(body.len(), "a");
     let mut stream = server.begin(&path, 0, body.len(), &body[..2_000_000]);
@@ -146,7 +146,7 @@ fn bytes_that_arrive_after_the_directory_was_removed_are_not_acknowledged() {
 
 #[test]
 fn a_directory_that_was_moved_and_came_back_takes_uploads_again() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     let (uploads, aside) = (server.file(".wakeai-uploads"), server.file("aside"));
     std::fs::rename(&uploads, &aside).unwrap();
@@ -159,7 +159,7 @@ fn a_directory_that_was_moved_and_came_back_takes_uploads_again() {
 
 #[test]
 fn an_upload_whose_bytes_were_removed_or_truncated_is_gone_and_others_are_not() {
-    let server = Server::start();
+    let server = TestServer::start();
     let remove = |path: &Path| std::fs::remove_file(path).unwrap();
     let truncate =
         |path: &Path| std::fs::File::options().write(true).open(path).unwrap().set_len(3).unwrap();
@@ -178,18 +178,18 @@ fn an_upload_whose_bytes_were_removed_or_truncated_is_gone_and_others_are_not() 
 
 #[test]
 fn a_journal_that_was_removed_is_written_anew() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(10, "a");
     std::fs::remove_file(server.file(".wakeai-uploads/journal")).unwrap();
     assert_eq!(server.patch(&path, 0, &[], b"01234").status, 204);
     let (_, directory) = server.stop();
-    let server = Server::on(directory, |_| ());
+    let server = TestServer::on(directory, |_| ());
     assert_eq!(server.offset(&path), 5, "what was acknowledged is known after a restart");
 }
 
 #[test]
 fn a_digest_is_of_the_file_as_it_is() {
-    let server = Server::start();
+    let server = TestServer::start();
     let path = server.create(3, "a");
     assert_eq!(server.patch(&path, 0, &[], b"one").status, 204);
     let first = server.digest(&path);

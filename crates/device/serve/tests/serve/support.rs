@@ -12,13 +12,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
-use wakeai_serve::{Config, Event, Limits, Report, run};
+use wakeai_serve::{Limits, Report, ServeConfig, ServeEvent, run};
 
 /// The time after which a test counts as hanging. It is long, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-pub(crate) fn config(directory: &Path) -> Config {
-    Config {
+pub(crate) fn config(directory: &Path) -> ServeConfig {
+    ServeConfig {
         directory: directory.to_owned(),
         listen: "127.0.0.1:0".parse().unwrap(),
         tls: None,
@@ -30,14 +30,14 @@ pub(crate) fn config(directory: &Path) -> Config {
     }
 }
 
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) directory: TempDir,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Report>,
 }
 
-impl Server {
+impl TestServer {
     pub(crate) fn start() -> Self {
         Self::limited(|_| ())
     }
@@ -46,12 +46,12 @@ impl Server {
         Self::configured(|config| change(&mut config.limits))
     }
 
-    pub(crate) fn configured(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn configured(change: impl FnOnce(&mut ServeConfig)) -> Self {
         Self::on(tempfile::tempdir().unwrap(), change)
     }
 
     /// A server of a directory that may have uploads already.
-    pub(crate) fn on(directory: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn on(directory: TempDir, change: impl FnOnce(&mut ServeConfig)) -> Self {
         let mut config = config(directory.path());
         change(&mut config);
         let (stop, stopped) = oneshot::channel();
@@ -60,8 +60,8 @@ impl Server {
             let mut last = Report::default();
             let shutdown = async { drop(stopped.await) };
             run(config, shutdown, |event| match event {
-                Event::Listening(address) => ready.send(address).unwrap(),
-                Event::Report(report) => last = report,
+                ServeEvent::Listening(address) => ready.send(address).unwrap(),
+                ServeEvent::Report(report) => last = report,
             })
             .unwrap();
             last

@@ -8,7 +8,7 @@ use wakeai_tables::{Column, Group, HasFigures, TableError, Value, figure_columns
 use wakeai_units::text::{is_visible, visible};
 use wakeai_units::{Instant, Rate};
 
-use crate::reading::{Connection, ConnectionId, Events, Limit, Reading};
+use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection};
 
 /// A row of `connections-N.parquet`.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct ConnectionRow {
     at: Instant,
     local: String,
     remote: String,
-    connection: Connection,
+    connection: SeenConnection,
 }
 
 impl HasFigures for ConnectionRow {
@@ -26,7 +26,7 @@ impl HasFigures for ConnectionRow {
 }
 
 impl ConnectionRow {
-    pub(super) fn new(at: Instant, connection: &Connection) -> Self {
+    pub(super) fn new(at: Instant, connection: &SeenConnection) -> Self {
         let (local, remote) = (connection.local.to_string(), connection.remote.to_string());
         Self { at, local, remote, connection: connection.clone() }
     }
@@ -84,7 +84,7 @@ pub(super) fn connection(
     group: &Group,
     row: usize,
     texts: &mut Texts,
-) -> Result<(Instant, Connection), TableError> {
+) -> Result<(Instant, SeenConnection), TableError> {
     let integer = |name| group.u64(name, row)?.ok_or_else(|| group.lacks(name));
     let maybe = |name| group.u64(name, row);
     let bound = |name| maybe(name).map(Option::unwrap_or_default);
@@ -108,7 +108,7 @@ pub(super) fn connection(
         .all(Option::is_some)
         .then(|| Events { counts: counts.map(Option::unwrap_or_default) });
     let end = |text: Arc<str>| text.parse().unwrap_or_else(|never| match never {});
-    let connection = Connection {
+    let connection = SeenConnection {
         id: ConnectionId { netns: integer("netns")?, cookie: integer("cookie")? },
         namespace: text("namespace")?,
         owner: text("owner")?,

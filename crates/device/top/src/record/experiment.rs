@@ -11,7 +11,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::columns::Texts;
 use super::error::ReplayError;
-use crate::reading::{Connection, ConnectionId, End, Events, Reading};
+use crate::reading::{ConnectionId, End, Events, Reading, SeenConnection};
 
 /// The run of an experiment that is replayed.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +70,14 @@ struct Run {
 
 /// A flow of a run.
 #[derive(Debug)]
-struct Flow {
+struct RunFlow {
     station: Arc<str>,
     direction: String,
     algorithm: Arc<str>,
 }
 
 /// The chosen run, and its flows by index.
-fn run(directory: &Path, choice: &RunChoice) -> Result<(Run, BTreeMap<u64, Flow>), ReplayError> {
+fn run(directory: &Path, choice: &RunChoice) -> Result<(Run, BTreeMap<u64, RunFlow>), ReplayError> {
     let path = directory.join("flows.parquet");
     let mut table = TableReader::open(&path)?.expect(records::SCHEMA)?;
     let (mut names, mut chosen, mut flows) = (Vec::new(), None, BTreeMap::new());
@@ -93,7 +93,7 @@ fn run(directory: &Path, choice: &RunChoice) -> Result<(Run, BTreeMap<u64, Flow>
                 && choice.repeat.is_none_or(|repeat| u64::from(repeat) == run.repeat);
             if fits && *chosen.get_or_insert(Run { ..run_of(&group, row)? }) == run {
                 let text = |name| group.text(name, row);
-                let flow = Flow {
+                let flow = RunFlow {
                     station: texts.share(text("station")?.unwrap_or_default()),
                     direction: text("direction")?.unwrap_or_default().to_owned(),
                     algorithm: texts.share(text("algorithm")?.unwrap_or_default()),
@@ -163,20 +163,20 @@ impl<'a> Rows<'a> {
 /// The state of all connections of the run at the end of a second.
 #[derive(Debug, Default)]
 struct Second {
-    flows: BTreeMap<u64, Flow>,
-    connections: BTreeMap<ConnectionId, State>,
+    flows: BTreeMap<u64, RunFlow>,
+    connections: BTreeMap<ConnectionId, FlowState>,
 }
 
 /// The state of a connection of the run.
 #[derive(Debug)]
-struct State {
-    connection: Connection,
+struct FlowState {
+    connection: SeenConnection,
     /// Segments delivered at the previous reading.
     delivered: u64,
 }
 
 impl Second {
-    fn state(&mut self, group: &Group, row: usize) -> Result<&mut State, TableError> {
+    fn state(&mut self, group: &Group, row: usize) -> Result<&mut FlowState, TableError> {
         let flow = integer(group, "flow", row)?;
         let id = ConnectionId { netns: flow, cookie: integer(group, "connection", row)? };
         let named = self.flows.get(&flow);
@@ -186,7 +186,7 @@ impl Second {
             let is_up = named.is_none_or(|flow| flow.direction != "down");
             let (local, remote) = if is_up { (here, there) } else { (there, here) };
             let algorithm = named.map_or_else(|| "".into(), |flow| Arc::clone(&flow.algorithm));
-            let connection = Connection {
+            let connection = SeenConnection {
                 id,
                 namespace: "".into(),
                 owner: station,
@@ -202,7 +202,7 @@ impl Second {
                 events: Some(Events::default()),
                 retransmits: 0,
             };
-            State { connection, delivered: 0 }
+            FlowState { connection, delivered: 0 }
         };
         Ok(self.connections.entry(id).or_insert_with(begin))
     }
@@ -236,7 +236,7 @@ impl Second {
     /// The reading at the end of a second.
     fn reading(&mut self, at: Instant) -> Reading {
         for state in self.connections.values_mut() {
-            let State { connection, delivered } = state;
+            let FlowState { connection, delivered } = state;
             let figures = &connection.figures;
             let segments = figures.delivered.saturating_sub(*delivered);
             let bytes = Bytes::new(segments.saturating_mul(figures.mss.get()));

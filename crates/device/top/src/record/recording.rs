@@ -11,7 +11,7 @@ use wakeai_units::Instant;
 use super::SCHEMA;
 use super::columns::{self, Texts};
 use super::error::ReplayError;
-use crate::reading::{Connection, Reading};
+use crate::reading::{Reading, SeenConnection};
 
 /// The largest number of parts in memory. It suffices for the parts of one minute and some more.
 const PARTS: usize = 24;
@@ -91,7 +91,7 @@ impl Recording {
         let texts = &mut self.texts;
         each_group(&file("connections"), |group| {
             for row in 0..group.rows() {
-                let (at, connection): (_, Connection) = columns::connection(group, row, texts)?;
+                let (at, connection): (_, SeenConnection) = columns::connection(group, row, texts)?;
                 if let Some(reading) = readings.get_mut(&at) {
                     reading.connections.push(connection);
                 }

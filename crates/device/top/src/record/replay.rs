@@ -18,12 +18,12 @@ pub(crate) const MOST_SHOWN: usize = 601;
 /// Readings that were made earlier.
 #[derive(Debug)]
 pub struct Replay {
-    source: Source,
+    source: ReplaySource,
     times: Vec<Instant>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ReplaySource {
     Recording(Recording),
     Experiment(Vec<Arc<Reading>>),
 }
@@ -37,14 +37,14 @@ impl Replay {
     pub fn open(directory: &Path, choice: &RunChoice) -> Result<Self, ReplayError> {
         if let Some(recording) = Recording::open(directory)? {
             let times = recording.times().collect();
-            return Ok(Self { source: Source::Recording(recording), times });
+            return Ok(Self { source: ReplaySource::Recording(recording), times });
         }
         if !experiment::is_there(directory) {
             return Err(ReplayError::Nothing(directory.to_owned()));
         }
         let readings = experiment::readings(directory, choice)?;
         let times = readings.iter().map(|reading| reading.at).collect();
-        Ok(Self { source: Source::Experiment(readings), times })
+        Ok(Self { source: ReplaySource::Experiment(readings), times })
     }
 
     /// The times of all readings. There is at least one.
@@ -59,8 +59,8 @@ impl Replay {
     /// Its file cannot be read.
     pub fn reading(&mut self, index: usize) -> Result<Arc<Reading>, ReplayError> {
         match &mut self.source {
-            Source::Recording(recording) => recording.reading(index),
-            Source::Experiment(readings) => Ok(Arc::clone(&readings[index])),
+            ReplaySource::Recording(recording) => recording.reading(index),
+            ReplaySource::Experiment(readings) => Ok(Arc::clone(&readings[index])),
         }
     }
 

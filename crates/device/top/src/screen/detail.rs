@@ -13,7 +13,7 @@ use wakeai_units::{Duration, Rate};
 
 use super::{BOLD, below, fitting};
 use crate::columns::Column;
-use crate::reading::{Connection, Reading};
+use crate::reading::{Reading, SeenConnection};
 use crate::record::SHOWN;
 use crate::view::View;
 
@@ -41,7 +41,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, window: &[Arc
 }
 
 /// The connection in lines.
-fn facts(connection: &Connection, is_gone: bool, width: usize) -> Vec<Line<'static>> {
+fn facts(connection: &SeenConnection, is_gone: bool, width: usize) -> Vec<Line<'static>> {
     let cell = |column: Column| column.cell(connection, &[]);
     let figures = &connection.figures;
     let title = format!(
@@ -106,9 +106,9 @@ struct Curves {
     lines: Vec<Vec<(f64, f64)>>,
 }
 
-fn charts(connection: &Connection, window: &[Arc<Reading>]) -> [Curves; 3] {
+fn charts(connection: &SeenConnection, window: &[Arc<Reading>]) -> [Curves; 3] {
     let end = window.last().map_or(0.0, |reading| reading.at.as_secs_f64());
-    let series = |of: &dyn Fn(&Connection) -> Option<f64>| -> Vec<(f64, f64)> {
+    let series = |of: &dyn Fn(&SeenConnection) -> Option<f64>| -> Vec<(f64, f64)> {
         let point = |reading: &Arc<Reading>| {
             Some((reading.at.as_secs_f64() - end, of(reading.find(connection.id)?)?))
         };

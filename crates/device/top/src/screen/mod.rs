@@ -71,8 +71,9 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, window: &[Arc<Reading>], status:
 fn heading(reading: &Reading, status: &Status, width: usize) -> Line<'static> {
     let all = &reading.connections;
     let sending = all.iter().filter(|one| one.limit.is_some_and(|limit| limit != Limit::Idle));
-    let sum =
-        |of: fn(&crate::Connection) -> Option<Rate>| -> Rate { all.iter().filter_map(of).sum() };
+    let sum = |of: fn(&crate::SeenConnection) -> Option<Rate>| -> Rate {
+        all.iter().filter_map(of).sum()
+    };
     let parts = [
         clock(reading),
         format!("{} connections", all.len()),

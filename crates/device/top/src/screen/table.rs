@@ -11,7 +11,7 @@ use ratatui::widgets::Paragraph;
 
 use super::{BOLD, REVERSED};
 use crate::columns::{Column, SPARKS, choose};
-use crate::reading::{Connection, Reading};
+use crate::reading::{Reading, SeenConnection};
 use crate::view::View;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, window: &[Arc<Reading>]) {
@@ -70,7 +70,7 @@ fn head(columns: &[(Column, usize)], view: &View) -> Line<'static> {
     Line::from(spans)
 }
 
-fn line(row: &Connection, columns: &[(Column, usize)], window: &[Arc<Reading>]) -> String {
+fn line(row: &SeenConnection, columns: &[(Column, usize)], window: &[Arc<Reading>]) -> String {
     let recent = &window[window.len().saturating_sub(SPARKS + 1)..];
     let past: Vec<_> = recent.iter().map(|reading| reading.find(row.id)).collect();
     columns.iter().fold(String::new(), |text, (column, width)| {

@@ -15,7 +15,7 @@ use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 /// A connection as the kernel describes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct DiagSocket {
     pub(crate) cookie: u64,
     /// The inode of its socket; 0 if no process holds it.
     pub(crate) inode: u32,
@@ -54,7 +54,7 @@ impl Diag {
     }
 
     /// All connections of the namespace that are established, or still send after one end has closed.
-    pub(crate) fn connections(&self) -> io::Result<Vec<Found>> {
+    pub(crate) fn connections(&self) -> io::Result<Vec<DiagSocket>> {
         let mut found = Vec::new();
         for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
             let request = InetRequest {
@@ -79,7 +79,7 @@ impl Diag {
 }
 
 /// `None` where the kernel gives no `tcp_info`, because the socket is closing.
-fn to_found(response: &InetResponse) -> Option<Found> {
+fn to_found(response: &InetResponse) -> Option<DiagSocket> {
     let (mut info, mut algorithm) = (None, String::new());
     for attribute in &response.nlas {
         match attribute {
@@ -90,7 +90,7 @@ fn to_found(response: &InetResponse) -> Option<Found> {
     }
     let (info, header) = (info?, &response.header);
     let id = &header.socket_id;
-    Some(Found {
+    Some(DiagSocket {
         cookie: u64::from_ne_bytes(id.cookie),
         inode: header.inode,
         local: SocketAddr::new(id.source_address.to_canonical(), id.source_port),

@@ -9,7 +9,7 @@ use crate::reading::{ConnectionId, Events};
 
 /// What the monitor has seen of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenEvents {
     /// Its events since the counter was opened.
     pub(crate) events: Events,
     /// The interface over which it is routed, once it has sent something.
@@ -24,7 +24,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     monitor: Monitor,
-    seen: HashMap<ConnectionId, Seen>,
+    seen: HashMap<ConnectionId, SeenEvents>,
 }
 
 impl EventCounter {
@@ -52,7 +52,7 @@ impl EventCounter {
     }
 
     /// What was seen of this connection.
-    pub(crate) fn of(&self, id: ConnectionId) -> Seen {
+    pub(crate) fn of(&self, id: ConnectionId) -> SeenEvents {
         self.seen.get(&id).copied().unwrap_or_default()
     }
 

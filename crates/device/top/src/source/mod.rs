@@ -16,7 +16,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 
 use agents::AgentWatch;
 pub use agents::FindSockets;
-use diag::{Found, Totals};
+use diag::{DiagSocket, Totals};
 use events::EventCounter;
 use namespaces::{Namespaces, Watched};
 use processes::Processes;
@@ -25,7 +25,7 @@ use wakeai_host::NetnsId;
 use wakeai_kernel::{AppliedBounds, Filter};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use crate::reading::{Connection, ConnectionId, End, Limit, Reading};
+use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection};
 
 /// Why connections cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ impl Live {
         &mut self,
         applied: Option<&AppliedBounds>,
         missing: &mut Vec<String>,
-    ) -> Vec<Connection> {
+    ) -> Vec<SeenConnection> {
         let mut found = Vec::new();
         for (id, watched) in &self.namespaces.watched {
             match watched.diag.connections() {
@@ -157,7 +157,7 @@ impl Live {
                 unowned += usize::from(process.is_none() && found.inode != 0);
                 let owner =
                     process.map_or_else(|| "".into(), |process| Arc::clone(&process.command));
-                connections.push(Connection {
+                connections.push(SeenConnection {
                     id,
                     namespace: Arc::clone(&watched.name),
                     owner,
@@ -188,7 +188,7 @@ impl Live {
     }
 
     /// The figures of `sock_diag`, with those that only the monitor knows.
-    fn figures(&self, id: ConnectionId, found: &Found, interface: Option<u32>) -> Figures {
+    fn figures(&self, id: ConnectionId, found: &DiagSocket, interface: Option<u32>) -> Figures {
         let seen = self.events.as_ref().map(|events| events.of(id)).unwrap_or_default();
         Figures {
             latest_rtt: seen.latest_rtt,
@@ -212,7 +212,7 @@ fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
 /// The bounds that the connection's algorithm applies.
 fn bounds_of(
     applied: Option<&AppliedBounds>,
-    found: &Found,
+    found: &DiagSocket,
     watched: &Watched,
     interface: Option<u32>,
 ) -> SocketBounds {
@@ -227,7 +227,7 @@ fn bounds_of(
 fn rate(
     before: Option<(Duration, Totals)>,
     of: impl Fn(Totals) -> u64,
-    found: &Found,
+    found: &DiagSocket,
 ) -> Option<Rate> {
     let (span, before) = before?;
     Some(Rate::of(Bytes::new(of(found.totals).saturating_sub(of(before))), span))
@@ -235,7 +235,7 @@ fn rate(
 
 /// What limited a sender during `span`. The kernel counts how long the sender was busy, and how long of this time the
 /// receiver or the send buffer limited it (`tcp_chrono_start` and the functions after it).
-fn limit(span: Duration, before: Totals, found: &Found, bounds: SocketBounds) -> Limit {
+fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: SocketBounds) -> Limit {
     let now = found.totals;
     let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));
     let busy = during(|totals| totals.busy_us);
@@ -265,9 +265,9 @@ mod tests {
 
     use super::*;
 
-    fn found(busy_ms: u64, receiver_ms: u64, send_buffer_ms: u64) -> Found {
+    fn found(busy_ms: u64, receiver_ms: u64, send_buffer_ms: u64) -> DiagSocket {
         let any: SocketAddr = "10.0.0.1:1".parse().unwrap();
-        Found {
+        DiagSocket {
             cookie: 1,
             inode: 0,
             local: any,

@@ -11,7 +11,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use wakeai_connection::{CongestionState, Figures, SocketBounds};
-use wakeai_top::{Connection, ConnectionId, End, Events, Limit, Reading, Status, View, draw};
+use wakeai_top::{ConnectionId, End, Events, Limit, Reading, SeenConnection, Status, View, draw};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 /// The sizes of the terminals: columns and rows.
@@ -34,7 +34,7 @@ pub(crate) fn reading(second: u64, count: u64) -> Reading {
     }
 }
 
-fn connection(number: u64, second: u64) -> Connection {
+fn connection(number: u64, second: u64) -> SeenConnection {
     // The window of each connection is a sawtooth with its own period, and every seventh connection
     // is idle.
     let phase = (second * (number % 5 + 1) + number * 7) % 30;
@@ -59,7 +59,7 @@ fn connection(number: u64, second: u64) -> Connection {
         interface: 2,
         ..Figures::default()
     };
-    Connection {
+    SeenConnection {
         id: ConnectionId { netns: 4_026_531_840, cookie: number + 1 },
         namespace: "".into(),
         owner: ["iperf3", "curl", "put", "browser"][number as usize % 4].into(),

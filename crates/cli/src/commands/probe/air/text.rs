@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use wakeai_agent::{Link, PhyRate, Survey, Traffic};
 use wakeai_units::Duration;
 
-use super::Station;
+use super::AirStation;
 use super::interval::Interval;
 
 /// The column in which the values begin.
@@ -13,8 +13,8 @@ const INDENT: usize = 14;
 /// The width of a row. A longer row continues on the next line.
 const WIDTH: usize = 80;
 
-pub(super) fn render(station: &Station) -> String {
-    let Station { link, interval, does_not_tell } = station;
+pub(super) fn render(station: &AirStation) -> String {
+    let AirStation { link, interval, does_not_tell } = station;
     let expected = link.expected.map(|rate| format!("{:.1} Mbit/s", rate.as_mbps_f64()));
     let untold = match does_not_tell.as_slice() {
         [] => vec![Some("nothing".to_owned())],
@@ -157,7 +157,7 @@ mod tests {
         let mut link = Link { interface: "wlan0".to_owned(), ..Link::default() };
         link.ssid = Some("caf\u{e9}\u{1b}[2J".to_owned());
         link.tx.packets = Some(7);
-        let station = Station { link, interval: None, does_not_tell: vec!["signal", "noise"] };
+        let station = AirStation { link, interval: None, does_not_tell: vec!["signal", "noise"] };
         let expected = "\
 interface     wlan0, SSID \"caf\u{e9}\\u{1b}[2J\"
 sent          7 packets

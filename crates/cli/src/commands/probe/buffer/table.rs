@@ -1,8 +1,8 @@
 //! The result as text.
 
-use wakeai_probe::buffer::{Counts, Drops, Isolation, Report, Spread};
+use wakeai_probe::buffer::{BufferReport, Drops, Isolation, LimitUnit, Spread};
 
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &BufferReport) -> String {
     let mut lines = Vec::new();
     let aqm = report.drops == Drops::Aqm;
     if let (Some(packets), Some(bytes)) = (report.packets, report.bytes) {
@@ -41,7 +41,7 @@ fn spread(found: Spread) -> String {
     format!("{median:.0} packets ({min:.0} to {max:.0} in {runs} runs)")
 }
 
-fn limit(report: &Report) -> String {
+fn limit(report: &BufferReport) -> String {
     let sizes = || {
         let packets = |one: Option<Spread>| one.map_or(0.0, |one| one.median);
         format!(
@@ -53,14 +53,14 @@ fn limit(report: &Report) -> String {
         )
     };
     match report.counts {
-        Counts::Packets => format!("counts packets: {}", sizes()),
-        Counts::Bytes => format!("counts bytes: {}", sizes()),
-        Counts::Unclear if report.drops == Drops::Tail => format!("unclear: {}", sizes()),
-        Counts::Unclear => "unclear: the queue does not fill to its limit".to_owned(),
+        LimitUnit::Packets => format!("counts packets: {}", sizes()),
+        LimitUnit::Bytes => format!("counts bytes: {}", sizes()),
+        LimitUnit::Unclear if report.drops == Drops::Tail => format!("unclear: {}", sizes()),
+        LimitUnit::Unclear => "unclear: the queue does not fill to its limit".to_owned(),
     }
 }
 
-fn drops(report: &Report) -> String {
+fn drops(report: &BufferReport) -> String {
     match (report.drops, report.first_drop) {
         (Drops::Tail, _) => "tail drop: a full queue drops what arrives".to_owned(),
         (Drops::Aqm, Some(first)) => format!(

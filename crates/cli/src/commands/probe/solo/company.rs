@@ -34,13 +34,13 @@ impl Company {
     }
 }
 
-/// A thread that asks the agent until [`Watch::end`] is called.
-pub(super) struct Watch {
+/// A thread that asks the agent until [`CompanyWatch::end`] is called.
+pub(super) struct CompanyWatch {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Company>,
 }
 
-impl Watch {
+impl CompanyWatch {
     pub(super) fn start(socket: Option<&Path>) -> Self {
         let socket = socket.map_or_else(own_agent, |socket| Some(socket.to_owned()));
         let done = Arc::new(AtomicBool::new(false));
