@@ -1,12 +1,15 @@
-//! SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) during an experiment. The first signal ends the experiment
-//! in good order, the second ends it at once.
+//! SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) during a command that waits. The first signal ends the
+//! command in good order, the second ends it at once.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+
+use crate::failure::Failure;
 
 /// If signal n has ended a process, a shell shows its exit status as this number plus n.
 const BY_SIGNAL: i32 = 128;
@@ -17,7 +20,11 @@ pub(crate) struct Interrupt(Arc<AtomicUsize>);
 
 impl Interrupt {
     /// Handles the signals from here on, until the process ends.
-    pub(crate) fn install() -> io::Result<Self> {
+    pub(crate) fn install() -> Result<Self, Failure> {
+        Self::try_install().context("cannot handle signals").map_err(Failure::failed)
+    }
+
+    fn try_install() -> io::Result<Self> {
         let (asked, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
         // nohup(1) ignores SIGHUP. The run then continues after its terminal was closed.
         let hangup = (!ignores(SIGHUP)?).then_some(SIGHUP);

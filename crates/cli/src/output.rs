@@ -30,6 +30,12 @@ pub(crate) fn json(value: &impl Serialize) -> Result<OutputReader, Failure> {
     write(&line)
 }
 
+/// Writes the counters of a daemon, one per line.
+pub(crate) fn counters(entries: &[(&'static str, u64)]) -> Result<(), Failure> {
+    let lines = entries.iter().map(|(name, count)| format!("{name:<20} {count:>16}\n"));
+    write(&lines.collect::<String>()).map(|_| ())
+}
+
 /// Formats a table as text, with `indent` before each line. The columns from `first_number` on are numbers.
 pub(crate) fn table<const N: usize>(
     indent: &str,

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use strum::VariantArray as _;
 use wakeai_probe::solo::StreamKey;
 use wakeai_probe::{
     DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Limits, Listener, Part, Seal, Token,
@@ -11,17 +12,6 @@ use wakeai_units::{Duration, Instant};
 use crate::input::Input;
 
 const TOKEN: Token = Token::from_bytes([9; 16]);
-const KINDS: [DatagramKind; 8] = [
-    DatagramKind::Hello,
-    DatagramKind::Welcome,
-    DatagramKind::Data,
-    DatagramKind::Fetch,
-    DatagramKind::Arrivals,
-    DatagramKind::Ping,
-    DatagramKind::Pong,
-    DatagramKind::Bye,
-];
-
 /// Sends arbitrary datagrams to a listener. Some have a valid authenticator, made with the token.
 /// The others must get no answer, and no answer may be longer than its request.
 pub(crate) fn target(bytes: &[u8]) {
@@ -49,7 +39,7 @@ pub(crate) fn target(bytes: &[u8]) {
 }
 
 fn authentic(input: &mut Input<'_>, listener: &mut Listener, now: Instant, from: SocketAddr) {
-    let kind = KINDS[usize::from(input.below(8))];
+    let kind = DatagramKind::VARIANTS[usize::from(input.below(8))];
     let session = u64::from(input.below(2));
     let (burst, number) = (input.count(), input.count());
     let header = Header { kind, session, burst, number, tag: input.magnitude() };

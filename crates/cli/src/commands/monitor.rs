@@ -4,8 +4,6 @@ mod format;
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -13,6 +11,7 @@ use wakeai_kernel::{Filter, Monitor, MonitorConfig};
 
 use crate::args::MonitorArguments;
 use crate::failure::{Failure, note};
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
@@ -21,10 +20,10 @@ pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
         filter: filter(arguments)?,
         ..MonitorConfig::default()
     };
-    let stop = stop_on_signals().map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     let mut monitor = Monitor::open(&config)?;
     let deadline = arguments.duration.map(|duration| Instant::now() + duration.into());
-    let watched = watch(&mut monitor, arguments.json, &stop, deadline);
+    let watched = watch(&mut monitor, arguments.json, &interrupt, deadline);
     match monitor.lost() {
         0 => {}
         lost => note(format_args!(
@@ -38,13 +37,13 @@ pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
 fn watch(
     monitor: &mut Monitor,
     json: bool,
-    stop: &AtomicBool,
+    interrupt: &Interrupt,
     deadline: Option<Instant>,
 ) -> Result<(), Failure> {
     // Standard output is locked once, and written to once per poll.
     let mut out = std::io::stdout().lock();
     let mut text = Vec::with_capacity(1 << 16);
-    while !stop.load(Ordering::Relaxed) && deadline.is_none_or(|end| Instant::now() < end) {
+    while !interrupt.is_asked() && deadline.is_none_or(|end| Instant::now() < end) {
         text.clear();
         monitor.poll(Monitor::INTERVAL, &mut |record| {
             if json { format::json(&record, &mut text) } else { format::text(&record, &mut text) }
@@ -57,15 +56,6 @@ fn watch(
         }
     }
     Ok(())
-}
-
-/// A flag that SIGINT and SIGTERM set.
-pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 fn filter(arguments: &MonitorArguments) -> Result<Filter, Failure> {

@@ -90,11 +90,6 @@ fn tell(event: Event, json: bool, transparent: Transparent) -> Result<(), Failur
             Ok(())
         }
         Event::Report(report) if json => output::json(&ProxyLine::Counters(report)).map(|_| ()),
-        Event::Report(report) => {
-            let lines = report.entries().into_iter();
-            let lines: Vec<_> =
-                lines.map(|(name, count)| format!("{name:<20} {count:>16}\n")).collect();
-            output::write(&lines.concat()).map(|_| ())
-        }
+        Event::Report(report) => output::counters(&report.entries()),
     }
 }

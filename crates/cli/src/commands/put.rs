@@ -22,7 +22,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
     let config = config(arguments)?;
-    let interrupt = Interrupt::install().map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::failed)?;
     let bar = bar(arguments.json);

@@ -69,11 +69,6 @@ fn tell(event: ServeEvent, json: bool, scheme: &str) -> Result<(), Failure> {
         ServeEvent::Report(report) if json => {
             output::json(&ServeLine::Counters(report)).map(|_| ())
         }
-        ServeEvent::Report(report) => {
-            let lines = report.entries().into_iter();
-            let lines: Vec<_> =
-                lines.map(|(name, count)| format!("{name:<20} {count:>16}\n")).collect();
-            output::write(&lines.concat()).map(|_| ())
-        }
+        ServeEvent::Report(report) => output::counters(&report.entries()),
     }
 }

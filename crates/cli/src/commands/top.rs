@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wakeai_host::NetnsId;
@@ -12,9 +11,10 @@ use wakeai_top::{
 };
 
 use super::agents;
-use super::monitor::{netns, stop_on_signals};
+use super::monitor::netns;
 use crate::args::TopArguments;
 use crate::failure::{Failure, note};
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputReader};
 
 pub(crate) fn run(arguments: &TopArguments) -> Result<(), Failure> {
@@ -41,11 +41,10 @@ fn live(arguments: &TopArguments) -> Result<(), Failure> {
             .collect(),
         agents: agents::sockets,
     };
-    let stop = stop_on_signals().map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     let deadline = arguments.duration.map(|duration| Instant::now() + Duration::from(duration));
-    let is_over = || {
-        stop.load(Ordering::Relaxed) || deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    };
+    let is_over =
+        || interrupt.is_asked() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let live = Live::open(&config).map_err(Failure::failed)?;
     let recorder = arguments.record.as_ref();
     let recorder = recorder.map(|directory| Recorder::create(directory, arguments.interval));
@@ -99,8 +98,8 @@ fn replay(arguments: &TopArguments) -> Result<(), Failure> {
     let mut replay = Replay::open(directory, &choice).map_err(Failure::usage)?;
     let mut view = view(arguments);
     view.filter.namespaces.clone_from(&arguments.netns);
-    let stop = stop_on_signals().map_err(Failure::failed)?;
-    let is_over = || stop.load(Ordering::Relaxed);
+    let interrupt = Interrupt::install()?;
+    let is_over = || interrupt.is_asked();
     if !arguments.once && !arguments.json {
         return wakeai_top::replay_on_screen(replay, view, arguments.speed.0, &is_over)
             .map_err(failed);

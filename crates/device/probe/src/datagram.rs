@@ -29,7 +29,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const LONGEST_BYTES: usize = 1472;
 
 /// The purpose of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr, strum::VariantArray)]
 #[repr(u8)]
 pub enum DatagramKind {
     /// The sender begins a session.
@@ -48,22 +48,6 @@ pub enum DatagramKind {
     Pong = 7,
     /// The sender ends the session.
     Bye = 8,
-}
-
-impl DatagramKind {
-    fn of(byte: u8) -> Option<Self> {
-        let all = [
-            Self::Hello,
-            Self::Welcome,
-            Self::Data,
-            Self::Fetch,
-            Self::Arrivals,
-            Self::Ping,
-            Self::Pong,
-            Self::Bye,
-        ];
-        all.into_iter().find(|kind| *kind as u8 == byte)
-    }
 }
 
 /// The fields of a datagram.
@@ -125,7 +109,7 @@ impl Seal {
         if header[0..4] != MAGIC || header[4] != VERSION {
             return None;
         }
-        let kind = DatagramKind::of(header[5])?;
+        let kind = DatagramKind::from_repr(header[5])?;
         let body = rest.get(..usize::from(u16::from_be_bytes([header[6], header[7]])))?;
         let found: [u8; 32] = header[SIGNED..].try_into().ok()?;
         // `blake3::Hash` compares in constant time.
@@ -159,7 +143,7 @@ mod tests {
         Header { kind: DatagramKind::Fetch, session: 1 << 40, burst: 2, number: 3, tag: 4 };
 
     fn any_kind() -> impl Strategy<Value = DatagramKind> {
-        (1..9_u8).prop_map(|byte| DatagramKind::of(byte).unwrap())
+        (1..9_u8).prop_map(|byte| DatagramKind::from_repr(byte).unwrap())
     }
 
     proptest! {

@@ -36,7 +36,9 @@ impl Default for Limits {
 }
 
 /// Why a listener has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// It is named in snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Ending {
     /// The sender has ended its session.
     Done,

@@ -12,11 +12,12 @@ use http_body_util::Full;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use roxmltree::{Document, Node};
 use url::Url;
+use wakeai_tus::encoded;
 
 use super::PutError;
 use super::answers::{Asked, Meaning};
 use super::http::{HttpAnswer, Query};
-use super::target::{beside, encoded, last_segment, shown};
+use super::target::{beside, last_segment, shown};
 use super::transfer::PutTransfer;
 
 /// The header field with the depth of a PROPFIND (RFC 4918, section 10.2).

@@ -1,13 +1,10 @@
 //! URLs: which URLs are accepted, where a `Location` leads, and which servers receive the credentials.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 use wakeai_net::{Zone, take_zone};
+use wakeai_tus::encoded;
 
 use super::error::PutError;
-
-/// The octets of a name that are percent-encoded: all but the unreserved characters (RFC 3986, sections 2.1 and 2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Reads the URL of an upload. The zone of a link-local address is not a part of the URL that a server sees (RFC 6874,
 /// section 4).
@@ -101,11 +98,6 @@ pub(super) fn of_file(url: &Url, name: &[u8]) -> Result<Url, PutError> {
         _ => return Ok(beside(url, &encoded(name))),
     };
     Err(PutError::Name { name: encoded(name), reason })
-}
-
-/// A name with every octet percent-encoded that is not an unreserved character.
-pub(super) fn encoded(name: &[u8]) -> String {
-    percent_encode(name, ENCODED).to_string()
 }
 
 /// The URL in the same directory whose last segment is `segment`, which is already percent-encoded.

@@ -10,7 +10,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use strum::VariantArray as _;
 
-use wakeai_tus::{self as tus, Algorithm, Extension};
+use wakeai_tus::{self as tus, Algorithm, Extension, encoded};
 
 use super::append::Appended;
 use super::refusal::Refusal;
@@ -81,7 +81,7 @@ pub(crate) fn appended(appended: &Appended) -> ServeAnswer {
 fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
     put(headers, tus::UPLOAD_EXPIRES, &date(appended.expires));
     if let Some(name) = &appended.name {
-        put(headers, WAKEAI_NAME, &encoded(name));
+        put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn head(told: &Told) -> ServeAnswer {
         put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
     }
     if let Some(name) = &told.name {
-        put(headers, WAKEAI_NAME, &encoded(name));
+        put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
     }
     answer
 }
@@ -160,13 +160,4 @@ fn date(seconds: u64) -> String {
     // The date format ends with the year 9999.
     let seconds = seconds.min(253_402_300_799);
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
-}
-
-/// Percent-encodes each byte that is not an unreserved character (RFC 3986, section 2.3).
-fn encoded(name: &str) -> String {
-    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escaped = |byte: u8| {
-        if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    name.bytes().map(escaped).collect()
 }

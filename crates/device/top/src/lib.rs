@@ -11,6 +11,7 @@ mod record;
 mod run;
 mod screen;
 mod source;
+mod texts;
 mod view;
 
 pub use columns::Column;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use sha1::Digest;
 
 /// The version of the protocol. No other version exists.
@@ -89,6 +90,13 @@ impl Algorithm {
 /// The extensions or the algorithms that the value of a header field names. Unknown names are skipped.
 pub fn read_list<T: FromStr>(list: &str) -> Vec<T> {
     list.split(',').filter_map(|name| name.trim().parse().ok()).collect()
+}
+
+/// A name with every octet percent-encoded that is not an unreserved character (RFC 3986, sections 2.1 and 2.3).
+pub fn encoded(name: &[u8]) -> String {
+    const ENCODED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    percent_encode(name, ENCODED).to_string()
 }
 
 /// A digest that is being computed.

@@ -4,7 +4,6 @@
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wakeai_units::Duration;
 use wakeai_world::Progress;
@@ -30,8 +29,7 @@ struct BarState {
 
 impl Bar {
     pub(crate) fn new(lines: bool) -> Result<Self, Failure> {
-        let interrupt =
-            Interrupt::install().context("cannot set signal handlers").map_err(Failure::failed)?;
+        let interrupt = Interrupt::install()?;
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{prefix} {msg} [{wide_bar}] {eta}");

@@ -5,7 +5,6 @@ mod text;
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use serde::Serialize;
 use wakeai_agent::{Link, ReadError, WifiReader};
 
@@ -38,8 +37,7 @@ struct AirStation {
 }
 
 pub(super) fn run(arguments: &AirArguments) -> Result<(), Failure> {
-    let interrupt =
-        Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     let reader = WifiReader::open().map_err(failure)?;
     let stations = reader.stations(arguments.interface.as_deref()).map_err(failure)?;
     let before = read(&reader, &stations)?;

@@ -16,8 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 
 pub(super) fn run(arguments: &BufferArguments) -> Result<(), Failure> {
-    let interrupt =
-        Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     if arguments.end.listen.is_some() {
         listen(arguments, &interrupt)
     } else {

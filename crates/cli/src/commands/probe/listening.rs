@@ -68,13 +68,7 @@ pub(super) fn finish(
 ) -> Result<(), Failure> {
     let Heard { ending, peer, tally } = *heard;
     if arguments.json {
-        let ending = match ending {
-            Some(Ending::Done) => "done",
-            Some(Ending::NobodyCame) => "nobody_came",
-            Some(Ending::Silence) => "silence",
-            Some(Ending::TooLong) => "too_long",
-            None => "interrupted",
-        };
+        let ending = ending.map_or("interrupted", Into::into);
         output::json(&Ended { event: "ended", ending, peer, tally })?;
     }
     let failed = |text: String| Err(Failure::failed(anyhow::anyhow!(text)));

@@ -19,8 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 
 pub(super) fn run(arguments: &SoloArguments) -> Result<(), Failure> {
-    let interrupt =
-        Interrupt::install().context("cannot handle signals").map_err(Failure::failed)?;
+    let interrupt = Interrupt::install()?;
     match (&arguments.to, arguments.token) {
         (Some(to), Some(token)) => {
             let addresses = to.addresses().map_err(Failure::failed)?;

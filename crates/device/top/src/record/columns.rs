@@ -1,14 +1,13 @@
 //! The columns of a recording, written and read.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use wakeai_connection::{Figures, SocketBounds};
 use wakeai_tables::{Column, Group, HasFigures, TableError, Value, figure_columns, figures_of};
-use wakeai_units::text::{is_visible, visible};
 use wakeai_units::{Instant, Rate};
 
 use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection};
+use crate::texts::Texts;
 
 /// A row of `connections-N.parquet`.
 #[derive(Clone, Debug)]
@@ -178,23 +177,4 @@ pub(super) fn reading(group: &Group, row: usize) -> Result<Reading, TableError> 
         agents: serde_json::from_str(json("agents")?).map_err(|_| group.lacks("agents"))?,
         missing: serde_json::from_str(json("missing")?).map_err(|_| group.lacks("missing"))?,
     })
-}
-
-/// One copy of each text that many connections share.
-#[derive(Debug, Default)]
-pub(super) struct Texts(HashSet<Arc<str>>);
-
-impl Texts {
-    /// The text without what steers a terminal. A recording may come from anywhere.
-    pub(super) fn share(&mut self, text: &str) -> Arc<str> {
-        if !text.chars().all(is_visible) {
-            return self.share(&visible(text));
-        }
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
-        }
-        let new: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&new));
-        new
-    }
 }

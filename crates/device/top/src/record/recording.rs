@@ -9,9 +9,10 @@ use wakeai_tables::{Group, TableError, TableReader};
 use wakeai_units::Instant;
 
 use super::SCHEMA;
-use super::columns::{self, Texts};
+use super::columns;
 use super::error::ReplayError;
 use crate::reading::{Reading, SeenConnection};
+use crate::texts::Texts;
 
 /// The largest number of parts in memory. It suffices for the parts of one minute and some more.
 const PARTS: usize = 24;

@@ -9,7 +9,7 @@ mod events;
 mod namespaces;
 mod processes;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
@@ -26,6 +26,7 @@ use wakeai_kernel::{AppliedBounds, Filter};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection};
+use crate::texts::Texts;
 
 /// Why connections cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ pub struct Live {
     /// The state of each connection at the previous reading.
     before: HashMap<ConnectionId, (Clock, Totals)>,
     /// Texts that many connections share.
-    texts: HashSet<Arc<str>>,
+    texts: Texts,
 }
 
 impl Live {
@@ -84,7 +85,7 @@ impl Live {
             agents: AgentWatch::start(config.agents, config.interval),
             events: EventCounter::open(filter).map_err(|error| error.to_string()),
             before: HashMap::new(),
-            texts: HashSet::new(),
+            texts: Texts::default(),
         })
     }
 
@@ -164,7 +165,7 @@ impl Live {
                     pid: process.map(|process| process.pid),
                     local: End::Address(found.local),
                     remote: End::Address(found.remote),
-                    algorithm: share(&mut self.texts, &found.algorithm),
+                    algorithm: self.texts.share(&found.algorithm),
                     figures: self.figures(id, found, interface),
                     bounds,
                     sent: rate(before, |totals| totals.acknowledged, found),
@@ -197,16 +198,6 @@ impl Live {
             ..found.figures
         }
     }
-}
-
-/// Returns the stored copy of the text, so that equal texts are stored once.
-fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
-    if let Some(known) = texts.get(text) {
-        return Arc::clone(known);
-    }
-    let new: Arc<str> = text.into();
-    texts.insert(Arc::clone(&new));
-    new
 }
 
 /// The bounds that the connection's algorithm applies.
