@@ -36,6 +36,11 @@ impl Bounds {
         small_queue: Bytes::ZERO,
     };
 
+    /// The floor is never above the ceiling.
+    pub(crate) fn assert_order(&self) {
+        debug_assert!(self.floor <= self.ceiling, "a floor above the ceiling: {self}");
+    }
+
     /// Bounds of the window alone. A floor above the ceiling is lowered to the ceiling.
     pub fn window(floor: Segments, ceiling: Segments) -> Self {
         Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
@@ -75,6 +80,7 @@ pub struct Actuation {
 impl Actuation {
     /// Divides `bounds` among the `connections` that are sending and apply bounds.
     pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
+        bounds.assert_order();
         let bound = || connections.iter().filter(|one| one.sending && one.boundable);
         let mut flying: Vec<u64> =
             bound().map(|one| u64::from(one.figures.in_flight().get())).collect();

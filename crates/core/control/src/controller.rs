@@ -52,10 +52,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller whose first tick is due at once. `boot_id` is random and new for every
-    /// controller.
+    /// A controller whose first tick is due at `start`. Datagrams may come before. `boot_id` is random and new
+    /// for every controller.
     pub fn new(
-        now: Instant,
+        start: Instant,
         config: &ControllerConfig,
         boot_id: [u8; 16],
         law: Box<dyn Law + Send>,
@@ -66,22 +66,22 @@ impl Controller {
             max_rate: config.max_rate,
             ..Observation::default()
         };
-        let mut reservations = Reservations::new(now, config.station_id, config.reservable);
+        let mut reservations = Reservations::new(start, config.station_id, config.reservable);
         reservations.want(config.reserve);
         Self {
-            presence: Endpoint::new(now, config, BootId(boot_id)),
+            presence: Endpoint::new(start, config, BootId(boot_id)),
             connections: ConnectionWatch::default(),
             rtt: RttWatch::default(),
             rates: RateWatch::new(config.max_rate),
             reservations,
-            turns: Turns::new(now, config.station_id),
+            turns: Turns::new(start, config.station_id),
             announced_turn: None,
             reported: (None, ReservationState::None),
             law,
             observation,
             bounds: Bounds::NONE,
-            now,
-            next_tick: now,
+            now: Instant::ZERO,
+            next_tick: start,
             events: VecDeque::new(),
             agent: AgentFigures::default(),
         }
@@ -118,11 +118,16 @@ impl Controller {
         datagrams: impl IntoIterator<Item = (Instant, &'a Opened)>,
     ) {
         for (now, opened) in datagrams {
-            self.now = now;
+            self.advance(now);
             self.presence.handle_opened(now, opened);
             self.take_changes();
             self.update_turns(now);
         }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        debug_assert!(self.now <= now, "the time went back from {} to {now}", self.now);
+        self.now = now;
     }
 
     /// Reads what is known of all senders of presence messages, so that it is in the processor's cache. A
@@ -143,7 +148,7 @@ impl Controller {
         link_rate: Option<Rate>,
         connections: &[Connection],
     ) -> Actuation {
-        self.now = now;
+        self.advance(now);
         self.next_tick = (self.next_tick + TICK).max(now + TICK / 2);
         self.presence.expire(now);
         self.take_changes();
@@ -208,7 +213,7 @@ impl Controller {
     /// transfers. Only transfers in turns count: they and the transfers of the peers send one after
     /// another. Call this where transfers begin and end, and before each tick.
     pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
-        self.now = now;
+        self.advance(now);
         let peers: Vec<PeerView> = self.presence.peers(now).collect();
         self.turns.want(now, left, &self.observation, &peers);
         self.update_turns(now);
@@ -266,7 +271,7 @@ impl Controller {
 
     /// Takes the datagram that is due. The caller broadcasts it on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.now = now;
+        self.advance(now);
         if self.turns.next_timeout().is_some_and(|due| due <= now) {
             self.update_turns(now);
         }
@@ -312,7 +317,7 @@ impl Controller {
     /// of the query. The query and the answers are sent when the limit of the airtime (0.5 %)
     /// allows it.
     pub fn ask_fleet(&mut self, now: Instant) -> u64 {
-        self.now = now;
+        self.advance(now);
         self.presence.ask_fleet(now)
     }
 

@@ -51,6 +51,7 @@ impl Pieces {
     /// larger by half, so that no small rest is left over.
     pub fn next(&self, left: Bytes) -> Bytes {
         let most = Bytes::new(self.next.get() + self.next.get() / 2);
+        debug_assert!((SMALLEST..=LARGEST).contains(&self.next), "a piece of {}", self.next);
         if left <= most { left } else { self.next }
     }
 

@@ -68,6 +68,7 @@ impl RttWatch {
         common: Duration,
     ) -> Option<RttView> {
         self.ticks += 1;
+        debug_assert!(self.connections.values().all(|track| track.grown.len() <= HISTORY));
         let mut sum = WeightedSum::default();
         for connection in &own.connections {
             let Some(track) = self.track(now, connection, common) else { continue };
@@ -125,6 +126,7 @@ impl WeightedSum {
             Some(Duration::from_nanos(nanos))
         };
         let (current, min) = (mean(self.current)?, mean(self.min)?);
+        debug_assert!(min <= current, "a minimum of {min} above the RTT of {current}");
         Some(RttView { current, min, growth: current.saturating_sub(min) })
     }
 }

@@ -18,6 +18,7 @@ pub(crate) struct WindowedMax<T> {
 
 impl<T: Copy + Ord + Default> WindowedMax<T> {
     pub(crate) fn push(&mut self, now: Instant, value: T) {
+        debug_assert!(self.falling.back().is_none_or(|(at, _)| *at <= now), "the time went back");
         while self.falling.back().is_some_and(|(_, last)| *last <= value) {
             self.falling.pop_back();
         }
@@ -25,6 +26,7 @@ impl<T: Copy + Ord + Default> WindowedMax<T> {
         while self.falling.front().is_some_and(|(at, _)| now.saturating_since(*at) > WINDOW) {
             self.falling.pop_front();
         }
+        debug_assert!(self.falling.iter().is_sorted_by(|(_, one), (_, next)| one >= next));
     }
 
     /// Replaces every value `v` by `scaled(v)`. For example, measured rates are scaled when the PHY

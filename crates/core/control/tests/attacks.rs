@@ -290,7 +290,7 @@ attacks! {
         assert_eq!(victim.peers().count(), 1024);
         victim.handle_tick(now + seconds(301), None, &[]);
         assert_eq!(victim.peers().count(), 0);
-        let (now, challenge) = challenge_of(&mut victim);
+        let (now, challenge) = ether::challenge_from(now + seconds(301), &mut victim);
         victim.handle_datagram(now, &codec.encode(&crafted(5_000, 3, 1, vec![challenge])));
         assert_eq!(peers(&victim), [5_000]);
     }

@@ -67,6 +67,12 @@ impl<P: Packet> Base<P> {
         }
     }
 
+    /// Sets the time to that of the next event. Events happen in order.
+    pub(crate) fn advance(&mut self, at: Instant) {
+        debug_assert!(self.clock <= at, "an event of {at} after one of {}", self.clock);
+        self.clock = at;
+    }
+
     /// Whether `node` exists.
     pub(crate) fn exists(&self, node: Node) -> bool {
         match node {

@@ -107,6 +107,8 @@ impl<T> Wire<T> {
             return Err(packet);
         }
         let departure = self.line.send(now, Bytes::new(length as u64));
+        let last = self.departures.back();
+        debug_assert!(last.is_none_or(|(last, _)| *last <= departure), "the line keeps the order");
         self.departures.push_back((departure, length as u32));
         self.bytes += length as u64;
         let (number, flow_id) = (self.sent, flow as u32);
@@ -133,6 +135,7 @@ impl<T> Wire<T> {
         let on_their_way = &mut self.flows[flow as usize].on_their_way;
         let (_, _, packet) = on_their_way.pop_front()?;
         counters.delivered += 1;
+        debug_assert!(counters.delivered + counters.queue_drops <= counters.offered);
         if let Some((arrival, number, _)) = on_their_way.front() {
             *head = Reverse((*arrival, *number, flow));
         } else {

@@ -106,6 +106,20 @@ impl TcpConfig {
         }
     }
 
+    /// The ranges that both ends rely on.
+    pub(crate) fn assert_ranges(&self) {
+        assert!(
+            self.mss > 0 && self.initial_window > 0,
+            "segments and the first window have a size"
+        );
+        assert!(self.min_timeout <= self.max_timeout, "the shortest timeout is the shorter one");
+        assert!(
+            self.small_queue_shift < u64::BITS,
+            "the rate is shifted by {}",
+            self.small_queue_shift
+        );
+    }
+
     /// Whether losses are detected by time (RFC 8985) instead of by counting (RFC 6675).
     pub(crate) fn has_rack(&self) -> bool {
         self.profile == Profile::Linux

@@ -34,7 +34,9 @@ pub(crate) fn split_queue(access_point: &AccessPoint, group: &StationGroup) -> Q
     let queue = fifo_packets(group);
     let beyond = queue.saturating_sub(MAX_QUEUE_PACKETS);
     let medium = wanted.min(queue / 2).max(beyond).max(1);
-    QueueSplit { host: queue.saturating_sub(medium).max(1), medium }
+    let split = QueueSplit { host: queue.saturating_sub(medium).max(1), medium };
+    debug_assert!(split.host <= MAX_QUEUE_PACKETS && split.host + split.medium >= queue);
+    split
 }
 
 /// The length, in packets, of a host's FIFO. A scenario may ask for the FQ-CoDel queue of mac80211

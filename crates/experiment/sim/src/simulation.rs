@@ -91,6 +91,7 @@ impl<O: Observer> Simulation<O> {
             if at > span.end {
                 return Some(span.end);
             }
+            debug_assert!(now <= at, "an event of {at} after one of {now}");
             now = at;
             if now >= report {
                 if reached(span.since(now)).is_break() {

@@ -261,6 +261,7 @@ impl Answers {
                 self.queue(answered, place, number);
             }
         }
+        debug_assert!(answers.len() <= slots);
         answers
     }
 }

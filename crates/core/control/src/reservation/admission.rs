@@ -22,6 +22,7 @@ pub(super) fn admitted(asked: &[(StationId, Reservation)], limit: Share) -> BTre
             sum = with_it;
         }
     }
+    debug_assert!(sum <= limit, "{sum:?} is admitted of {limit:?}");
     admitted
 }
 

@@ -151,8 +151,13 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
 
 /// The time of `victim`'s next message, and the challenge in this message.
 pub(crate) fn challenge_of(victim: &mut Controller) -> (Instant, Challenge) {
+    challenge_from(Instant::ZERO, victim)
+}
+
+/// The first challenge that `victim` announces at `from` or later.
+pub(crate) fn challenge_from(from: Instant, victim: &mut Controller) -> (Instant, Challenge) {
     loop {
-        let now = victim.next_timeout().unwrap();
+        let now = victim.next_timeout().unwrap().max(from);
         if victim.next_tick() <= now {
             victim.handle_tick(now, None, &[]);
         }

@@ -127,7 +127,7 @@ impl<P: Packet> Cellular<P> {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
-            self.base.clock = at;
+            self.base.advance(at);
             match event {
                 Event::Wired(event) => {
                     let arrived = self.base.handle(at, event);
@@ -188,6 +188,7 @@ impl<P: Packet> Cellular<P> {
         let (mut both, down) = (self.uplink.used(), self.downlink.used());
         both.add(&down);
         let passed = at - Instant::ZERO;
+        debug_assert!(both.carried() <= passed + passed, "more airtime than time");
         both.idle = (passed + passed).saturating_sub(both.carried());
         self.base.counters.access_point.airtime = down;
         self.base.counters.airtime = both;

@@ -38,6 +38,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) fn new(rules: Contention, class: usize, retry_limit: u8) -> Self {
         let (cw_min, cw_max) = (u32::from(rules.cw_min), u32::from(rules.cw_max));
+        debug_assert!(cw_min <= cw_max && retry_limit > 0, "the ranges were checked");
         let phase = Phase::Quiet;
         Self { cw_min, cw_max, cw: cw_min, failures: 0, retry_limit, class, ends_at: 0, phase }
     }
@@ -63,5 +64,6 @@ impl Backoff {
         } else {
             self.cw = (2 * self.cw + 1).min(self.cw_max);
         }
+        debug_assert!((self.cw_min..=self.cw_max).contains(&self.cw));
     }
 }

@@ -128,6 +128,7 @@ impl Contention {
     /// AIFS (10.3.4.2), and draws a backoff if it has not.
     pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
         let backoff = &mut self.contenders[contender];
+        debug_assert_eq!(backoff.phase, Phase::Quiet, "it contends already");
         let class = &mut self.classes[backoff.class];
         let first = self.deferral + class.aifsn;
         let left = backoff.ends_at.saturating_sub(class.count);
@@ -216,6 +217,7 @@ impl Contention {
         rng: &mut Pcg64Mcg,
     ) {
         let backoff = &mut self.contenders[contender];
+        debug_assert_eq!(backoff.phase, Phase::Sending, "it did not send");
         let class = &mut self.classes[backoff.class];
         let remaining = backoff.draw(rng);
         backoff.ends_at = class.count + remaining + late.saturating_sub(self.deferral);

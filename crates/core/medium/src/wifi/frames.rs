@@ -210,6 +210,7 @@ impl<P> Frames<P> {
     /// allow, and at least one. `None` where no frame waits.
     pub(crate) fn plan(&self, limits: &Limits) -> Option<Psdu> {
         let first = self.queue.front()?;
+        debug_assert!(first.is_unsettled(), "the frame in front is not settled");
         match limits.framing {
             Framing::Single => Some(Psdu { span: 1, mpdus: 1, bytes: first.shape.mpdu }),
             Framing::Ht | Framing::Vht => Some(self.aggregate(limits)),
@@ -233,6 +234,8 @@ impl<P> Frames<P> {
         if psdu.mpdus == 1 && !pad_last {
             psdu.bytes -= DELIMITER;
         }
+        debug_assert!((1..=limits.subframes).contains(&psdu.mpdus), "{} MPDUs", psdu.mpdus);
+        debug_assert!(psdu.mpdus == 1 || psdu.bytes <= limits.psdu, "{} bytes", psdu.bytes);
         psdu
     }
 
@@ -307,6 +310,8 @@ impl<P> Frames<P> {
                 gone(&frame.packet);
             }
         }
+        debug_assert_eq!(settled.acknowledged + settled.failed, psdu.mpdus, "each has an outcome");
+        debug_assert!(settled.dropped <= settled.failed);
         self.waiting -= settled.acknowledged + settled.dropped;
         settled
     }

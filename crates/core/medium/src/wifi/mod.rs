@@ -143,7 +143,7 @@ impl<P: Packet> Wifi<P> {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
-            self.base.clock = at;
+            self.base.advance(at);
             match event {
                 Event::Wired(event) => {
                     if let Some(transit) = self.base.handle(at, event) {

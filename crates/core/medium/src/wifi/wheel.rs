@@ -41,6 +41,11 @@ impl Wheel {
 
     /// Adds a contender that is not in the wheel.
     pub(crate) fn insert(&mut self, contender: u32, key: u64) {
+        debug_assert!(
+            self.len == 0 || key.abs_diff(self.first) <= self.mask,
+            "{key} is too far from {}",
+            self.first
+        );
         let bucket = (key & self.mask) as usize;
         self.next[contender as usize] = self.heads[bucket];
         self.heads[bucket] = contender;

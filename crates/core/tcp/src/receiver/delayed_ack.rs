@@ -164,6 +164,7 @@ impl DelayedAck {
         let half_window = window / (2 * self.segment_size);
         let quick = if half_window == 0 { 2 } else { half_window.min(MAX_QUICK) };
         self.quick = self.quick.max(quick);
+        debug_assert!(self.quick <= MAX_QUICK + 1, "{} quick ACKs", self.quick);
     }
 
     /// Asks for quick ACKs, because the window has opened.

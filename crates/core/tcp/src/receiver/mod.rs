@@ -105,6 +105,7 @@ const TIMESTAMP_OPTION: u32 = 12;
 impl Receiver {
     /// A receiver that listens for a connection, and whose application reads at once.
     pub fn new(config: &TcpConfig) -> Self {
+        config.assert_ranges();
         let mss = u64::from(config.mss);
         Self {
             phase: Phase::Listen,
@@ -219,6 +220,8 @@ impl Receiver {
 
     /// A segment that acknowledges everything that has arrived in order.
     fn answer(&mut self, now: Instant, seq: u64, flags: Flags) -> Segment {
+        debug_assert!(self.read <= self.next, "{} read of {}", self.read, self.next);
+        debug_assert!(self.fin.is_none_or(|fin| self.next <= fin + 1), "nothing follows the FIN");
         let held = self.held();
         let window = self.window.offer(self.next, held, self.acks.segment_size());
         if self.window.is_crowded(held) {

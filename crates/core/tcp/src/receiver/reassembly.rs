@@ -47,6 +47,7 @@ impl Reassembly {
 
     /// Adds the positions from `start` to before `end`.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Insertion {
+        debug_assert!(start < end, "data has a length");
         if self.end().is_none_or(|last| last < start) {
             self.held.push_back((start, end));
             self.bytes += end - start;
@@ -67,6 +68,8 @@ impl Reassembly {
         }
         self.bytes += merged.1 - merged.0;
         self.replace(first, after, merged);
+        debug_assert!(first == 0 || self.held[first - 1].1 < merged.0, "the one before touches it");
+        debug_assert!(self.held.get(first + 1).is_none_or(|later| merged.1 < later.0));
         Insertion { merged, duplicate }
     }
 

@@ -56,6 +56,7 @@ impl Sacks {
     pub(super) fn take(&mut self) -> (SackBlocks, bool) {
         let duplicate = self.duplicate.take();
         let recent = self.recent[..self.len].iter().copied();
+        debug_assert!(duplicate.is_none_or(|block| block.0 < block.1), "a block has a length");
         (duplicate.into_iter().chain(recent).collect(), duplicate.is_some())
     }
 }

@@ -144,9 +144,13 @@ impl Window {
     /// 3.8.6.2.1).
     pub(super) fn offer(&mut self, next: u64, held: u64, segment_size: u64) -> u64 {
         let unit = 1_u64 << self.scale;
+        debug_assert!(next >= self.offered_at, "an acknowledgement is not taken back");
+        let edge = self.edge();
         let least = up_to(self.left(next), unit);
         self.offered = self.available(held, segment_size).max(least);
         self.offered_at = next;
+        debug_assert!(self.edge() >= edge.min(next + least), "the edge moved back from {edge}");
+        debug_assert!(self.space <= self.limit, "{} of {} bytes", self.space, self.limit);
         self.offered.min(MAX_UNSCALED << self.scale)
     }
 }

@@ -98,7 +98,7 @@ impl Sender {
         if self.config.profile == Profile::Classic || segment.flags.syn {
             return; // a SYN has its own timer
         }
-        self.algorithm.tcp_mstamp = super::microseconds(now);
+        self.advance(now);
         if self.take_back(now, segment) {
             self.output.blocked = true;
         }

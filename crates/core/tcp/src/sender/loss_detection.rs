@@ -100,6 +100,8 @@ impl Rack {
     /// Records that a segment left again.
     pub(super) fn resend(&mut self, now: Instant, segment: u64) {
         if self.enabled {
+            let last = self.retransmissions.back();
+            debug_assert!(last.is_none_or(|(at, _)| *at <= now), "they leave in order");
             self.retransmissions.push_back((now, segment));
         }
     }
@@ -178,6 +180,7 @@ impl Rack {
         } else if self.persistence == 0 {
             self.steps = 1;
         }
+        debug_assert!((1..=MAX_STEPS).contains(&self.steps) && self.persistence <= PERSISTENCE);
     }
 
     /// Counts a recovery that was not spurious.
@@ -205,6 +208,7 @@ impl Rack {
         let distance = u32::try_from(distance).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
         self.reordering_seen = true;
+        debug_assert!((DUPLICATE_THRESHOLD..=MAX_REORDERING).contains(&self.reordering));
     }
 }
 
@@ -233,6 +237,7 @@ impl Counting {
                 std::mem::swap(place, &mut value);
             }
         }
+        debug_assert!(self.highest.is_sorted_by(|higher, lower| higher >= lower));
     }
 
     /// Applies RFC 6675's `IsLost` to all segments that are out: a segment is lost when [`THRESHOLD`]

@@ -148,6 +148,7 @@ enum Retransmission {
 impl Sender {
     /// A connection that is not open yet.
     pub fn new(config: &TcpConfig, mut algorithm: Algorithm) -> Self {
+        config.assert_ranges();
         algorithm.sk_pacing_shift = config.small_queue_shift;
         Self {
             algorithm,
@@ -206,7 +207,7 @@ impl Sender {
     /// Takes a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         self.output.blocked = false;
-        self.algorithm.tcp_mstamp = microseconds(now);
+        self.advance(now);
         self.timestamps.echoed = segment.timestamp.map_or(0, |timestamp| timestamp.echo);
         if segment.flags.rst {
             self.fail();
@@ -218,6 +219,30 @@ impl Sender {
             Phase::Closed => self.output.ack |= segment.end() > segment.seq,
             Phase::Idle | Phase::Failed => {}
         }
+        self.assert_order();
+    }
+
+    /// Sets the algorithm's clock, which never goes back.
+    fn advance(&mut self, now: Instant) {
+        let now_us = microseconds(now);
+        debug_assert!(self.algorithm.tcp_mstamp <= now_us, "the time went back to {now}");
+        self.algorithm.tcp_mstamp = now_us;
+    }
+
+    /// What holds between any two calls: acknowledged positions were sent, the counts of segments add up, and in
+    /// Open nothing is lost.
+    fn assert_order(&self) {
+        debug_assert!(self.una <= self.nxt, "{} acknowledged of {}", self.una, self.nxt);
+        debug_assert!(
+            self.nxt <= self.una + self.stream.buffer() + 2,
+            "more is out than was written"
+        );
+        debug_assert!(
+            self.state != CongestionState::Open || self.board.lost_out() == 0,
+            "something is lost and nothing is done"
+        );
+        debug_assert!(self.rto.get() <= self.config.max_timeout.max(self.config.initial_timeout));
+        self.board.assert_counts();
     }
 
     fn handle_established(&mut self, now: Instant, segment: &Segment) {
@@ -305,14 +330,10 @@ impl Sender {
     /// Checks the invariants between calls.
     fn check(&self) {
         self.board.check();
-        assert!(self.una <= self.nxt, "{} acknowledged of {}", self.una, self.nxt);
+        self.assert_order();
         let out = self.board.out();
-        assert!(self.board.sacked_out() + self.board.lost_out() <= out, "more than is out");
         let waits = self.output.syn || self.output.ack || self.output.forced.is_some();
         let is_open = self.phase == Phase::Established;
         assert!(!is_open || out == 0 || self.timer.is_armed() || waits, "nothing is waited for");
-        if self.state == CongestionState::Open {
-            assert_eq!(self.board.lost_out(), 0, "something is lost and nothing is done");
-        }
     }
 }

@@ -117,6 +117,7 @@ impl RttEstimator {
             return None;
         }
         let mut timeout_us = u64::from(self.smoothed_us()) + u64::from(self.variation_us);
+        debug_assert!(!self.linux || self.variation_us >= self.minimum_us);
         if !self.linux {
             timeout_us = timeout_us.max(u64::from(self.minimum_us));
         }
@@ -134,6 +135,7 @@ impl RttEstimator {
         una: u64,
         nxt: u64,
     ) {
+        debug_assert!(una <= nxt, "{una} acknowledged of {nxt}");
         let newest_us = newest_us.max(1);
         self.latest_us = newest_us;
         self.least.sample(now, newest_us);
@@ -205,6 +207,8 @@ impl WindowedMinimum {
     }
 
     pub(super) fn sample(&mut self, now: Instant, value: u32) {
+        debug_assert!(self.best.iter().all(|(at, _)| *at <= now), "the time went back");
+        debug_assert!(self.best.is_sorted_by_key(|(at, _)| *at), "the smallest is the oldest");
         let sample = (now, value);
         let age = |of: (Instant, u32)| now.saturating_since(of.0);
         if self.best[0].1 == 0 || value <= self.best[0].1 || age(self.best[2]) > MINIMUM_WINDOW {

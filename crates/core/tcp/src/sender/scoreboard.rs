@@ -187,7 +187,9 @@ impl Scoreboard {
     /// Records that a segment leaves again. With `probe` the copy does not count as in flight,
     /// because the first copy still does (RFC 8985 section 7.3).
     pub(super) fn resend(&mut self, segment: u64, now: Instant, packet: u32, probe: bool) {
+        debug_assert!((self.first..self.next).contains(&segment), "{segment} is not out");
         let record = self.record_mut(segment);
+        debug_assert!(record.sent_at <= now, "it leaves before its first transmission");
         record.sent_at = now;
         record.packet = packet;
         record.marks.0 |= Marks::SENT_AGAIN;
@@ -219,6 +221,7 @@ impl Scoreboard {
     /// Removes the oldest segment, which is acknowledged, and returns its record.
     pub(super) fn acknowledge(&mut self) -> Record {
         let segment = self.first;
+        debug_assert!(segment < self.next, "nothing is out");
         let record = self.record(segment);
         self.delivered += u64::from(!record.marks.sacked());
         if record.marks != Marks::default() {
@@ -252,6 +255,8 @@ impl Scoreboard {
     /// Marks a segment as selectively acknowledged, for the first time. Returns its record from before.
     pub(super) fn sack(&mut self, segment: u64) -> Record {
         let record = self.record(segment);
+        debug_assert!(!record.marks.sacked(), "{segment} was selectively acknowledged before");
+        debug_assert!((self.first..self.next).contains(&segment), "{segment} is not out");
         if record.marks.lost() {
             self.lost_out -= 1;
             if record.marks.retransmitted() {
@@ -358,6 +363,14 @@ impl Scoreboard {
             }
         }
         *self = grown;
+    }
+
+    /// No segment is both lost and selectively acknowledged, and only what is out counts.
+    pub(super) fn assert_counts(&self) {
+        debug_assert!(self.first <= self.next, "{} acknowledged of {}", self.first, self.next);
+        debug_assert!(self.sacked_out + self.lost_out <= self.out(), "more than is out");
+        debug_assert!(self.retransmitted_out <= self.out(), "more retransmissions than segments");
+        debug_assert!(self.waiting_count <= self.lost_out, "only lost segments wait");
     }
 
     /// Recounts all sums and checks them.

@@ -119,6 +119,7 @@ impl Stream {
 
     /// Notes that the FIN leaves with this segment for the first time.
     pub(super) fn mark_fin(&mut self, segment: u64) {
+        debug_assert!(self.closing && self.fin.is_none(), "one FIN, at the end");
         self.fin = Some(segment);
     }
 
@@ -129,6 +130,7 @@ impl Stream {
 
     /// The segment of this number, which was sent.
     pub(super) fn piece(&self, segment: u64) -> Piece {
+        debug_assert!(self.fin.is_none_or(|fin| segment <= fin), "nothing follows the FIN");
         let seq = (1 + segment * self.mss).min(self.data_end);
         let len = self.mss.min(self.data_end - seq) as u32;
         Piece { seq, len, fin: self.fin == Some(segment) }

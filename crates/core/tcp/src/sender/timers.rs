@@ -4,7 +4,7 @@
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
-use super::{Forced, Phase, Retransmission, Sender, microseconds};
+use super::{Forced, Phase, Retransmission, Sender};
 use crate::config::TcpConfig;
 
 /// The event for which the timer waits.
@@ -110,7 +110,7 @@ impl Sender {
     pub fn handle_timeout(&mut self, now: Instant) {
         let Some(kind) = self.timer.due(now) else { return };
         self.output.blocked = false;
-        self.algorithm.tcp_mstamp = microseconds(now);
+        self.advance(now);
         match kind {
             TimerKind::Syn => self.handle_syn_timeout(now),
             TimerKind::Retransmission => self.handle_retransmission_timeout(now),
@@ -119,6 +119,7 @@ impl Sender {
             TimerKind::Persist => self.handle_persist_timeout(now),
             TimerKind::PeerFin => self.close_connection(),
         }
+        self.assert_order();
     }
 
     fn handle_retransmission_timeout(&mut self, now: Instant) {

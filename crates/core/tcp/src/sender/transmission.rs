@@ -240,7 +240,7 @@ impl Sender {
     }
 
     fn publish_at(&mut self, now: Instant) {
-        self.algorithm.tcp_mstamp = microseconds(now);
+        self.advance(now);
         self.algorithm.rto_us = self.rto.get().as_micros().min(u64::from(u32::MAX)) as u32;
         self.publish();
     }
@@ -357,6 +357,7 @@ impl PeerWindow {
         }
         self.bytes = bytes;
         self.largest = self.largest.max(bytes);
+        debug_assert!(self.bytes <= self.largest);
         changed
     }
 }
@@ -393,6 +394,7 @@ impl Pacing {
         }
         let takes = Duration::from_nanos((u64::from(len) * 1_000_000_000).div_ceil(bytes_per_s));
         self.next_at += takes - late.min(takes / 2);
+        debug_assert!(self.next_at >= self.before, "a segment takes time");
     }
 
     /// Takes back the last segment, which did not leave.

@@ -113,6 +113,8 @@ impl<T> HostQueue<T> {
         dropped: impl FnMut(T),
     ) {
         let hash = hash(flow);
+        let last = self.queues.get(&hash).and_then(|queue| queue.packets.back());
+        debug_assert!(last.is_none_or(|last| last.since <= now), "the time went back");
         let queue = self.queues.entry(hash).or_default();
         queue.packets.push_back(Waiting { item, bytes, since: now });
         queue.bytes += u64::from(bytes);
@@ -123,6 +125,8 @@ impl<T> HostQueue<T> {
         self.packets += 1;
         self.memory += memory_of(bytes);
         self.drop_excess(dropped);
+        debug_assert!(self.packets == 1 || self.packets <= self.room.packets, "{}", self.packets);
+        debug_assert!(self.packets == 1 || self.memory <= self.room.memory, "{} B", self.memory);
     }
 
     /// Enforces the limits (RFC 8290 section 4.1). One packet is always kept, whatever its size.
