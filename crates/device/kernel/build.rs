@@ -7,11 +7,11 @@ use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::Linker;
+use wakeai_connection::Bounded;
 
 /// The sources whose objects become one: `algorithms`. For each object that is loaded, libbpf reads the types of the
 /// kernel, which are megabytes.
-const ALGORITHMS: [&str; 5] =
-    ["wakeai_cubic", "wakeai_reno", "wakeai_rtt", "wakeai_av", "wakeai_compound"];
+const ALGORITHMS: [Bounded; 5] = Bounded::ALL;
 
 const PROGRAMS: [&str; 4] = ["connections", "snapshot", "monitor", "assign"];
 
@@ -24,10 +24,11 @@ fn main() {
          clang) or name it in the variable CLANG"
     );
     let object = |name: &str| out.join(name).with_extension("o");
-    for program in ALGORITHMS.into_iter().chain(PROGRAMS) {
+    let algorithms = ALGORITHMS.map(|algorithm| algorithm.name);
+    for program in algorithms.into_iter().chain(PROGRAMS) {
         compile(&clang, program, &object(program));
     }
-    link(&ALGORITHMS.map(object), &object("algorithms"));
+    link(&algorithms.map(object), &object("algorithms"));
     for name in PROGRAMS.into_iter().chain(["algorithms"]) {
         SkeletonBuilder::new()
             .obj(object(name))

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use wakeai_kernel::Bounded;
 use wakeai_kernel::features::{self, Features};
 
 use crate::args::DoctorArguments;
@@ -113,7 +114,7 @@ fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> 
 /// The agent sets bounds only for connections that use CUBIC or Reno.
 fn default_algorithm() -> Finding {
     let found = wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap_or_default();
-    let is_ours = ["cubic", "reno"].contains(&found.as_str()) || found.starts_with("wakeai_");
+    let is_ours = Bounded::instead_of(&found).is_some() || Bounded::named(&found).is_some();
     let mut finding = other(
         "default algorithm",
         is_ours.then(|| found.clone()),

@@ -1,12 +1,14 @@
 //! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), its events
-//! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), and the limits that its
-//! congestion control obeys ([`SocketBounds`]).
+//! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), the limits that its
+//! congestion control obeys ([`SocketBounds`]), and the algorithms that obey them ([`Bounded`]).
 //!
 //! The monitor reads these from the kernel, and the simulator's TCP gives the same. So agents, laws
 //! and records see no difference between the two.
 
+mod algorithm;
 mod event;
 
+pub use algorithm::{Bounded, HOLDS_A_RATE};
 pub use event::{ErrorCode, EventKind, Signal};
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};

@@ -2,20 +2,16 @@
 
 use wakeai_algorithms::TcpSock;
 pub use wakeai_algorithms::{Algorithm, Knobs};
+use wakeai_connection::{Bounded, HOLDS_A_RATE};
 
 use crate::config::TcpConfig;
 
-/// The names of [`by_name`].
-pub const ALGORITHM_NAMES: &[&str] = &[
-    "cubic",
-    "reno",
-    "wakeai_cubic",
-    "wakeai_reno",
-    "wakeai_rtt",
-    "wakeai_av",
-    "wakeai_compound",
-    "ns3_cubic",
-];
+/// The names of [`by_name`]: the kernel's, those that obey bounds, and ns-3's.
+pub fn algorithm_names() -> Vec<&'static str> {
+    let plain = Bounded::STAND_INS.map(|bounded| bounded.plain);
+    let ours = Bounded::ALL.map(|bounded| bounded.name);
+    plain.into_iter().chain(ours).chain(["ns3_cubic"]).collect()
+}
 
 /// The default knobs of the algorithm of this name.
 pub fn default_knobs(name: &str) -> Knobs {
@@ -35,7 +31,7 @@ pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algo
     match name {
         "cubic" | "wakeai_cubic" | "wakeai_rtt" => Some(Algorithm::cubic(sock, knobs)),
         "reno" | "wakeai_reno" => Some(Algorithm::reno(sock)),
-        "wakeai_av" => Some(Algorithm::av(sock)),
+        HOLDS_A_RATE => Some(Algorithm::av(sock)),
         "wakeai_compound" => Some(Algorithm::compound(sock)),
         "ns3_cubic" => Some(Algorithm::ns3_cubic(sock, knobs)),
         _ => None,

@@ -13,7 +13,7 @@ mod receiver;
 mod segment;
 mod sender;
 
-pub use algorithm::{ALGORITHM_NAMES, Algorithm, Knobs, by_name, by_name_with, default_knobs};
+pub use algorithm::{Algorithm, Knobs, algorithm_names, by_name, by_name_with, default_knobs};
 pub use config::{Profile, TcpConfig};
 pub use receiver::{Reading, Receiver, ReceiverCounters};
 pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlocks, Segment, SynOptions, Timestamp};

@@ -154,7 +154,7 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
         notes.push(format!("{} is down: the agent will wait for it", config.interface));
     }
     let default = read_sysctl(DEFAULT_ALGORITHM).unwrap_or_default();
-    let is_bound = Bounded::instead_of(&default).is_some() || default.starts_with("wakeai_");
+    let is_bound = Bounded::instead_of(&default).is_some() || Bounded::named(&default).is_some();
     if config.law.is_some() && !is_bound {
         notes.push(format!(
             "new connections use {default} by default: the agent bounds only those that select cubic or reno"

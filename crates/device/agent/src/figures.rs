@@ -3,6 +3,7 @@
 use wakeai_api::{State, Status};
 use wakeai_control::Phase;
 use wakeai_daemon::metrics::{Histogram, Page, Unit};
+use wakeai_kernel::Bounded;
 
 use crate::report::Report;
 
@@ -280,7 +281,7 @@ fn connections(page: &mut Page, report: &Report) {
         Unit::None,
         "Connections whose algorithm applies bounds, of those that the last tick read.",
     )
-    .is_real(of(|connection| connection.algorithm.starts_with("wakeai_")));
+    .is_real(of(|connection| Bounded::named(&connection.algorithm).is_some()));
     page.gauge(
         "wakeai_agent_connections_unread",
         Unit::None,

@@ -511,13 +511,13 @@ impl Station {
     }
 }
 
-/// Converts a connection to the type of the crate `control`. Only algorithms whose names begin with
-/// `wakeai_` apply bounds.
+/// Converts a connection to the type of the crate `control`. Only the algorithms of [`Bounded`] apply
+/// bounds.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,
         figures: snapshot.figures,
-        boundable: snapshot.algorithm.starts_with("wakeai_"),
+        boundable: Bounded::named(&snapshot.algorithm).is_some(),
     }
 }
 

@@ -87,7 +87,7 @@ fn check_algorithm(algorithm: &str) -> Result<(), AssignError> {
         let available = wakeai_host::read_sysctl("net.ipv4.tcp_available_congestion_control");
         let available = available.unwrap_or_default();
         let mut names: Vec<_> = Bounded::ALL.iter().map(|ours| ours.name).collect();
-        names.extend(available.split(' ').filter(|name| !name.starts_with("wakeai_")));
+        names.extend(available.split(' ').filter(|name| Bounded::named(name).is_none()));
         let names = names.join(", ");
         AssignError::Usage(format!("found algorithm {algorithm:?}, this kernel has {names}"))
     })

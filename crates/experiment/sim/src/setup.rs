@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use wakeai_connection::SocketBounds;
+use wakeai_connection::{Bounded, SocketBounds};
 use wakeai_control::{CommonLaw, Controller, LawConfig, TICK};
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
     self as scenario, Chunks, Expanded, Experiment, Flow, FlowKind, FlowKnobs, HostQueue,
     ResolvedCondition, StationGroup, TcpProfile,
 };
-use wakeai_tcp::{ALGORITHM_NAMES, Knobs, Profile, TcpConfig, default_knobs};
+use wakeai_tcp::{Knobs, Profile, TcpConfig, algorithm_names, default_knobs};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Serializer};
 use wakeai_world::agent::{acquaintance, controller_config};
 use wakeai_world::flows::{Division, Writing, saturating_rate, sender_algorithm};
@@ -206,11 +206,12 @@ fn has_small_queue(group: &StationGroup) -> bool {
 
 fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, RunError> {
     let algorithm = sender_algorithm(flow, bounded).unwrap_or("cubic");
-    if !ALGORITHM_NAMES.contains(&algorithm) {
+    let names = algorithm_names();
+    if !names.contains(&algorithm) {
         return Err(RunError::Unsupported {
             world: "the simulator",
             asked: format!("algorithm = \"{algorithm}\""),
-            remedy: format!("the simulator has {}", ALGORITHM_NAMES.join(", ")),
+            remedy: format!("the simulator has {}", names.join(", ")),
         });
     }
     let linux = group.tcp == TcpProfile::Linux;
@@ -226,7 +227,7 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
     Ok(Stream {
         config: Rc::new(config),
         algorithm: algorithm.to_owned(),
-        boundable: algorithm.starts_with("wakeai_"),
+        boundable: Bounded::named(algorithm).is_some(),
         hears_overflow: linux && from_station,
         knobs: knobs(algorithm, flow.knobs),
         target: flow.rate.map_or(0, Rate::bytes_per_second),

@@ -1,5 +1,6 @@
 //! How a flow is carried: the algorithm, the sizes of its connections, and when its application writes.
 
+use wakeai_connection::Bounded;
 use wakeai_control::{Permission, Pieces};
 use wakeai_scenario::{Chunks, Expanded, Experiment, Flow};
 use wakeai_units::{Bytes, Duration, Rate};
@@ -11,15 +12,12 @@ pub const DATAGRAM: Bytes = Bytes::new(1_472);
 /// the air carries.
 const SATURATING_PERCENT: u64 = 120;
 
-/// The algorithm that a flow's sender runs. Where an agent bounds the sender, `wakeai_cubic` and
-/// `wakeai_reno` take the place of `cubic` and `reno`.
+/// The algorithm that a flow's sender runs. Where an agent bounds the sender, those that obey bounds
+/// take the place of `cubic` and `reno`.
 pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     let asked = flow.algorithm.as_deref()?;
-    Some(match asked {
-        "cubic" if bounded => "wakeai_cubic",
-        "reno" if bounded => "wakeai_reno",
-        other => other,
-    })
+    let stand_in = Bounded::instead_of(asked).filter(|_| bounded);
+    Some(stand_in.map_or(asked, |algorithm| algorithm.name))
 }
 
 /// The division of a flow's data among its connections, one after another.
@@ -82,6 +80,8 @@ impl Division {
         self.piece += u32::from(!again);
         self.share = Share { before, size };
         self.begun += 1;
+        debug_assert!(self.piece <= self.begun, "each piece has a connection");
+        debug_assert!(self.size.is_none_or(|all| before + size.unwrap_or(all) <= all));
         Some(self.share)
     }
 

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use zerocopy::FromZeros as _;
 
 use super::ASKED;
+use crate::bounded::Bounded;
 use crate::error::Error;
 use crate::raw::{AssignmentValue, name_field};
 
@@ -88,7 +89,7 @@ impl Assignment<'_> {
             by_default: u8::from(!self.covered.are_moved()),
             // Listening sockets have to be moved only off our algorithms, which may be unloaded
             // while the sockets still exist.
-            listeners: u8::from(self.algorithm.starts_with("wakeai_")),
+            listeners: u8::from(Bounded::named(self.algorithm).is_some()),
             algorithm,
             ..AssignmentValue::new_zeroed()
         })

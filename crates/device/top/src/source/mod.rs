@@ -22,7 +22,7 @@ use namespaces::{Namespaces, Watched};
 use processes::Processes;
 use wakeai_connection::{Figures, SocketBounds};
 use wakeai_host::NetnsId;
-use wakeai_kernel::{AppliedBounds, Filter};
+use wakeai_kernel::{AppliedBounds, Bounded, Filter};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection};
@@ -208,7 +208,7 @@ fn bounds_of(
     interface: Option<u32>,
 ) -> SocketBounds {
     let find = || {
-        let applied = applied.filter(|_| found.algorithm.starts_with("wakeai_"))?;
+        let applied = applied.filter(|_| Bounded::named(&found.algorithm).is_some())?;
         applied.of(found.cookie, watched.cookie?, interface).ok()?
     };
     find().unwrap_or_default()
