@@ -1,6 +1,6 @@
 //! Fuzzes the simulator: tiny scenarios that the bytes choose run to their end.
 
-#[path = "../../experiment/sim/tests/tiny/mod.rs"]
+#[path = "../../../crates/experiment/sim/tests/tiny/mod.rs"]
 mod tiny;
 
 /// The number of bytes that are used; the rest is ignored. No scenario takes more choices.

@@ -1,6 +1,6 @@
 //! Fuzzes the reader of scenario files.
 
-#[path = "../../experiment/scenario/tests/mutate/exercise.rs"]
+#[path = "../../../crates/experiment/scenario/tests/mutate/exercise.rs"]
 mod exercise;
 
 /// The longest input in bytes; the rest is ignored. A test of the crate `scenario` reads longer

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use wakeai_host::Network;
 use wakeai_proxy::{Access, Host};
 
-#[path = "../../device/proxy/tests/talk/mod.rs"]
+#[path = "../../../crates/device/proxy/tests/talk/mod.rs"]
 mod talk;
 
 /// Reads a request of SOCKS5. The first byte is the length of the pieces in which the rest arrives.
