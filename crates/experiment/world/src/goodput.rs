@@ -4,7 +4,7 @@ use wakeai_results::records::{GoodputRow, Row};
 use wakeai_units::{Duration, Instant};
 
 use crate::RunSink;
-use crate::meters::Span;
+use crate::span::Span;
 
 /// The length of an interval.
 const INTERVAL: Duration = Duration::from_millis(100);

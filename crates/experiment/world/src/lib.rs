@@ -20,6 +20,7 @@ mod recorder;
 pub mod reservations;
 pub mod session;
 mod solos;
+mod span;
 mod steps;
 
 pub use agent::StationFacts;
@@ -29,10 +30,11 @@ pub use medium::{
     Change, Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,
     medium_config, station_address,
 };
-pub use meters::{Place, ReceiverMeter, SenderMeter, Span};
+pub use meters::{Place, ReceiverMeter, SenderMeter};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Outcome, Task, World};
 pub use solos::{KnownSolos, SoloKey};
+pub use span::Span;
 
 /// The version in a result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
