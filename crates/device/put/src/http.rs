@@ -24,7 +24,7 @@ use rustls::{ClientConfig, RootCertStore};
 use socket2::TcpKeepalive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
@@ -89,17 +89,8 @@ impl<'a> Query<'a> {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) answer: Response<Incoming>,
-    _connection: ConnectionTask,
-}
-
-/// The task of a connection, which ends when this is dropped.
-#[derive(Debug)]
-struct ConnectionTask(JoinHandle<()>);
-
-impl Drop for ConnectionTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// The task of the connection, which ends when this is dropped.
+    _connection: JoinSet<()>,
 }
 
 /// An answer without its body.
@@ -453,10 +444,10 @@ where
 {
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| broken(&error, failed))?;
-    let task = tokio::spawn(async { drop(connection.with_upgrades().await) });
-    let connection = ConnectionTask(task);
+    let mut task = JoinSet::new();
+    task.spawn(async { drop(connection.with_upgrades().await) });
     let answer = sender.send_request(request).await.map_err(|error| broken(&error, failed))?;
-    Ok(Reply { answer, _connection: connection })
+    Ok(Reply { answer, _connection: task })
 }
 
 /// The error of a connection that ended without an answer.
