@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
 fn check(path: &Path, examined: &Examined, mut problems: Vec<String>) -> Result<(), Failure> {
     let findings = wakeai_agent::check(examined);
     let only_missing = problems.is_empty() && findings.problems.iter().all(AgentError::is_missing);
-    problems.extend(said(&findings.problems));
+    problems.extend(lines(&findings.problems));
     for words in findings.notes {
         note(words);
     }
@@ -56,7 +56,7 @@ fn check(path: &Path, examined: &Examined, mut problems: Vec<String>) -> Result<
     Err(if only_missing { failure.missing() } else { failure })
 }
 
-fn said(problems: &[impl Display]) -> Vec<String> {
+fn lines(problems: &[impl Display]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
+    fn new(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -87,7 +87,7 @@ impl UploadSource {
             }
             None => spool(io::stdin().lock(), limit)?,
         };
-        let stamp = Stamp::of(&file.metadata().map_err(failed)?);
+        let stamp = Stamp::new(&file.metadata().map_err(failed)?);
         Ok(Self::new(file, stamp, path, name))
     }
 
@@ -97,9 +97,9 @@ impl UploadSource {
     }
 
     #[cfg(test)]
-    pub(super) fn of(path: &std::path::Path) -> Self {
+    pub(super) fn opened(path: &std::path::Path) -> Self {
         let file = File::open(path).unwrap();
-        let stamp = Stamp::of(&file.metadata().unwrap());
+        let stamp = Stamp::new(&file.metadata().unwrap());
         Self::new(file, stamp, Some(path.to_owned()), None)
     }
 
@@ -147,7 +147,7 @@ impl UploadSource {
     }
 
     fn now(&self) -> Result<Stamp, PutError> {
-        self.file.metadata().map(|now| Stamp::of(&now)).map_err(|error| self.unreadable(error))
+        self.file.metadata().map(|now| Stamp::new(&now)).map_err(|error| self.unreadable(error))
     }
 
     fn unreadable(&self, source: io::Error) -> PutError {
@@ -293,8 +293,8 @@ mod tests {
     fn write_secretly(path: &std::path::Path, bytes: &[u8]) {
         let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap();
         // The kernel's clock of file times advances only every few milliseconds.
-        let before = Stamp::of(&fs::metadata(path).unwrap());
-        while Stamp::of(&fs::metadata(path).unwrap()).status_changed == before.status_changed {
+        let before = Stamp::new(&fs::metadata(path).unwrap());
+        while Stamp::new(&fs::metadata(path).unwrap()).status_changed == before.status_changed {
             fs::write(path, bytes).unwrap();
             File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
         }
@@ -305,7 +305,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = UploadSource::of(&path);
+        let mut source = UploadSource::opened(&path);
         source.plan(3).await.unwrap();
         source.look().await.unwrap();
         // What has not been sent may change, as long as the length stays.
@@ -322,7 +322,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = UploadSource::of(&path);
+        let mut source = UploadSource::opened(&path);
         source.plan(6).await.unwrap();
         File::open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         source.look().await.unwrap();
@@ -333,14 +333,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("f");
         fs::write(&path, b"abcdef").unwrap();
-        let mut source = UploadSource::of(&path);
+        let mut source = UploadSource::opened(&path);
         source.plan(4).await.unwrap();
         let prefix = source.prefix();
         fs::write(&path, b"abcdXY").unwrap();
-        assert!(UploadSource::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(UploadSource::opened(&path).begins_with(&prefix).await.unwrap());
         fs::write(&path, b"abXdef").unwrap();
-        assert!(!UploadSource::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(!UploadSource::opened(&path).begins_with(&prefix).await.unwrap());
         fs::write(&path, b"abc").unwrap();
-        assert!(!UploadSource::of(&path).begins_with(&prefix).await.unwrap());
+        assert!(!UploadSource::opened(&path).begins_with(&prefix).await.unwrap());
     }
 }

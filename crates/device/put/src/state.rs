@@ -163,7 +163,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("source");
         fs::write(&path, b"x").unwrap();
-        let source = UploadSource::of(&path);
+        let source = UploadSource::opened(&path);
         let states = home.path().join("states");
         let url: Url = "http://h/files/".parse().unwrap();
         let open = || UploadState::open(Some(&states), &url, &source);

@@ -27,7 +27,7 @@ pub(crate) type ServeAnswer = Response<Full<Bytes>>;
 
 /// The information about an upload in the answer to a HEAD request.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct HeadFields {
     pub(crate) offset: u64,
     pub(crate) length: Option<u64>,
     pub(crate) expires: u64,
@@ -86,22 +86,22 @@ fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
 }
 
 /// The answer to a HEAD.
-pub(crate) fn head(told: &Told) -> ServeAnswer {
+pub(crate) fn head(fields: &HeadFields) -> ServeAnswer {
     let mut answer = plain(StatusCode::OK);
     let headers = answer.headers_mut();
-    headers.insert(tus::UPLOAD_OFFSET, told.offset.into());
-    match told.length {
+    headers.insert(tus::UPLOAD_OFFSET, fields.offset.into());
+    match fields.length {
         Some(length) => headers.insert(tus::UPLOAD_LENGTH, length.into()),
         None => headers.insert(tus::UPLOAD_DEFER_LENGTH, HeaderValue::from_static("1")),
     };
-    if !told.metadata.is_empty() {
-        put(headers, tus::UPLOAD_METADATA, &told.metadata);
+    if !fields.metadata.is_empty() {
+        put(headers, tus::UPLOAD_METADATA, &fields.metadata);
     }
-    put(headers, tus::UPLOAD_EXPIRES, &date(told.expires));
-    if let Some(digest) = &told.sha256 {
+    put(headers, tus::UPLOAD_EXPIRES, &date(fields.expires));
+    if let Some(digest) = &fields.sha256 {
         put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
     }
-    if let Some(name) = &told.name {
+    if let Some(name) = &fields.name {
         put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
     }
     answer

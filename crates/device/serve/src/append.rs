@@ -146,10 +146,14 @@ async fn prepare(
 }
 
 /// Determines how the body ended. A checksum that does not match becomes a refusal.
-fn end(outcome: &mut Result<(), Refusal>, told: Option<&Checksum>, found: Option<Hasher>) -> End {
+fn end(
+    outcome: &mut Result<(), Refusal>,
+    expected: Option<&Checksum>,
+    body: Option<Hasher>,
+) -> End {
     match outcome {
         Ok(()) => {
-            let matches = found.map(Hasher::finish).as_ref() == told;
+            let matches = body.map(Hasher::finish).as_ref() == expected;
             if !matches {
                 *outcome = Err(Refusal::Checksum);
             }

@@ -20,7 +20,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn of(file: &Metadata) -> Self {
+    pub(crate) fn new(file: &Metadata) -> Self {
         Self { inode: file.ino(), bytes: file.len(), changed: (file.ctime(), file.ctime_nsec()) }
     }
 }

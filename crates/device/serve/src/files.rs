@@ -372,12 +372,12 @@ impl Directory {
         if !status.is_file() || Some(status.len()) != info.length {
             return None;
         }
-        let version = Version::of(&status);
+        let version = Version::new(&status);
         if let Some(known) = known.filter(|(of, _)| *of == version) {
             return Some(known);
         }
         let digest = sha256(&file, status.len()).ok()?;
-        (Version::of(&file.metadata().ok()?) == version).then_some((version, digest))
+        (Version::new(&file.metadata().ok()?) == version).then_some((version, digest))
     }
 
     /// Forgets an upload, and removes its file in `.wakeai-uploads`.

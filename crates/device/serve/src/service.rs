@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
 use wakeai_net::is_this_machine;
 
-use super::answer::{self, ServeAnswer, Told};
+use super::answer::{self, HeadFields, ServeAnswer};
 use super::append::{Appended, append};
 use super::base::{local_path, location};
 use super::connections::Open;
@@ -239,7 +239,7 @@ async fn head(
         files.journal.info(id)
     });
     let info = read.await?;
-    let mut told = Told {
+    let mut fields = HeadFields {
         offset: state.upload.offset(),
         length: state.upload.length(),
         expires: server.store.expires(&state),
@@ -250,9 +250,9 @@ async fn head(
     let is_finished = state.is_finished;
     drop(state); // a digest takes long, and other requests must not wait for it
     if wants_digest && is_finished {
-        told.sha256 = digest(server, &entry, info).await;
+        fields.sha256 = digest(server, &entry, info).await;
     }
-    Ok(answer::head(&told))
+    Ok(answer::head(&fields))
 }
 
 /// The digest of a finished upload. It is kept, so that the file is read again only after it has changed.

@@ -34,7 +34,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         let at = |share| quantile(values, share);
         Some(Self { median: at(0.5)?, min: at(0.0)?, max: at(1.0)?, runs: values.len() })
     }
@@ -145,7 +145,7 @@ impl BufferReport {
                 Drops::Aqm => Some(reading.most),
                 Drops::Tail | Drops::Unclear => reading.packets,
             };
-            Spread::of(&readings.iter().filter_map(one).collect::<Vec<_>>())
+            Spread::from_values(&readings.iter().filter_map(one).collect::<Vec<_>>())
         };
         let (packets, small_packets) = (full(found.large), full(found.small));
         let bytes = packets.map(|Spread { median, min, max, runs }| {
@@ -161,7 +161,7 @@ impl BufferReport {
         Self {
             packets,
             bytes,
-            packets_by_delay: Spread::of(&by_delay).filter(|_| drops == Drops::Tail),
+            packets_by_delay: Spread::from_values(&by_delay).filter(|_| drops == Drops::Tail),
             packet_bytes: large.get(),
             small_packets,
             small_packet_bytes: small.get(),

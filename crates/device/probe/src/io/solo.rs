@@ -35,7 +35,7 @@ pub fn probe_solo(
 ) -> Result<SoloReport, ProbeError> {
     let mut sender = ProbeSender::connect(&listener.addresses, &listener.token, stop)?;
     progress("idle round trips");
-    let idle = RoundTrips::of(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
+    let idle = RoundTrips::from_times(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
     let mut leg = |number, direction| {
         let stream = SoloStream { session: sender.session(), number, direction, time };
         leg(&mut sender, &listener.token, &stream, &idle, stop)
@@ -86,14 +86,14 @@ fn leg(
     let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
     let failed = |source| SendError::Socket {
         what: format!("transfer data with {to}"),
-        source: said(source),
+        source: in_words(source),
     };
     let goodput = result.expect("the thread has ended").map_err(failed)?;
-    Ok(Leg::new(&goodput, RoundTrips::of(&times), idle))
+    Ok(Leg::new(&goodput, RoundTrips::from_times(&times), idle))
 }
 
 /// The error of a transfer, in words: a read or a write that took too long is `EAGAIN` (socket(7)).
-fn said(error: io::Error) -> io::Error {
+fn in_words(error: io::Error) -> io::Error {
     let (kind, words) = match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => (
             io::ErrorKind::TimedOut,
@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn a_transfer_that_gets_no_answer_is_told_without_the_number_of_an_error() {
         for kind in [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut] {
-            assert!(said(kind.into()).to_string().starts_with("no answer within 10 s: "));
+            assert!(in_words(kind.into()).to_string().starts_with("no answer within 10 s: "));
         }
         let again = io::Error::from_raw_os_error(nix::libc::EAGAIN);
-        assert!(!said(again).to_string().contains("os error"));
-        let ended = said(io::ErrorKind::UnexpectedEof.into()).to_string();
+        assert!(!in_words(again).to_string().contains("os error"));
+        let ended = in_words(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert!(ended.starts_with("the listener closed the connection"), "{ended}");
     }
 }

@@ -46,7 +46,7 @@ impl Leg {
             goodput_mbps: goodput.rate.as_mbps_f64(),
             slowest_second_mbps: goodput.slowest_second.as_mbps_f64(),
             rtt,
-            grade: Grade::of(rtt.median_ms - idle.median_ms),
+            grade: Grade::from_increase(rtt.median_ms - idle.median_ms),
         }
     }
 

@@ -22,7 +22,7 @@ pub struct RoundTrips {
 
 impl RoundTrips {
     /// The figures of these round trips. Without an answer all times are zero.
-    pub fn of(times: &[Option<Duration>]) -> Self {
+    pub fn from_times(times: &[Option<Duration>]) -> Self {
         let answered: Vec<f64> = times.iter().flatten().map(|time| time.as_millis_f64()).collect();
         let at = |share| quantile(&answered, share).unwrap_or(0.0);
         let lost = times.len() - answered.len();
@@ -57,7 +57,7 @@ pub enum Grade {
 
 impl Grade {
     /// The grade of an increase of the median round-trip time.
-    pub fn of(increase_ms: f64) -> Self {
+    pub fn from_increase(increase_ms: f64) -> Self {
         match increase_ms {
             ms if ms < 5.0 => Self::Excellent,
             ms if ms < 30.0 => Self::Good,
@@ -77,15 +77,18 @@ mod tests {
     fn round_trips_have_their_percentiles_and_losses() {
         let mut times: Vec<_> = (1..=100).map(|ms| Some(Duration::from_millis(ms))).collect();
         times.extend([None, None]);
-        let found = RoundTrips::of(&times);
+        let found = RoundTrips::from_times(&times);
         assert_eq!((found.min_ms, found.p95_ms, found.answers, found.lost), (1.0, 95.0, 100, 2));
         assert!((found.median_ms - 50.5).abs() <= 0.5, "{found:?}");
-        assert_eq!(RoundTrips::of(&[None]), RoundTrips { lost: 1, ..RoundTrips::default() });
+        assert_eq!(
+            RoundTrips::from_times(&[None]),
+            RoundTrips { lost: 1, ..RoundTrips::default() }
+        );
     }
 
     #[test]
     fn a_grade_falls_with_the_increase() {
-        let grades = [-1.0, 4.9, 5.0, 30.0, 60.0, 200.0, 400.0, 4_000.0].map(Grade::of);
+        let grades = [-1.0, 4.9, 5.0, 30.0, 60.0, 200.0, 400.0, 4_000.0].map(Grade::from_increase);
         let expected = [
             Grade::Excellent,
             Grade::Excellent,

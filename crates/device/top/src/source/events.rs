@@ -52,7 +52,7 @@ impl EventCounter {
     }
 
     /// What was seen of this connection.
-    pub(crate) fn of(&self, id: ConnectionId) -> SeenEvents {
+    pub(crate) fn seen(&self, id: ConnectionId) -> SeenEvents {
         self.seen.get(&id).copied().unwrap_or_default()
     }
 

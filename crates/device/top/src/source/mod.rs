@@ -152,9 +152,9 @@ impl Live {
                 });
                 now.insert(id, (*read, found.totals));
                 let interface =
-                    self.events.as_ref().ok().and_then(|events| events.of(id).interface);
+                    self.events.as_ref().ok().and_then(|events| events.seen(id).interface);
                 let bounds = bounds_of(applied, found, watched, interface);
-                let process = self.processes.of(found.inode);
+                let process = self.processes.holder(found.inode);
                 unowned += usize::from(process.is_none() && found.inode != 0);
                 let owner =
                     process.map_or_else(|| "".into(), |process| Arc::clone(&process.command));
@@ -171,7 +171,7 @@ impl Live {
                     sent: rate(before, |totals| totals.acknowledged, found),
                     received: rate(before, |totals| totals.received, found),
                     limit: before.map(|(span, before)| limit(span, before, found, bounds)),
-                    events: self.events.as_ref().ok().map(|events| events.of(id).events),
+                    events: self.events.as_ref().ok().map(|events| events.seen(id).events),
                     retransmits: found.totals.retransmits,
                 });
             }
@@ -190,7 +190,7 @@ impl Live {
 
     /// The figures of `sock_diag`, with those that only the monitor knows.
     fn figures(&self, id: ConnectionId, found: &DiagSocket, interface: Option<u32>) -> Figures {
-        let seen = self.events.as_ref().map(|events| events.of(id)).unwrap_or_default();
+        let seen = self.events.as_ref().map(|events| events.seen(id)).unwrap_or_default();
         Figures {
             latest_rtt: seen.latest_rtt,
             k: seen.k,

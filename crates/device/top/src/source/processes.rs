@@ -38,7 +38,7 @@ impl Processes {
     }
 
     /// The process that holds this socket.
-    pub(crate) fn of(&self, inode: u32) -> Option<&Process> {
+    pub(crate) fn holder(&self, inode: u32) -> Option<&Process> {
         self.known.get(&inode)
     }
 }
@@ -103,9 +103,9 @@ mod tests {
         let inode = socket(&fs::read_link(link).unwrap()).unwrap();
         let mut processes = Processes::default();
         processes.refresh(&HashSet::from([inode, u32::MAX]));
-        assert_eq!(processes.of(inode).unwrap().pid, std::process::id());
-        assert_eq!(processes.of(u32::MAX), None);
+        assert_eq!(processes.holder(inode).unwrap().pid, std::process::id());
+        assert_eq!(processes.holder(u32::MAX), None);
         processes.refresh(&HashSet::new());
-        assert_eq!(processes.of(inode), None);
+        assert_eq!(processes.holder(inode), None);
     }
 }
