@@ -95,9 +95,9 @@ bench: deps ## benchmarks: ratios measured side by side in one run
 validation: build ## docs/reference/validation.md from runs (as root also from runs of the lab)
 	cargo run --release --locked --quiet -p wakeai-validation -- page
 
-figures: deps ## target/figures/figures.html: the papers' figures and tables beside ours (a minute)
+figures: deps ## docs/guides/papers.md and target/figures: the papers' figures and tables beside ours (minutes)
 	WAKEAI_PYTHON_PROFILE=release scripts/python-env
-	target/venv-python/bin/python validation/papers --out target/figures
+	target/venv-python/bin/python validation/papers --out target/figures --guide docs/guides/papers.md
 
 site: ## target/site/html: the documentation as a site, with all its references checked
 	@scripts/site

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,10 @@ import polars as pl
 import wakeai
 
 ROOT = Path(__file__).parents[2]
+
+WAITS_MS = 50
+"""A run of the lab whose ordinary processes waited longer for a processor is not used, because its agents decided
+late. The bound is on the 99th percentile, as in `crates/experiment/validation/src/lab.rs`."""
 
 
 def simulate(
@@ -23,15 +29,39 @@ def simulate(
     records: bool = False,
     keys: Mapping[str, Any] | None = None,
     seed: int = 1,
+    solos: bool = True,
 ) -> wakeai.Result:
-    """Runs conditions of a scenario file, whose path is relative to the root of the project."""
+    """Runs conditions of a scenario file, whose path is relative to the root of the project.
+
+    Without `solos` no station is run alone, which takes as long as the runs themselves: for figures that need no
+    solo goodput, in scenarios without agents.
+    """
     print(f"  {scenario}: {', '.join(conditions)}", file=sys.stderr)
-    return wakeai.run(ROOT / scenario, keys, repeat=repeat, conditions=conditions, records=records, seed=seed)
+    given = {} if solos else {f"stations.{name}.max": "1Gbit/s" for name in groups(scenario)}
+    return wakeai.run(
+        ROOT / scenario, {**given, **(keys or {})}, repeat=repeat, conditions=conditions, records=records, seed=seed
+    )
 
 
-def command(scenario: str, condition: str, *, repeat: int, seed: int = 1, records: bool = False) -> str:
+def groups(scenario: str) -> list[str]:
+    """The names of a scenario's groups of stations."""
+    keys = tomllib.loads((ROOT / scenario).read_text(encoding="utf-8"))
+    return [group["name"] for group in keys["stations"]]
+
+
+def command(
+    scenario: str,
+    condition: str,
+    *,
+    repeat: int = 1,
+    seed: int = 1,
+    records: bool = False,
+    world: str = "sim",
+    keys: Mapping[str, Any] | None = None,
+) -> str:
     """The command for runs of one condition."""
-    parts = [f"wakeai sim {scenario} --conditions {condition}"]
+    parts = [f"wakeai {world} {scenario} --conditions {condition}"]
+    parts += [f"--set {key}={value}" for key, value in (keys or {}).items()]
     if repeat != 1:
         parts.append(f"--repeat {repeat}")
     if seed != 1:
@@ -41,9 +71,24 @@ def command(scenario: str, condition: str, *, repeat: int, seed: int = 1, record
     return " ".join(parts)
 
 
+def rows_of(result: wakeai.Result, table: str, condition: str) -> pl.DataFrame:
+    """The rows of a condition in a table, of all repeats."""
+    return result.to_polars(table).filter(pl.col("condition") == condition)
+
+
 def runs(result: wakeai.Result, condition: str) -> pl.DataFrame:
     """The runs of a condition."""
-    return result.to_polars("runs").filter(pl.col("condition") == condition)
+    return rows_of(result, "runs", condition)
+
+
+def flows(result: wakeai.Result, condition: str) -> pl.DataFrame:
+    """The flows of a condition, of all repeats."""
+    return rows_of(result, "flows", condition)
+
+
+def by_run(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of each repeat."""
+    return rows.partition_by("repeat", maintain_order=True)
 
 
 def mean(result: wakeai.Result, condition: str, column: str) -> float:
@@ -53,14 +98,22 @@ def mean(result: wakeai.Result, condition: str, column: str) -> float:
 
 def by_station(result: wakeai.Result, condition: str, column: str = "goodput_mbps") -> dict[str, float]:
     """The mean over the repeats of a column of the table `stations`."""
-    rows = result.to_polars("stations").filter(pl.col("condition") == condition)
+    rows = rows_of(result, "stations", condition)
     means = rows.group_by("station", maintain_order=True).agg(pl.mean(column))
     return {station: number(value) for station, value in means.iter_rows()}
 
 
-def flows(result: wakeai.Result, condition: str) -> pl.DataFrame:
-    """The flows of a condition, of all repeats."""
-    return result.to_polars("flows").filter(pl.col("condition") == condition)
+def group(result: wakeai.Result, condition: str, name: str, column: str = "goodput_mbps") -> float:
+    """The mean over the repeats of a figure of a group of stations."""
+    rows = rows_of(result, "groups", condition).filter(pl.col("group") == name)
+    return number(rows[column].mean())
+
+
+def pair(result: wakeai.Result, condition: str) -> tuple[float, float]:
+    """The goodput of the two flows, means over the repeats, Mbit/s."""
+    rows = flows(result, condition)
+    first, second = (number(rows.filter(pl.col("flow") == flow)["goodput_mbps"].mean()) for flow in (0, 1))
+    return first, second
 
 
 def number(value: object) -> float:
@@ -70,17 +123,42 @@ def number(value: object) -> float:
     return float(value)
 
 
+def average(values: Iterable[float]) -> float:
+    """The mean of some values. Raises `ValueError` without any."""
+    every = list(values)
+    if not every:
+        raise ValueError("no run gives this figure")
+    return sum(every) / len(every)
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index."""
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+def change(value: float, reference: float) -> str:
+    """The relative deviation of a value from a reference, in words."""
+    return f"{value / reference - 1:+.1%}"
+
+
 def lab(scenario: str, condition: str, column: str) -> float | None:
-    """The mean over the lab's runs of a figure that `validation/lab.json` keeps; None without such a run."""
-    found = [
-        run[column] for run in lab_runs().get(scenario, {}).get("runs", []) if run["condition"] == condition
-    ]
-    return sum(found) / len(found) if found else None
+    """The mean over the lab's runs of a column of the table `runs`; None without such a run."""
+    return mean(lab_runs(scenario), condition, column) if has_lab(scenario, condition) else None
+
+
+def has_lab(scenario: str, condition: str) -> bool:
+    """Whether the lab has made runs of the condition that can be used."""
+    return not runs(lab_runs(scenario), condition).is_empty()
 
 
 @cache
-def lab_runs() -> dict[str, Any]:
-    """The reports of the lab, by scenario file."""
-    kept: dict[str, Any] = json.loads((ROOT / "validation" / "lab.json").read_text(encoding="utf-8"))
-    reports: dict[str, Any] = kept["reports"]
-    return reports
+def lab_runs(scenario: str) -> wakeai.Result:
+    """The lab's runs of a scenario file that were faithful, with short waits for a processor."""
+    kept = json.loads((ROOT / "validation" / "lab.json").read_text(encoding="utf-8"))
+    report = kept["reports"].get(scenario) or {"scenario": "", "world": "lab", "version": "", "seed": 1, "runs": []}
+    lateness = [run["lateness"] for run in report["runs"]]
+    used = [late["faithful"] and late.get("waits_p99_ms", 0) <= WAITS_MS for late in lateness]
+    report["runs"] = [run for run, use in zip(report["runs"], used, strict=True) if use]
+    with tempfile.TemporaryDirectory(prefix="wakeai-") as directory:
+        (Path(directory) / "result.json").write_text(json.dumps(report), encoding="utf-8")
+        return wakeai.open(directory)

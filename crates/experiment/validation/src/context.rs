@@ -6,16 +6,12 @@ use anyhow::Context as _;
 use wakeai_medium::Counters;
 use wakeai_results::result::Run;
 use wakeai_scenario::Scenario;
-use wakeai_sim::FlowDetail;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos, chosen};
 
-use crate::detailed;
+use crate::detailed::{self, Detail};
 use crate::job::Job;
 use crate::transfers::{Transfer, Transfers};
-
-/// The resolution of goodput over time.
-const STEP: Duration = Duration::from_secs(1);
 
 /// The project's directory, the number of seeds, and the number of runs at once.
 #[derive(Clone, Debug)]
@@ -36,7 +32,6 @@ pub struct Simulated {
     /// Its completions, timeouts and drops.
     pub transfers: Transfers,
     counters: Counters,
-    flows: Vec<FlowDetail>,
 }
 
 impl Context {
@@ -73,24 +68,6 @@ impl Context {
         Ok(self.all(job)?.into_iter().map(|simulated| simulated.run).collect())
     }
 
-    /// The reports of `job` with seeds 1 to `seeds`, without the solo runs, which would take as
-    /// long as the runs themselves and whose figures are not used.
-    ///
-    /// # Errors
-    ///
-    /// As [`Context::one`].
-    pub fn runs(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Run>> {
-        let mut job = job.clone();
-        for group in &self.scenario(&job)?.stations {
-            job = job.set(&format!("stations.{}.max", group.name), "1Gbit/s");
-        }
-        Ok(self.with_seeds(&job, seeds)?.into_iter().map(|simulated| simulated.run).collect())
-    }
-
-    fn scenario(&self, job: &Job) -> anyhow::Result<Scenario> {
-        Ok(Scenario::load(&self.root.join(&job.file))?.with_overrides(&job.set)?)
-    }
-
     /// Runs `job` with seeds 1 to `seeds`.
     ///
     /// # Errors
@@ -98,7 +75,8 @@ impl Context {
     /// As [`Context::one`].
     pub fn with_seeds(&self, job: &Job, seeds: u32) -> anyhow::Result<Vec<Simulated>> {
         let run = || -> anyhow::Result<Vec<Simulated>> {
-            let scenario = self.scenario(job)?;
+            let scenario = Scenario::load(&self.root.join(&job.file))?;
+            let scenario = scenario.with_overrides(&job.set)?;
             let mut conditions = chosen(&scenario, job.condition.as_slice())?;
             conditions.truncate(1);
             let asked = Asked {
@@ -108,15 +86,16 @@ impl Context {
                 repeat: seeds,
                 known: KnownSolos::new(),
             };
-            let runs = detailed::run(self.jobs, &asked, STEP)?.into_iter();
-            Ok(runs.map(|of| Simulated::new(of.run, of.counters, of.flows)).collect())
+            let runs = detailed::run::<()>(self.jobs, &asked, Duration::ZERO)?.into_iter();
+            Ok(runs.map(Simulated::new).collect())
         };
         run().with_context(|| job.command())
     }
 }
 
 impl Simulated {
-    fn new(run: Run, counters: Counters, flows: Vec<FlowDetail>) -> Self {
+    fn new(detail: Detail) -> Self {
+        let Detail { run, counters, flows, .. } = detail;
         let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| Transfer {
             completion_s: result.completion_s,
             open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
@@ -128,7 +107,7 @@ impl Simulated {
             flows: transfers.collect(),
             access_point_drops: counters.access_point.queue_drops,
         };
-        Self { run, transfers, counters, flows }
+        Self { run, transfers, counters }
     }
 
     /// The share of the stations' data frames (or RTS, if they are used) that were not answered.
@@ -147,37 +126,5 @@ impl Simulated {
     pub fn attempts(&self) -> u64 {
         let all = self.counters.stations.iter().chain([&self.counters.access_point]);
         all.map(|contender| contender.attempts + contender.rts_attempts).sum()
-    }
-
-    /// The goodput of a flow in each second: (end of the second, Mbit/s).
-    pub fn goodput_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
-        let mut points = vec![(0.0, 0.0)];
-        let (mut before_s, mut before_bytes) = (0.0, 0);
-        for (at, bytes) in &self.flows[flow].progress {
-            let at_s = at.as_secs_f64();
-            // Seconds in which no byte arrived have no entry of their own.
-            if at_s > before_s + 1.5 * STEP.as_secs_f64() {
-                points.push((before_s + STEP.as_secs_f64(), 0.0));
-                points.push((at_s - STEP.as_secs_f64(), 0.0));
-            }
-            let mbps = (bytes.get() - before_bytes) as f64 * 8.0 / STEP.as_secs_f64() / 1e6;
-            points.push((at_s, mbps));
-            (before_s, before_bytes) = (at_s, bytes.get());
-        }
-        points.push((before_s + STEP.as_secs_f64(), 0.0));
-        points
-    }
-
-    /// K of the CUBIC of a flow over time, as steps (second, K in seconds) up to the end of the
-    /// run.
-    pub fn k_over_time(&self, flow: usize) -> Vec<(f64, f64)> {
-        let steps = self.flows[flow].k.iter().map(|(at, k)| (at.as_secs_f64(), k.as_secs_f64()));
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        for (at_s, k_s) in steps {
-            points.extend(points.last().map(|before| (at_s, before.1)));
-            points.push((at_s, k_s));
-        }
-        points.extend(points.last().map(|last| (self.run.simulated_s, last.1)));
-        points
     }
 }

@@ -7,14 +7,14 @@ use wakeai_medium::Counters;
 use wakeai_results::figures::DurationHistogram;
 use wakeai_results::result::Run;
 use wakeai_scenario::ResolvedCondition;
-use wakeai_sim::{FlowDetail, SimOutcome};
+use wakeai_sim::{FlowDetail, Observer, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
 use crate::queueing;
 
 /// A run with its details.
-pub(crate) struct Detail {
+pub(crate) struct Detail<O = ()> {
     /// The run.
     pub(crate) run: Run,
     /// The medium's counters.
@@ -23,6 +23,8 @@ pub(crate) struct Detail {
     pub(crate) flows: Vec<FlowDetail>,
     /// The queueing delays of all stations.
     pub(crate) queueing: DurationHistogram,
+    /// The run's observer.
+    pub(crate) observer: O,
 }
 
 /// Makes all requested runs, `jobs` at once. `step` is the resolution of the flows' progress.
@@ -30,7 +32,11 @@ pub(crate) struct Detail {
 /// # Errors
 ///
 /// A run fails.
-pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<Detail>, RunError> {
+pub(crate) fn run<O: Observer + Default + Send>(
+    jobs: usize,
+    asked: &Asked<'_>,
+    step: Duration,
+) -> Result<Vec<Detail<O>>, RunError> {
     let world = Detailed { step, details: Mutex::default() };
     let report = session::report(jobs, &world, asked, None)?;
     let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -38,22 +44,22 @@ pub(crate) fn run(jobs: usize, asked: &Asked<'_>, step: Duration) -> Result<Vec<
     let detail = |run: Run| {
         let condition = names.iter().position(|name| *name == run.condition);
         let place = (condition.expect("a run is of a condition that was asked for"), run.repeat);
-        let (counters, flows, queueing) =
+        let (counters, flows, queueing, observer) =
             details.remove(&place).expect("every run has its details");
-        Detail { run, counters, flows, queueing }
+        Detail { run, counters, flows, queueing, observer }
     };
     Ok(report.runs.into_iter().map(detail).collect())
 }
 
 /// The details by condition (index) and repeat; solo runs have none.
-type ByPlace = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>, DurationHistogram)>;
+type ByPlace<O> = BTreeMap<(usize, u32), (Counters, Vec<FlowDetail>, DurationHistogram, O)>;
 
-struct Detailed {
+struct Detailed<O> {
     step: Duration,
-    details: Mutex<ByPlace>,
+    details: Mutex<ByPlace<O>>,
 }
 
-impl World for Detailed {
+impl<O: Observer + Default> World for Detailed<O> {
     const NAME: &'static str = "sim";
     type Error = RunError;
 
@@ -65,12 +71,12 @@ impl World for Detailed {
             sink: task.sink,
             progress: self.step,
         };
-        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
+        let (outcome, observer) = wakeai_sim::simulate(&job, O::default(), &mut |_| ())?;
         let SimOutcome { outcome, counters, flows } = outcome;
         if let Some(place) = task.place {
             let queueing = queueing::pooled(&task.condition.experiment, &outcome.rtt);
             let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-            details.insert(place, (counters, flows, queueing));
+            details.insert(place, (counters, flows, queueing, observer));
         }
         Ok(outcome)
     }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use wakeai_results::result::{Report, Run};
 
+use crate::files;
 use crate::job::Job;
 
 /// The path of the file, from the project's root.
@@ -34,12 +35,7 @@ impl LabData {
     ///
     /// The file is not as [`LabData::store`] writes it.
     pub fn load(root: &Path) -> anyhow::Result<Self> {
-        let path = root.join(FILE);
-        if !path.exists() {
-            return Ok(Self::default());
-        }
-        let text = std::fs::read_to_string(&path)?;
-        serde_json::from_str(&text).with_context(|| path.display().to_string())
+        files::load_if_any(&root.join(FILE), "a file of the lab's runs")
     }
 
     /// Writes the file, with one report per line.

@@ -1,4 +1,5 @@
-//! Compares the simulator with ns-3, with models, with the papers' tables and with the lab.
+//! Compares the simulator with ns-3, with models and with the lab, and judges the law `airtime`.
+//! `validation/papers` compares it with the papers.
 //!
 //! [`sections::Results::run`] makes all runs and returns their figures, and [`page::write`] writes
 //! `docs/reference/validation.md` from them. [`bench::run`] compares the speed with that of ns-3.
@@ -8,15 +9,21 @@ pub mod bench;
 pub mod bianchi;
 pub mod context;
 mod detailed;
+pub mod files;
 pub mod frontier;
 pub mod job;
 pub mod lab;
 pub mod law;
 pub mod page;
+mod pool;
 mod queueing;
 pub mod reference;
 pub mod sections;
 pub mod statistics;
-pub mod svg;
 pub mod transfers;
 pub mod verdict;
+
+/// The number of processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -9,13 +9,14 @@ use clap::{Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::reference::Reference;
-use wakeai_validation::sections::{NAMES, Results, lab_files};
-use wakeai_validation::{bench, frontier, law, page};
+use wakeai_validation::sections::lab::lab_files;
+use wakeai_validation::sections::{NAMES, Results};
+use wakeai_validation::{bench, files, frontier, law, page, processors};
 
 /// The number of runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
 
-/// Compare the simulator with ns-3, models, papers and the lab
+/// Compare the simulator with ns-3, models and the lab, and judge the law
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The project's root
@@ -27,7 +28,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything, and write docs/reference/validation.md and its pictures
+    /// Run everything, and write docs/reference/validation.md
     Page {
         /// The number of seeds of each comparison
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -48,8 +49,8 @@ enum Command {
         #[arg(long, conflicts_with_all = ["seeds", "jobs", "lab", "only", "json"])]
         from: Option<PathBuf>,
     },
-    /// In the lab, run those conditions of the given scenarios that the page uses, and store the
-    /// runs for `page --lab no`
+    /// In the lab, run those conditions of the given scenarios that this page and the guide to the
+    /// papers use, and store the runs for `page --lab no` and `make figures`
     Lab {
         /// Files, from the project's root, such as scenarios/kozu-competing.toml
         #[arg(required = true)]
@@ -91,20 +92,12 @@ enum Lab {
     No,
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let root = arguments.root;
     match arguments.command {
         Command::Page { from: Some(file), .. } => {
-            let text = std::fs::read_to_string(&file);
-            let text = text.with_context(|| file.display().to_string())?;
-            let results =
-                serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-            page::write(&root, &results)
+            page::write(&root, &files::load(&file, "a file of `page --json`")?)
         }
         Command::Page { seeds, jobs, lab, only, json, from: None } => {
             let context = Context { root: root.clone(), seeds, jobs };
@@ -117,8 +110,7 @@ fn main() -> anyhow::Result<()> {
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
             let results = Results::run(&context, &reference, &data, only.as_deref())?;
             if let Some(file) = json {
-                std::fs::write(&file, serde_json::to_string(&results)?)
-                    .with_context(|| file.display().to_string())?;
+                files::store(&file, &results)?;
             }
             if only.is_none() {
                 return page::write(&root, &results);
@@ -130,7 +122,7 @@ fn main() -> anyhow::Result<()> {
             let mut wanted = lab_files();
             let known = |file: &String| wanted.contains_key(file);
             let strange: Vec<&String> = files.iter().filter(|file| !known(file)).collect();
-            ensure!(strange.is_empty(), "the page uses no lab runs of {strange:?}");
+            ensure!(strange.is_empty(), "the pages use no lab runs of {strange:?}");
             wanted.retain(|file, _| files.contains(file));
             run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
@@ -160,7 +152,7 @@ fn main() -> anyhow::Result<()> {
 
 /// The content of the file of `law --keep`: by seeds and scenario, the figures of each condition
 /// except `airtime`.
-type Kept = BTreeMap<String, BTreeMap<String, law::Figures>>;
+type KeptFigures = BTreeMap<String, BTreeMap<String, law::Figures>>;
 
 /// Runs the conditions that `file` does not have and stores them. `airtime` is run in any case.
 fn beside_kept(
@@ -169,8 +161,7 @@ fn beside_kept(
     seeds: u32,
     jobs: usize,
 ) -> anyhow::Result<Vec<law::Row>> {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".to_owned());
-    let mut kept: Kept = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let mut kept: KeptFigures = files::load_if_any(file, "a file of `law --keep`")?;
     // Figures of before the queueing delay was that above each station's own path have another key.
     let key = |setting: &law::Setting| format!("{seeds} own-paths {}", setting.toml);
     let missing = settings.iter().filter(|setting| !kept.contains_key(&key(setting)));
@@ -178,8 +169,7 @@ fn beside_kept(
     for row in law::figures::run(&missing, law::Conditions::Others, seeds, jobs)? {
         kept.insert(key(&row.setting), row.found);
     }
-    std::fs::write(file, serde_json::to_string(&kept)?)
-        .with_context(|| file.display().to_string())?;
+    files::store(file, &kept)?;
     let mut rows = law::figures::run(settings, law::Conditions::OfTheLaw, seeds, jobs)?;
     for row in &mut rows {
         if let Some(known) = kept.get(&key(&row.setting)) {

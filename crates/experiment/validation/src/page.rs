@@ -14,7 +14,6 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use crate::sections::{Results, TEMPLATES};
 use crate::statistics::{Interval, deviation, percent};
-use crate::svg::Picture;
 
 /// The path of the page, from the project's root.
 pub const FILE: &str = "docs/reference/validation.md";
@@ -38,29 +37,22 @@ pub fn render(results: &Results) -> anyhow::Result<String> {
         .add_filter("against", |found: f64, reference: f64| percent(deviation(found, reference)));
     environment.add_filter("interval", interval);
     environment.add_filter("held", |holds: bool| if holds { "yes" } else { "**no**" });
-    // The next two filters mark the figures that were not measured here, see `tests/page.rs`.
+    // It marks the figures that were not measured here, see `tests/page.rs`.
     environment.add_filter("setup", |text: String| text);
-    environment.add_filter("paper", |text: String| text);
     for &(name, text) in TEMPLATES {
         environment.add_template(name, text).with_context(|| name.to_owned())?;
     }
     Ok(layout(&environment.get_template("page.md")?.render(Serde(results))?))
 }
 
-/// Writes the page and its pictures.
+/// Writes the page.
 ///
 /// # Errors
 ///
 /// The page cannot be rendered or written.
 pub fn write(root: &Path, results: &Results) -> anyhow::Result<()> {
     let path = root.join(FILE);
-    std::fs::write(&path, render(results)?).with_context(|| path.display().to_string())?;
-    for picture in results.pictures() {
-        let path = path.with_file_name(&picture.file);
-        std::fs::write(&path, Picture::render(picture))
-            .with_context(|| path.display().to_string())?;
-    }
-    Ok(())
+    std::fs::write(&path, render(results)?).with_context(|| path.display().to_string())
 }
 
 /// A number with `decimals` decimals, or a dash for `None`.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use serde::Deserialize;
 
+use crate::files;
 use crate::transfers::{Transfer, Transfers};
 
 /// All runs.
@@ -91,9 +91,7 @@ impl Reference {
     ///
     /// The file cannot be read, or is not as `make ns3-reference` writes it.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("{}: `make ns3-reference` makes it", path.display()))?;
-        serde_json::from_str(&text).with_context(|| path.display().to_string())
+        files::load(path, "as `make ns3-reference` writes it")
     }
 
     /// The runs of saturated uplinks, with RTS/CTS or without, in the order of the file.

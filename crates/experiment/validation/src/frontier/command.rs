@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use wakeai_scenario::{Scenario, SoloRun, solo_plan};
-use wakeai_world::{KnownSolos, SoloKey};
+use wakeai_world::Silent;
 
 use super::kept::Kept;
 use super::lab::LabReport;
@@ -18,8 +18,9 @@ use super::senders::Senders;
 use super::settings::{Kind, settings};
 use super::sweep::Sweep;
 use super::terms::{self, Terms};
-use super::{picture, pool, table, verdict};
+use super::{table, verdict};
 use crate::law::Setting;
+use crate::{files, pool, processors};
 
 /// The time between two writes of the file of `--keep`.
 const BETWEEN_WRITES: Duration = Duration::from_secs(15);
@@ -61,8 +62,8 @@ pub struct Options {
     /// Add the conditions of a result of `wakeai lab --json` for one of the settings
     #[arg(long)]
     lab: Vec<PathBuf>,
-    /// Write a picture of each setting into this directory, and the table of all settings in Markdown,
-    /// as `frontier.md`
+    /// Write the figures into this directory, as `frontier.json`, from which `validation/frontier.py`
+    /// draws a picture of each setting, and the table of all settings in Markdown, as `frontier.md`
     #[arg(long)]
     write: Option<PathBuf>,
     /// Print the figures as JSON
@@ -76,18 +77,8 @@ pub struct Options {
     terms: bool,
 }
 
-/// The number of processors.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// One run: a condition of a setting with a seed.
-struct Job<'a> {
-    setting: &'a Setting,
-    /// The keys of the condition; `None` stands for the law.
-    condition: Option<String>,
-    seed: u64,
-}
+/// One run: a setting, the keys of the condition, and the seed.
+type Job<'a> = (&'a Setting, String, u64);
 
 /// Runs what is needed and prints the frontier.
 ///
@@ -99,50 +90,49 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     if options.terms {
         return terms(&settings, options);
     }
-    let mut kept = options.keep.as_deref().map(Kept::load).transpose()?.unwrap_or_default();
-    let earlier = options.baseline.as_deref().map(report_of).transpose()?;
+    let is_report = "an output of `frontier --json`";
+    let earlier = options.baseline.as_deref().map(|path| files::load::<Report>(path, is_report));
+    let earlier = earlier.transpose()?;
     let lab = options.lab.iter().map(|path| LabReport::load(path));
     let lab = lab.collect::<anyhow::Result<Vec<_>>>()?;
-    solos(&settings, &mut kept, options)?;
+    let kept = options.keep.as_deref().map(Kept::load).transpose()?.unwrap_or_default();
+    let mut frontier = Frontier { settings: &settings, kept, options, written: Instant::now() };
+    frontier.run_solos()?;
     if !options.law_only {
-        others(&settings, &mut kept, options)?;
+        frontier.run_others()?;
     }
-    let law = laws(&settings, &kept, options)?;
-    let rows = settings.iter().map(|setting| row(setting, &kept, &law, &lab, options.seeds));
+    let laws = frontier.run_law()?;
+    let rows = settings.iter().zip(laws).map(|(setting, law)| frontier.row(setting, law, &lab));
     let settings = rows.collect::<anyhow::Result<Vec<_>>>()?;
     let report = Report { seeds: options.seeds, settings };
     let judged = verdict::judge(&report, earlier.as_ref());
     if let Some(directory) = &options.write {
         write(directory, &report, &table::page(&judged))?;
     }
-    let text = match options {
+    say(&match options {
         Options { json: true, .. } => serde_json::to_string_pretty(&report)? + "\n",
         Options { markdown: true, .. } => table::markdown(&judged),
         _ => table::text(&judged),
-    };
+    })
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
 /// Counts the terms of the law in each setting.
 fn terms(settings: &[Setting], options: &Options) -> anyhow::Result<()> {
-    let keys = format!("law = {}\n", options.law);
-    let seeds = || 1..=u64::from(options.seeds);
-    let jobs: Vec<_> =
-        settings.iter().flat_map(|setting| seeds().map(move |seed| (setting, seed))).collect();
-    let mut found = BTreeMap::<&str, Terms>::new();
-    let count = |(setting, seed): &(&Setting, u64)| {
-        let scenario = with_condition(setting, LAW, &keys)?;
+    let jobs = jobs_of_the_law(settings, options);
+    let count = |(setting, keys, seed): &Job<'_>| {
+        let scenario = with_condition(setting, LAW, keys)?;
         terms::run(&scenario, *seed).with_context(|| setting.name)
     };
-    let done = |(setting, _): &(&Setting, u64), counted: Terms| {
-        found.entry(setting.name).or_default().add(&counted);
-        Ok(())
-    };
-    pool::each("terms", (&jobs, options.jobs), count, done)?;
-    let rows = settings.iter().filter_map(|of| Some((of.name, found.get(of.name)?)));
-    let rows: Vec<(&str, &Terms)> = rows.collect();
-    let text = terms::table(&rows, options.markdown);
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+    let counted = pool::each("terms", (&jobs, options.jobs), count, |_, _| Ok(()))?;
+    let sums =
+        counted.chunks(options.seeds as usize).map(|of_setting| Terms::sum(of_setting.iter()));
+    let sums: Vec<Terms> = sums.collect();
+    let rows: Vec<_> = settings.iter().map(|setting| setting.name).zip(&sums).collect();
+    say(&terms::table(&rows, options.markdown))
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Setting>> {
@@ -165,12 +155,6 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Setting>> {
     Ok(all)
 }
 
-fn report_of(path: &Path) -> anyhow::Result<Report> {
-    let named = || format!("{} is no output of `frontier --json`", path.display());
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    serde_json::from_str(&text).with_context(named)
-}
-
 /// The scenario of a setting without conditions.
 fn base(setting: &Setting) -> &str {
     setting.toml.split("\n[[conditions]]").next().unwrap_or(&setting.toml)
@@ -181,6 +165,16 @@ fn with_condition(setting: &Setting, name: &str, keys: &str) -> anyhow::Result<S
     Scenario::parse(&text).with_context(|| setting.name)
 }
 
+/// The runs of the law, ordered by setting.
+fn jobs_of_the_law<'a>(settings: &'a [Setting], options: &Options) -> Vec<Job<'a>> {
+    let keys = format!("law = {}\n", options.law);
+    let of = |setting: &'a Setting| {
+        let keys = keys.clone();
+        (1..=u64::from(options.seeds)).map(move |seed| (setting, keys.clone(), seed))
+    };
+    settings.iter().flat_map(of).collect()
+}
+
 /// The solo runs of the groups that send, each with the names of its groups.
 fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<String>)>> {
     let scenario = with_condition(setting, DEFAULT, "")?;
@@ -189,185 +183,147 @@ fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<String>)>> {
     Ok(plan
         .map(|solo| {
             let groups = solo.applies_to.iter().map(|of| stations[of.station].group);
-            let names = groups.map(|group| scenario.stations[group].name.clone());
-            let names = names.collect();
+            let names = groups.map(|group| scenario.stations[group].name.clone()).collect();
             (solo, names)
         })
         .collect())
 }
 
-/// Runs each station alone, as far as that is not known.
-fn solos(settings: &[Setting], kept: &mut Kept, options: &Options) -> anyhow::Result<()> {
-    let mut jobs = BTreeMap::new();
-    for setting in settings {
-        for (run, _) in solo_runs(setting)? {
-            for seed in 1..=u64::from(options.seeds) {
-                if kept.solo(&run.key(), seed).is_none() {
-                    jobs.insert((run.key(), seed), run.clone());
-                }
-            }
-        }
-    }
-    let jobs: Vec<_> = jobs.into_iter().collect();
-    let mut file = File::new(options);
-    let done = |((key, seed), _): &((String, u64), SoloRun), mbps| {
-        kept.add_solo(key.clone(), *seed, mbps);
-        file.store(kept)
-    };
-    pool::each("alone", (&jobs, options.jobs), |((_, seed), of)| point::solo(of, *seed), done)?;
-    file.end(kept)
-}
-
-/// The conditions of a setting that do not depend on the law: for each its label and its keys.
-fn conditions(setting: &Setting, kept: &Kept) -> anyhow::Result<Vec<(String, String)>> {
-    let others = OTHERS.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
-    let windows = sweep(setting, kept)?.0;
-    let windows = windows.iter().map(|windows| (windows.label(), windows.keys()));
-    Ok(others.chain(windows).collect())
-}
-
-/// The fixed windows of a setting. They depend on what each station reaches alone with seed 1, so
-/// that they are the same for each number of seeds.
-fn sweep(setting: &Setting, kept: &Kept) -> anyhow::Result<Sweep> {
-    let mut by_group = BTreeMap::new();
-    for (run, groups) in solo_runs(setting)? {
-        let mbps = kept.solo(&run.key(), 1).unwrap_or(f64::NAN);
-        by_group.extend(groups.into_iter().map(|group| (group, mbps)));
-    }
-    Ok(Sweep::new(&Senders::new(&setting.scenario, &by_group)))
-}
-
-/// Runs all conditions that do not depend on the law, as far as their figures are not known.
-fn others(settings: &[Setting], kept: &mut Kept, options: &Options) -> anyhow::Result<()> {
-    let mut jobs = Vec::new();
-    for setting in settings {
-        for (_, keys) in conditions(setting, kept)? {
-            let seeds = 1..=u64::from(options.seeds);
-            let missing = seeds.filter(|seed| kept.run(base(setting), &keys, *seed).is_none());
-            jobs.extend(missing.map(|seed| (seed, keys.clone())).map(|(seed, keys)| Job {
-                setting,
-                condition: Some(keys),
-                seed,
-            }));
-        }
-    }
-    let solos = known_solos(settings, kept, options.seeds)?;
-    let mut file = File::new(options);
-    let done = |job: &Job<'_>, point: Point| {
-        let keys = job.condition.as_deref().unwrap_or_default();
-        kept.add_run(base(job.setting), keys, job.seed, point);
-        file.store(kept)
-    };
-    let simulate = |job: &Job<'_>| simulate(job, &solos, &options.law);
-    pool::each("default, tables, windows", (&jobs, options.jobs), simulate, done)?;
-    file.end(kept)
-}
-
-/// Runs the law in each setting. Returns the means by setting.
-fn laws(
-    settings: &[Setting],
-    kept: &Kept,
-    options: &Options,
-) -> anyhow::Result<BTreeMap<String, Point>> {
-    let seeds = || 1..=u64::from(options.seeds);
-    let of = |setting| seeds().map(move |seed| Job { setting, condition: None, seed });
-    let jobs: Vec<Job<'_>> = settings.iter().flat_map(of).collect();
-    let solos = known_solos(settings, kept, options.seeds)?;
-    let mut found = BTreeMap::<String, Vec<Point>>::new();
-    let done = |job: &Job<'_>, point| {
-        found.entry(job.setting.name.to_owned()).or_default().push(point);
-        Ok(())
-    };
-    let simulate = |job: &Job<'_>| simulate(job, &solos, &options.law);
-    pool::each("law", (&jobs, options.jobs), simulate, done)?;
-    Ok(found.into_iter().map(|(name, points)| (name, Point::mean(&points))).collect())
-}
-
-fn simulate(job: &Job<'_>, solos: &KnownSolos, law: &str) -> anyhow::Result<Point> {
-    let of_law = format!("law = {law}\n");
-    let keys = job.condition.as_deref().unwrap_or(&of_law);
-    let scenario = with_condition(job.setting, LAW, keys)?;
-    point::run(&scenario, job.seed, solos.clone()).with_context(|| job.setting.name)
-}
-
-/// The solo goodputs of all settings as a session takes them.
-fn known_solos(settings: &[Setting], kept: &Kept, seeds: u32) -> anyhow::Result<KnownSolos> {
-    let mut known = KnownSolos::new();
-    for setting in settings {
-        for (run, _) in solo_runs(setting)? {
-            let run = run.key();
-            for seed in 1..=u64::from(seeds) {
-                if let Some(mbps) = kept.solo(&run, seed) {
-                    known.insert(SoloKey { run: run.clone(), seed }, mbps);
-                }
-            }
-        }
-    }
-    Ok(known)
-}
-
-fn row(
-    setting: &Setting,
-    kept: &Kept,
-    law: &BTreeMap<String, Point>,
-    lab: &[LabReport],
-    seeds: u32,
-) -> anyhow::Result<Row> {
-    let (mut others, mut windows) = (BTreeMap::new(), Vec::new());
-    for (label, keys) in conditions(setting, kept)? {
-        let Some(point) = kept.mean(base(setting), &keys, seeds) else { continue };
-        if OTHERS.iter().any(|(name, _)| *name == label) {
-            others.insert(label, point);
-        } else {
-            windows.push(Window { label, point });
-        }
-    }
-    others.extend(lab.iter().flat_map(|report| report.points(setting)));
-    Ok(Row {
-        setting: setting.name.to_owned(),
-        stations: setting.scenario.station_count(),
-        single_frames: Kind::of(setting) == Kind::SingleFrames,
-        scenario: base(setting).to_owned(),
-        law: law.get(setting.name).copied().unwrap_or_default(),
-        others,
-        windows,
-    })
-}
-
-/// The file of the table of all settings, beside their pictures.
-const TABLE: &str = "frontier.md";
-
-/// Writes a picture of each setting, and the table of all.
-fn write(directory: &Path, report: &Report, table: &str) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    for row in &report.settings {
-        let path = directory.join(format!("{}.svg", row.setting));
-        std::fs::write(&path, picture::render(row)).with_context(|| path.display().to_string())?;
-    }
-    let path = directory.join(TABLE);
-    std::fs::write(&path, table).with_context(|| path.display().to_string())
-}
-
-/// The file of `--keep`, which is written every now and then, so that an interruption loses little.
-struct File<'a> {
-    path: Option<&'a Path>,
+/// The settings with the runs that are known.
+struct Frontier<'a> {
+    settings: &'a [Setting],
+    kept: Kept,
+    options: &'a Options,
+    /// The last time at which the file of `--keep` was written.
     written: Instant,
 }
 
-impl<'a> File<'a> {
-    fn new(options: &'a Options) -> Self {
-        Self { path: options.keep.as_deref(), written: Instant::now() }
-    }
-
-    fn store(&mut self, kept: &Kept) -> anyhow::Result<()> {
-        if self.written.elapsed() >= BETWEEN_WRITES {
-            self.end(kept)?;
-            self.written = Instant::now();
+impl Frontier<'_> {
+    /// Runs each station alone, as far as that is not known.
+    fn run_solos(&mut self) -> anyhow::Result<()> {
+        let mut jobs = BTreeMap::new();
+        for setting in self.settings {
+            for (run, _) in solo_runs(setting)? {
+                let missing =
+                    self.seeds().filter(|seed| self.kept.solo(&run.key(), *seed).is_none());
+                jobs.extend(missing.map(|seed| ((run.key(), seed), run.clone())));
+            }
         }
-        Ok(())
+        let jobs: Vec<_> = jobs.into_iter().collect();
+        let alone = |((_, seed), run): &((String, u64), SoloRun)| {
+            Ok(wakeai_sim::alone(&run.condition, *seed, &Silent)?)
+        };
+        let at_once = self.options.jobs;
+        let done = |((key, seed), _): &((String, u64), SoloRun), mbps: &f64| {
+            self.kept.add_solo(key.clone(), *seed, *mbps);
+            self.store_now_and_then()
+        };
+        pool::each("alone", (&jobs, at_once), alone, done)?;
+        self.store()
     }
 
-    fn end(&self, kept: &Kept) -> anyhow::Result<()> {
-        self.path.map_or(Ok(()), |path| kept.store(path))
+    /// Runs all conditions that do not depend on the law, as far as their figures are not known.
+    fn run_others(&mut self) -> anyhow::Result<()> {
+        let mut jobs = Vec::new();
+        for setting in self.settings {
+            for (_, keys) in self.conditions(setting)? {
+                let is_missing = |seed: &u64| self.kept.run(base(setting), &keys, *seed).is_none();
+                jobs.extend(
+                    self.seeds().filter(is_missing).map(|seed| (setting, keys.clone(), seed)),
+                );
+            }
+        }
+        let (at_once, simulate) = (self.options.jobs, simulator(&self.kept));
+        let done = |(setting, keys, seed): &Job<'_>, point: &Point| {
+            self.kept.add_run(base(setting), keys, *seed, *point);
+            self.store_now_and_then()
+        };
+        pool::each("default, tables, windows", (&jobs, at_once), simulate, done)?;
+        self.store()
     }
+
+    /// Runs the law. Returns the means of each setting.
+    fn run_law(&self) -> anyhow::Result<Vec<Point>> {
+        let jobs = jobs_of_the_law(self.settings, self.options);
+        let simulate = simulator(&self.kept);
+        let points = pool::each("law", (&jobs, self.options.jobs), simulate, |_, _| Ok(()))?;
+        Ok(points.chunks(self.options.seeds as usize).map(Point::mean).collect())
+    }
+
+    fn row(&self, setting: &Setting, law: Point, lab: &[LabReport]) -> anyhow::Result<Row> {
+        let (mut others, mut windows) = (BTreeMap::new(), Vec::new());
+        for (label, keys) in self.conditions(setting)? {
+            let point = self.kept.mean(base(setting), &keys, self.options.seeds);
+            let Some(point) = point else { continue };
+            if OTHERS.iter().any(|(name, _)| *name == label) {
+                others.insert(label, point);
+            } else {
+                windows.push(Window { label, point });
+            }
+        }
+        others.extend(lab.iter().flat_map(|report| report.points(setting)));
+        Ok(Row {
+            setting: setting.name.to_owned(),
+            stations: setting.scenario.station_count(),
+            single_frames: Kind::of(setting) == Kind::SingleFrames,
+            scenario: base(setting).to_owned(),
+            law,
+            others,
+            windows,
+        })
+    }
+
+    fn seeds(&self) -> std::ops::RangeInclusive<u64> {
+        1..=u64::from(self.options.seeds)
+    }
+
+    /// The conditions of a setting that do not depend on the law: for each its label and its keys.
+    /// The fixed windows depend on what each station reaches alone with seed 1, so that they are the
+    /// same for each number of seeds.
+    fn conditions(&self, setting: &Setting) -> anyhow::Result<Vec<(String, String)>> {
+        let mut alone = BTreeMap::new();
+        for (run, groups) in solo_runs(setting)? {
+            let mbps = self.kept.solo(&run.key(), 1).unwrap_or(f64::NAN);
+            alone.extend(groups.into_iter().map(|group| (group, mbps)));
+        }
+        let sweep = Sweep::new(&Senders::new(&setting.scenario, &alone)).0;
+        let others = OTHERS.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
+        let windows = sweep.iter().map(|windows| (windows.label(), windows.keys()));
+        Ok(others.chain(windows).collect())
+    }
+
+    /// Writes the file of `--keep` if that was long ago, so that an interruption loses little.
+    fn store_now_and_then(&mut self) -> anyhow::Result<()> {
+        if self.written.elapsed() < BETWEEN_WRITES {
+            return Ok(());
+        }
+        self.written = Instant::now();
+        self.store()
+    }
+
+    fn store(&self) -> anyhow::Result<()> {
+        self.options.keep.as_deref().map_or(Ok(()), |path| self.kept.store(path))
+    }
+}
+
+/// What makes a run, with the goodputs of single stations that are known by now.
+fn simulator(kept: &Kept) -> impl Fn(&Job<'_>) -> anyhow::Result<Point> + Sync + use<> {
+    let known = kept.known_solos();
+    move |(setting, keys, seed)| {
+        let scenario = with_condition(setting, LAW, keys)?;
+        point::run(&scenario, *seed, known.clone()).with_context(|| setting.name)
+    }
+}
+
+/// Writes the figures, from which the pictures are drawn, and the table of all settings.
+fn write(directory: &Path, report: &Report, table: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    files::store(&directory.join("frontier.json"), report)?;
+    let path = directory.join("frontier.md");
+    std::fs::write(&path, table).with_context(|| path.display().to_string())?;
+    let (script, directory) =
+        ("target/venv-python/bin/python validation/frontier.py", directory.display());
+    let hint =
+        format!("`{script} {directory}` draws the pictures (`scripts/python-env` installs it)\n");
+    std::io::stderr().write_all(hint.as_bytes()).context("standard error")
 }

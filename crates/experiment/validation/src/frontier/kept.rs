@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use wakeai_world::{KnownSolos, SoloKey};
 
 use super::point::Point;
+use crate::files;
 
 /// The figures of runs, by what decides their results: the text of the scenario, the keys of the
 /// condition, and the seed. A setting that is changed therefore has no figures, and is run anew. A
@@ -26,12 +27,7 @@ impl Kept {
     ///
     /// The file cannot be read, or has other content.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => serde_json::from_str(&text)
-                .with_context(|| format!("{} is no file of `frontier --keep`", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).with_context(|| path.display().to_string()),
-        }
+        files::load_if_any(path, "a file of `frontier --keep`")
     }
 
     /// Writes the file. It is replaced as a whole.
@@ -40,11 +36,7 @@ impl Kept {
     ///
     /// The file cannot be written.
     pub fn store(&self, path: &Path) -> anyhow::Result<()> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}", std::process::id()));
-        let named = || path.display().to_string();
-        std::fs::write(&beside, serde_json::to_string(self)?).with_context(named)?;
-        std::fs::rename(&beside, path).with_context(named)
+        files::store(path, self)
     }
 
     /// The goodput of one station alone.
@@ -55,6 +47,12 @@ impl Kept {
     /// Adds the goodput of one station alone.
     pub fn add_solo(&mut self, run: String, seed: u64, mbps: f64) {
         self.solos.entry(run).or_default().insert(seed, mbps);
+    }
+
+    /// The goodputs of single stations as a session takes them.
+    pub fn known_solos(&self) -> KnownSolos {
+        let each = self.solos.iter().flat_map(|(run, of)| of.iter().map(move |one| (run, one)));
+        each.map(|(run, (seed, mbps))| (SoloKey { run: run.clone(), seed: *seed }, *mbps)).collect()
     }
 
     /// The figures of a run.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context as _;
 use wakeai_results::result::{Report, Run};
 
 use super::point::Point;
+use crate::files;
 use crate::law::Setting;
 
 /// The conditions of a report of `wakeai lab --json`, with `lab: ` before each name. The report
@@ -24,9 +24,7 @@ impl LabReport {
     ///
     /// The file cannot be read, or has other content.
     pub(super) fn load(path: &Path) -> anyhow::Result<Self> {
-        let named = || format!("{} as a result of `wakeai lab --json`", path.display());
-        let text = std::fs::read_to_string(path).with_context(named)?;
-        let report: Report = serde_json::from_str(&text).with_context(named)?;
+        let report: Report = files::load(path, "a result of `wakeai lab --json`")?;
         Ok(Self { setting: report.scenario, runs: report.runs, world: report.world })
     }
 

@@ -2,15 +2,13 @@
 //! law is beside them.
 //!
 //! [`Sweep`] has the fixed windows of a setting. [`Kept`] keeps the figures of all runs that do not
-//! depend on the law. [`verdict`] compares the law with the windows, and [`table`] and [`picture`]
-//! show the result.
+//! depend on the law. [`verdict`] compares the law with the windows, and [`table`] shows the result.
+//! `validation/frontier.py` draws it.
 
 pub mod command;
 mod kept;
 mod lab;
-pub mod picture;
 mod point;
-mod pool;
 pub mod report;
 mod senders;
 mod settings;

@@ -1,15 +1,14 @@
 //! The figures of one run, and their means.
 
-use std::sync::{Mutex, PoisonError};
-
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use wakeai_results::figures::{DurationHistogram, jain};
+use wakeai_results::figures::jain;
 use wakeai_results::result::Run;
-use wakeai_scenario::{Scenario, SoloRun};
+use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
-use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
+use wakeai_world::{Asked, KnownSolos};
 
+use crate::detailed;
 use crate::queueing::{self, path};
 use crate::statistics::mean;
 
@@ -45,8 +44,7 @@ impl Point {
     /// The means of runs in the lab, whose reports have percentiles by group only. Where the paths
     /// of groups differ, the group with the longest queueing delay counts.
     pub(super) fn of_reported(scenario: &Scenario, runs: &[&Run]) -> Self {
-        let figures = |run: &Run, p95_ms: f64| Self::new(run, p95_ms);
-        let points = runs.iter().map(|run| figures(run, reported_p95_ms(scenario, run)));
+        let points = runs.iter().map(|run| Self::new(run, reported_p95_ms(scenario, run)));
         Self::mean(&points.collect::<Vec<_>>())
     }
 
@@ -90,47 +88,11 @@ fn reported_p95_ms(scenario: &Scenario, run: &Run) -> f64 {
 ///
 /// The run fails.
 pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::Result<Point> {
-    let world = Measured::default();
     let conditions = scenario.conditions();
     let asked = Asked { scenario, conditions, seed, repeat: 1, known };
-    let report = session::report(1, &world, &asked, None)?;
-    let run = report.runs.first().context("a condition has a run")?;
-    let queueing = world.queueing.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Point::new(run, queueing.as_ref().map_or(f64::NAN, queueing::p95_ms)))
-}
-
-/// The goodput of the station that sends alone in a solo run, Mbit/s.
-///
-/// # Errors
-///
-/// The run fails.
-pub(super) fn solo(run: &SoloRun, seed: u64) -> anyhow::Result<f64> {
-    Ok(session::alone(&Measured::default(), &run.condition, seed)?)
-}
-
-/// The simulator, which also measures the queueing delay above each station's own path.
-#[derive(Default)]
-struct Measured {
-    queueing: Mutex<Option<DurationHistogram>>,
-}
-
-impl World for Measured {
-    const NAME: &'static str = "sim";
-    type Error = RunError;
-
-    fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
-        let job = wakeai_sim::Job {
-            condition: task.condition,
-            seed: task.seed,
-            facts: &task.facts,
-            sink: task.sink,
-            progress: Duration::ZERO,
-        };
-        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| ())?;
-        let pooled = queueing::pooled(&task.condition.experiment, &outcome.outcome.rtt);
-        *self.queueing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pooled);
-        Ok(outcome.outcome)
-    }
+    let runs = detailed::run::<()>(1, &asked, Duration::ZERO)?;
+    let detail = runs.first().context("a condition has a run")?;
+    Ok(Point::new(&detail.run, queueing::p95_ms(&detail.queueing)))
 }
 
 #[cfg(test)]

@@ -2,16 +2,16 @@
 //! nothing changes during the run.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use wakeai_control::{Event, Phase, Reason};
 use wakeai_medium::{Destination, Node};
 use wakeai_scenario::Scenario;
 use wakeai_sim::{Observer, Seen};
 use wakeai_units::Duration;
-use wakeai_world::{Asked, KnownSolos, Outcome, RunError, Task, World, session};
+use wakeai_world::{Asked, KnownSolos};
 
 use super::table::{lines_in_markdown, lines_in_text};
+use crate::detailed;
 
 /// The law decides once in this time.
 const TICK_S: f64 = 0.5;
@@ -41,8 +41,16 @@ pub struct Terms {
 const LONGER_TARGET: &str = "longer target";
 
 impl Terms {
-    /// Adds the counts of another run.
-    pub fn add(&mut self, other: &Self) {
+    /// The counts of several runs together.
+    pub fn sum<'a>(runs: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        for run in runs {
+            sum.add(run);
+        }
+        sum
+    }
+
+    fn add(&mut self, other: &Self) {
         self.ticks += other.ticks;
         self.stations += other.stations;
         for (to, from) in [
@@ -136,44 +144,15 @@ impl Observer for Counter {
 ///
 /// The run fails.
 pub(super) fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Terms> {
-    let world = Counting::default();
     let conditions = scenario.conditions();
     let asked = Asked { scenario, conditions, seed, repeat: 1, known: KnownSolos::new() };
-    session::report(1, &world, &asked, None)?;
-    Ok(world.terms.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// The simulator, which also counts.
-#[derive(Default)]
-struct Counting {
-    terms: Mutex<Terms>,
-}
-
-impl World for Counting {
-    const NAME: &'static str = "sim";
-    type Error = RunError;
-
-    fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
-        let job = wakeai_sim::Job {
-            condition: task.condition,
-            seed: task.seed,
-            facts: &task.facts,
-            sink: task.sink,
-            progress: Duration::ZERO,
-        };
-        let (outcome, counter) = wakeai_sim::simulate(&job, Counter::default(), &mut |_| ())?;
-        // Solo runs have no agents, so their counters are empty.
-        self.terms.lock().unwrap_or_else(PoisonError::into_inner).add(&counter.terms);
-        Ok(outcome.outcome)
-    }
+    let runs = detailed::run::<Counter>(1, &asked, Duration::ZERO)?;
+    Ok(Terms::sum(runs.iter().map(|run| &run.observer.terms)))
 }
 
 /// The counts of each setting and of all together.
 pub fn table(rows: &[(&str, &Terms)], in_markdown: bool) -> String {
-    let mut all = Terms::default();
-    for (_, terms) in rows {
-        all.add(terms);
-    }
+    let all = Terms::sum(rows.iter().map(|(_, terms)| *terms));
     let others = || Phase::ALL.into_iter().filter(|phase| *phase != Phase::Steady);
     let names = || others().map(|phase| phase.to_string()).chain([LONGER_TARGET.to_owned()]);
     let heading = ["setting".to_owned(), "station minutes".to_owned()].into_iter();

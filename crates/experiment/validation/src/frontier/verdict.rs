@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{DEFAULT, Report, Row};
-use crate::law::verdict::{Bound, Measure};
+use crate::verdict::Measures;
 
 /// A queueing delay below this is short enough in any case, ms.
 const SHORT_MS: f64 = 15.0;
@@ -31,7 +31,7 @@ pub struct Judged {
     /// The same for an earlier law: its goodput, and the difference of the indices.
     pub beside_earlier: Option<(f64, f64)>,
     /// The figures that each setting must keep.
-    pub measures: Vec<Measure>,
+    pub measures: Measures,
     /// Whether the queue is within the bound that nine tenths of the settings keep.
     pub usual_queue: bool,
 }
@@ -46,60 +46,36 @@ impl Judged {
         let earlier = earlier.map(|one| one.law);
         let beside_earlier = earlier.map(|one| (law.goodput / one.goodput, law.index - one.index));
         let is_short = law.p95_ms < SHORT_MS;
-        let mut judge = Judge(Vec::new());
+        let mut measures = Measures::default();
         if let Some(ratio) = queue.filter(|_| !is_short) {
-            judge.at_most("p95 / shortest", ratio, LARGEST_RATIO);
+            measures.at_most("p95 / shortest", ratio, LARGEST_RATIO);
         }
         if let Some(part) = beside_default {
-            judge.at_least("goodput / default's", part, row.kind().least_part());
+            measures.at_least("goodput / default's", part, row.kind().least_part());
         }
         if let Some(part) = beside_best {
-            judge.at_least("goodput / best window's", part, 0.98);
+            measures.at_least("goodput / best window's", part, 0.98);
         }
         let timeouts = row.best().map_or(0.0, |window| window.point.timeouts);
-        judge.at_most("timeouts", law.timeouts, timeouts + 1.0);
+        measures.at_most("timeouts", law.timeouts, timeouts + 1.0);
         let least = if row.stations < MANY_STATIONS { 0.98 } else { 0.95 };
-        judge.at_least("index", law.index, least);
+        measures.at_least("index", law.index, least);
         if let Some((goodput, index)) = beside_earlier {
-            judge.at_least("goodput / the earlier law's", goodput, 0.97);
-            judge.at_least("index - the earlier law's", index, -0.02);
+            measures.at_least("goodput / the earlier law's", goodput, 0.97);
+            measures.at_least("index - the earlier law's", index, -0.02);
         }
         let usual_queue = is_short || queue.is_none_or(|ratio| ratio <= USUAL_RATIO);
-        Self { queue, beside_default, beside_best, beside_earlier, measures: judge.0, usual_queue }
-    }
-
-    /// The figures that are outside of their bounds, in words.
-    pub fn broken(&self) -> Vec<String> {
-        let broken = self.measures.iter().filter(|measure| !measure.holds());
-        let words = broken.map(|Measure { what, found, bound }| match bound {
-            Bound::AtLeast(bound) => format!("{what} {found:.3} < {bound:.3}"),
-            Bound::AtMost(bound) => format!("{what} {found:.3} > {bound:.3}"),
-        });
-        words.collect()
+        Self { queue, beside_default, beside_best, beside_earlier, measures, usual_queue }
     }
 
     /// The verdict: `held`, `queue` where only the usual bound of the queue is exceeded, or the
     /// figures that are outside of their bounds.
     pub fn words(&self) -> String {
-        match self.broken() {
+        match self.measures.broken() {
             broken if !broken.is_empty() => broken.join("; "),
             _ if !self.usual_queue => format!("queue above {USUAL_RATIO}"),
             _ => "held".to_owned(),
         }
-    }
-}
-
-struct Judge(Vec<Measure>);
-
-impl Judge {
-    fn at_least(&mut self, what: &str, found: f64, bound: f64) {
-        let bound = Bound::AtLeast(bound);
-        self.0.push(Measure { what: what.to_owned(), found, bound });
-    }
-
-    fn at_most(&mut self, what: &str, found: f64, bound: f64) {
-        let bound = Bound::AtMost(bound);
-        self.0.push(Measure { what: what.to_owned(), found, bound });
     }
 }
 
@@ -112,7 +88,7 @@ pub fn judge<'a>(report: &'a Report, earlier: Option<&Report>) -> Vec<(&'a Row, 
 /// What holds for all settings together, in a few lines.
 pub fn summary(rows: &[(&Row, Judged)]) -> String {
     let mut text = String::new();
-    let held = rows.iter().filter(|(_, judged)| judged.broken().is_empty()).count();
+    let held = rows.iter().filter(|(_, judged)| judged.measures.broken().is_empty()).count();
     let _ = writeln!(text, "{held} of {} settings hold.", rows.len());
     let usual = rows.iter().filter(|(_, judged)| judged.usual_queue).count();
     let long = rows.iter().filter(|(row, _)| row.law.p95_ms >= SHORT_MS);
@@ -193,9 +169,9 @@ mod tests {
     fn a_law_is_compared_with_the_shortest_window_of_its_goodput() {
         let judged = Judged::new(&row(point(46.4, 130.0, 3.0)), None);
         assert!((judged.queue.unwrap() - 6.5).abs() < 1e-9);
-        assert_eq!(judged.broken()[0], "p95 / shortest 6.500 > 2.000");
+        assert_eq!(judged.measures.broken()[0], "p95 / shortest 6.500 > 2.000");
         let judged = Judged::new(&row(point(46.0, 30.0, 0.0)), None);
-        assert!(judged.broken().is_empty() && !judged.usual_queue);
+        assert!(judged.measures.broken().is_empty() && !judged.usual_queue);
         assert_eq!(judged.words(), "queue above 1.3");
     }
 
@@ -204,14 +180,18 @@ mod tests {
         let mut row = row(point(46.0, 14.0, 0.0));
         row.windows[1].point.p95_ms = 2.0;
         let judged = Judged::new(&row, None);
-        assert!(judged.usual_queue && judged.broken().is_empty(), "{:?}", judged.broken());
+        assert!(
+            judged.usual_queue && judged.measures.broken().is_empty(),
+            "{:?}",
+            judged.measures.broken()
+        );
     }
 
     #[test]
     fn the_best_window_within_1_1_of_the_delay_bounds_goodput_and_timeouts() {
         let judged = Judged::new(&row(point(46.0, 95.0, 4.5)), None);
         assert!((judged.beside_best.unwrap() - 46.0 / 48.0).abs() < 1e-9);
-        let broken = judged.broken().join("; ");
+        let broken = judged.measures.broken().join("; ");
         assert!(broken.contains("goodput / best window's 0.958 < 0.980"), "{broken}");
         assert!(broken.contains("timeouts 4.500 > 4.000"), "{broken}");
     }

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -18,6 +15,7 @@ use wakeai_world::{Asked, KnownSolos};
 use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
 use crate::detailed::{self, Detail};
+use crate::pool;
 use crate::queueing;
 use crate::statistics::{mean, mean_of};
 
@@ -125,24 +123,8 @@ pub fn run(
     seeds: u32,
     jobs: usize,
 ) -> anyhow::Result<Vec<Row>> {
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(Vec::new());
-    let work = || {
-        while let Some((at, setting)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, settings.get(at)?)))
-        {
-            let row = one(setting, conditions, seeds).with_context(|| setting.name);
-            rows.lock().unwrap_or_else(PoisonError::into_inner).push((at, row));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
-    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    rows.sort_by_key(|(at, _)| *at);
-    rows.into_iter().map(|(_, row)| row).collect()
+    let work = |setting: &Setting| one(setting, conditions, seeds).with_context(|| setting.name);
+    pool::each("law", (settings, jobs), work, |_, _| Ok(()))
 }
 
 fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<Row> {
@@ -190,7 +172,7 @@ fn simulate(
     let known = KnownSolos::new();
     let asked = Asked { scenario, conditions, seed, repeat, known };
     let step = if setting.promise.is_of_the_law_alone() { STEP } else { Duration::ZERO };
-    let runs = detailed::run(1, &asked, step)?;
+    let runs = detailed::run::<()>(1, &asked, step)?;
     let alone = match setting.promise {
         Promise::Settles(_) => alone_after_changes(scenario)?,
         _ => BTreeMap::new(),
@@ -256,7 +238,7 @@ fn alone_after_changes(scenario: &Scenario) -> anyhow::Result<BTreeMap<String, f
         let conditions = vec![solo.condition.lasting(length)];
         let known = KnownSolos::new();
         let asked = Asked { scenario: &after, conditions, seed: 1, repeat: 1, known };
-        let runs = detailed::run(1, &asked, Duration::ZERO)?;
+        let runs = detailed::run::<()>(1, &asked, Duration::ZERO)?;
         let mbps = runs.first().map_or(f64::NAN, |of| of.run.total_goodput_mbps);
         let names = solo.applies_to.iter().map(|of| stations[of.station].name.clone());
         alone.extend(names.map(|name| (name, mbps)));

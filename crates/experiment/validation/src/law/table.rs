@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figures, Row};
-use super::verdict::{Bound, Measure, broken, measures};
+use super::verdict::measures;
+use crate::verdict::{Bound, Measure, Measures};
 
 /// One line for each row: first the rows that compare the law with other conditions, then those
 /// about the law alone.
@@ -20,14 +21,15 @@ fn measured(rows: &[&Row]) -> String {
     let mut text = format!("{:22} {:>10}   what was measured\n", "setting", "Mbit/s");
     for row in rows {
         let _ = write!(text, "{:22} {:10.1}", row.setting.name, row.of("airtime").goodput);
-        for Measure { what, found, bound } in measures(row) {
+        let Measures(measures) = measures(row);
+        for Measure { what, value, bound } in &measures {
             let (sign, bound) = match bound {
                 Bound::AtLeast(bound) => (">=", bound),
                 Bound::AtMost(bound) => ("<=", bound),
             };
-            let _ = write!(text, "   {what}: {found:.2} ({sign} {bound:.2})");
+            let _ = write!(text, "   {what}: {value:.2} ({sign} {bound:.2})");
         }
-        let held = measures(row).iter().all(Measure::holds);
+        let held = measures.iter().all(Measure::holds);
         let _ = writeln!(text, "   {}", if held { "held" } else { "BROKEN" });
     }
     text
@@ -50,7 +52,7 @@ fn comparison(rows: &[&Row]) -> String {
         for condition in ["shimada-after", "airtime"] {
             let _ = write!(text, "   {}", beside(&row.of(condition), &default));
         }
-        let broken = broken(row);
+        let broken = measures(row).broken();
         let verdict = if broken.is_empty() { "held".to_owned() } else { broken.join("; ") };
         let _ = writeln!(text, "   {verdict}");
     }

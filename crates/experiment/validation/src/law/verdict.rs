@@ -2,42 +2,13 @@
 
 use super::figures::{Figures, Row, TimelineFigures};
 use super::setting::{FIXED, Promise, WITHOUT};
-
-/// A figure and its bound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
-    /// The figure in words.
-    pub what: String,
-    /// The value that was found.
-    pub found: f64,
-    /// The promised bound.
-    pub bound: Bound,
-}
-
-/// The promised bound of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// At least this.
-    AtLeast(f64),
-    /// At most this.
-    AtMost(f64),
-}
-
-impl Measure {
-    /// Whether the value is within the bound.
-    pub fn holds(&self) -> bool {
-        match self.bound {
-            Bound::AtLeast(bound) => self.found >= bound,
-            Bound::AtMost(bound) => self.found <= bound,
-        }
-    }
-}
+use crate::verdict::Measures;
 
 /// The figures that the promise of a row bounds.
-pub fn measures(row: &Row) -> Vec<Measure> {
+pub fn measures(row: &Row) -> Measures {
     let (default, ours) = (row.of("default"), row.of("airtime"));
     let table = row.of("shimada-after");
-    let mut judge = Judge { default, table, ours, measures: Vec::new() };
+    let mut judge = Judge { default, table, ours, measures: Measures::default() };
     match &row.setting.promise {
         _ if row.setting.has_frontier() => judge.index(0.95),
         Promise::All => judge.all(0.98, 0.95),
@@ -45,7 +16,7 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             judge.goodput(0.91);
             judge.index(0.95);
             judge.timeouts();
-            judge.at_most("p95 growth, ms", judge.ours.growth_ms, 200.0);
+            judge.measures.at_most("p95 growth, ms", judge.ours.growth_ms, 200.0);
         }
         Promise::Alone => {
             judge.goodput(0.99);
@@ -60,32 +31,36 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             let (count, bytes) = row.setting.transfers().unwrap_or((0, 0.0));
             let ideal_s = f64::from(count) * bytes * 8e-6 / judge.ours.alone;
             let last = judge.ours.completion.unwrap_or_default().1;
-            judge.at_most("last completion / (n · size / solo)", last / ideal_s, 1.05);
+            judge.measures.at_most("last completion / (n · size / solo)", last / ideal_s, 1.05);
         }
         Promise::Short => {
             let of = |figures: &Figures| figures.completion.unwrap_or_default();
             let (before, after) = (of(&judge.default), of(&judge.ours));
-            judge.at_most("mean completion / default's", after.0 / before.0, 1.05);
-            judge.at_most("last completion / default's", after.1 / before.1, 1.05);
+            judge.measures.at_most("mean completion / default's", after.0 / before.0, 1.05);
+            judge.measures.at_most("last completion / default's", after.1 / before.1, 1.05);
         }
         Promise::Limited(group, mbps) => {
             let asked = mbps * f64::from(row.setting.count_of(group));
             let got = judge.ours.groups.get(*group).copied().unwrap_or_default();
-            judge.at_least("goodput of limited stations / what they ask for", got / asked, 0.98);
+            judge.measures.at_least(
+                "goodput of limited stations / what they ask for",
+                got / asked,
+                0.98,
+            );
             judge.goodput(0.95);
         }
         Promise::Beside(group) => {
             let of = |figures: &Figures| figures.groups.get(*group).copied().unwrap_or_default();
             let part = of(&judge.ours) / of(&judge.default);
-            judge.at_least("goodput with agents / without", part, 0.95);
+            judge.measures.at_least("goodput with agents / without", part, 0.95);
         }
         Promise::Newcomer(_) => {
             let intervals_s = row.setting.intervals_s(3.0);
             let timeline = judge.ours.timeline.clone();
             let (half, most) = (known(timeline.half_s), known(timeline.nine_tenths_s));
-            judge.at_most("half of its share, s", half, intervals_s.max(2.0));
-            judge.at_most("nine tenths, s", most, intervals_s.max(6.0));
-            judge.at_least("part of its share afterwards", known(timeline.kept), 0.9);
+            judge.measures.at_most("half of its share, s", half, intervals_s.max(2.0));
+            judge.measures.at_most("nine tenths, s", most, intervals_s.max(6.0));
+            judge.measures.at_least("part of its share afterwards", known(timeline.kept), 0.9);
         }
         Promise::Settles(_) => {
             let TimelineFigures { shares, at_the_end, .. } = &judge.ours.timeline;
@@ -94,14 +69,14 @@ pub fn measures(row: &Row) -> Vec<Measure> {
             let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
             let end = known(at_the_end.get(&name).copied());
             let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
-            judge.at_most(what, off, 0.1);
+            judge.measures.at_most(what, off, 0.1);
         }
         Promise::Steady => {
             let swing = known(judge.ours.timeline.swing);
             let fixed = known(row.of(FIXED).timeline.swing);
             let what =
                 format!("deviation of 5 s means, {swing:.3} / {fixed:.3} with fixed windows");
-            judge.at_most(what, swing / fixed, 1.5);
+            judge.measures.at_most(what, swing / fixed, 1.5);
         }
         Promise::Lie => judge.others_keep(row, 0.9),
         Promise::LieWithReservation(reserved) => judge.others_keep(row, 0.9 * (1.0 - reserved)),
@@ -113,21 +88,11 @@ fn known(figure: Option<f64>) -> f64 {
     figure.unwrap_or(f64::NAN)
 }
 
-/// The figures of a row that are outside of their bounds, in words; empty if the promise is held.
-pub fn broken(row: &Row) -> Vec<String> {
-    let broken = measures(row).into_iter().filter(|measure| !measure.holds());
-    let words = broken.map(|Measure { what, found, bound }| match bound {
-        Bound::AtLeast(bound) => format!("{what} {found:.3} < {bound:.3}"),
-        Bound::AtMost(bound) => format!("{what} {found:.3} > {bound:.3}"),
-    });
-    words.collect()
-}
-
 struct Judge {
     default: Figures,
     table: Figures,
     ours: Figures,
-    measures: Vec<Measure>,
+    measures: Measures,
 }
 
 impl Judge {
@@ -138,26 +103,20 @@ impl Judge {
         self.timeouts();
     }
 
-    fn at_least(&mut self, what: impl Into<String>, found: f64, bound: f64) {
-        let bound = Bound::AtLeast(bound);
-        self.measures.push(Measure { what: what.into(), found, bound });
-    }
-
-    fn at_most(&mut self, what: impl Into<String>, found: f64, bound: f64) {
-        let bound = Bound::AtMost(bound);
-        self.measures.push(Measure { what: what.into(), found, bound });
-    }
-
     fn goodput(&mut self, bound: f64) {
-        self.at_least("goodput / default's", self.ours.goodput / self.default.goodput, bound);
+        self.measures.at_least(
+            "goodput / default's",
+            self.ours.goodput / self.default.goodput,
+            bound,
+        );
     }
 
     /// Requires that the index is at least the bound, and at most 0.02 below those of the others.
     fn index(&mut self, bound: f64) {
         let others = self.default.index.max(self.table.index);
-        self.at_least("index", self.ours.index, bound);
+        self.measures.at_least("index", self.ours.index, bound);
         if bound > 0.9 {
-            self.at_least("index beside the others'", self.ours.index, others - 0.02);
+            self.measures.at_least("index beside the others'", self.ours.index, others - 0.02);
         }
     }
 
@@ -169,9 +128,9 @@ impl Judge {
         if ours < 30.0 {
             return;
         }
-        self.at_most("p95 growth / default's", ours / self.default.growth_ms, 0.5);
+        self.measures.at_most("p95 growth / default's", ours / self.default.growth_ms, 0.5);
         if self.table.goodput >= 0.97 * self.default.goodput {
-            self.at_most("p95 growth / shimada-after's", ours / self.table.growth_ms, 1.1);
+            self.measures.at_most("p95 growth / shimada-after's", ours / self.table.growth_ms, 1.1);
         }
     }
 
@@ -182,10 +141,10 @@ impl Judge {
             groups.map(|(_, mbps)| mbps).sum::<f64>()
         };
         let kept = others(&self.ours) / others(&row.of(WITHOUT));
-        self.at_least("others' goodput / without the liar's agent", kept, part);
+        self.measures.at_least("others' goodput / without the liar's agent", kept, part);
     }
 
     fn timeouts(&mut self) {
-        self.at_most("timeouts", self.ours.timeouts, self.default.timeouts.max(3.0));
+        self.measures.at_most("timeouts", self.ours.timeouts, self.default.timeouts.max(3.0));
     }
 }

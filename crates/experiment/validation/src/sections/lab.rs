@@ -1,5 +1,7 @@
 //! The same scenarios in the simulator and on the real TCP stack.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use wakeai_results::result::Run;
 
@@ -49,10 +51,53 @@ fn algorithm_jobs(stations: u32) -> [Job; 2] {
         .map(|name| Job::new(ALGORITHMS).condition(&format!("{name}-{stations}")))
 }
 
-/// Every run of the lab that the section uses.
-pub fn lab_jobs() -> Vec<Job> {
+/// The lab's runs that the guide to the papers uses (`validation/papers`): files and conditions.
+const OF_THE_PAPERS: [(&str, &[&str]); 4] = [
+    (
+        "scenarios/kozu-competing.toml",
+        &["wire-standard-1024", "wire-fair-1024", "air-standard-1024", "air-fair-1024"],
+    ),
+    (
+        "scenarios/lab/av-proxy.toml",
+        &[
+            "nrt-20",
+            "nrt-20-agents",
+            "nrt-20-reserved",
+            "nrt-25",
+            "nrt-25-agents",
+            "nrt-25-reserved",
+            "nrt-40",
+            "nrt-40-agents",
+            "nrt-40-reserved",
+        ],
+    ),
+    (
+        "scenarios/matsuno-unequal.toml",
+        &[
+            "wire-100",
+            "wire-100-shimada",
+            "wire-100-airtime",
+            "wire-1000",
+            "wire-1000-shimada",
+            "wire-1000-airtime",
+        ],
+    ),
+    ("validation/scenarios/lab-turns.toml", &["default", "airtime", "turns"]),
+];
+
+/// The lab's runs that this page and the guide to the papers use: files with their conditions. An
+/// empty list means all conditions of the file.
+pub fn lab_files() -> BTreeMap<String, Vec<String>> {
+    let mut files = BTreeMap::<String, Vec<String>>::new();
     let scenarios = compared().into_iter().map(|(_, job)| job);
-    scenarios.chain(algorithm_jobs(1)).chain(algorithm_jobs(3)).collect()
+    for job in scenarios.chain(algorithm_jobs(1)).chain(algorithm_jobs(3)) {
+        files.entry(job.file).or_default().extend(job.condition);
+    }
+    for (file, conditions) in OF_THE_PAPERS {
+        let conditions = conditions.iter().map(|condition| (*condition).to_owned());
+        files.entry(file.to_owned()).or_default().extend(conditions);
+    }
+    files
 }
 
 /// The section's figures.

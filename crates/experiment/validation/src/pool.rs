@@ -1,5 +1,6 @@
 //! Runs many jobs at once and shows the progress.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,24 +9,34 @@ use std::time::{Duration, Instant};
 /// The time between two lines of progress where standard error is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(20);
 
-/// Runs `work` on each of `items`, `jobs` at once, and hands each result to `done` as soon as it is
-/// there. The first error ends the work.
-pub(super) fn each<T: Sync, R: Send>(
+/// Runs `work` on each of `items`, `jobs` at once, and shows each result to `done` as soon as it is
+/// there. Returns the results in the order of the items. The first error ends the work.
+///
+/// # Errors
+///
+/// The first error of `work` or `done`.
+pub(crate) fn each<T: Sync, R: Send>(
     what: &str,
     (items, jobs): (&[T], usize),
     work: impl Fn(&T) -> anyhow::Result<R> + Sync,
-    done: impl FnMut(&T, R) -> anyhow::Result<()> + Send,
-) -> anyhow::Result<()> {
+    done: impl FnMut(&T, &R) -> anyhow::Result<()> + Send,
+) -> anyhow::Result<Vec<R>> {
     let next = AtomicUsize::new(0);
-    let shared = Mutex::new((done, Progress::new(what, items.len()), None));
+    let shared = Mutex::new((done, Progress::new(what, items.len()), Ok(BTreeMap::new())));
     let worker = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { break };
             let result = work(item);
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let (done, progress, failed) = &mut *shared;
-            if let Err(error) = result.and_then(|result| done(item, result)) {
-                next.store(items.len(), Ordering::Relaxed);
-                failed.get_or_insert(error);
+            let (done, progress, results) = &mut *shared;
+            match (result.and_then(|result| done(item, &result).map(|()| result)), &mut *results) {
+                (Ok(result), Ok(results)) => drop(results.insert(at, result)),
+                (Err(error), Ok(_)) => {
+                    next.store(items.len(), Ordering::Relaxed);
+                    *results = Err(error);
+                }
+                (_, Err(_)) => {}
             }
             progress.step();
         }
@@ -35,9 +46,9 @@ pub(super) fn each<T: Sync, R: Send>(
             scope.spawn(worker);
         }
     });
-    let (_, progress, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (_, progress, results) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     progress.end();
-    failed.map_or(Ok(()), Err)
+    results.map(|results| results.into_values().collect())
 }
 
 struct Progress {
@@ -92,11 +103,11 @@ mod tests {
     fn every_item_is_done_once_and_an_error_ends_the_work() {
         let items: Vec<u32> = (0..100).collect();
         let mut sum = 0;
-        let add = |_: &u32, item: u32| {
+        let add = |_: &u32, item: &u32| {
             sum += item;
             Ok(())
         };
-        each("x", (&items, 3), |item| Ok(*item), add).unwrap();
+        assert_eq!(each("x", (&items, 3), |item| Ok(*item), add).unwrap(), items);
         assert_eq!(sum, 4950);
         let fails = |item: &u32| if *item == 5 { anyhow::bail!("five") } else { Ok(()) };
         let error = each("x", (&items, 3), fails, |_, ()| Ok(())).unwrap_err();

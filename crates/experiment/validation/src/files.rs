@@ -1,0 +1,39 @@
+//! Files in JSON.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Reads a file.
+///
+/// # Errors
+///
+/// The file cannot be read, or is not `what`.
+pub fn load<T: DeserializeOwned>(path: &Path, what: &str) -> anyhow::Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not {what}", path.display()))
+}
+
+/// Reads a file. The value is the default if there is no such file.
+///
+/// # Errors
+///
+/// Those of [`load`].
+pub fn load_if_any<T: DeserializeOwned + Default>(path: &Path, what: &str) -> anyhow::Result<T> {
+    if path.exists() { load(path, what) } else { Ok(T::default()) }
+}
+
+/// Writes a file. It is replaced as a whole.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn store(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let named = || path.display().to_string();
+    std::fs::write(&beside, serde_json::to_string(value)?).with_context(named)?;
+    std::fs::rename(&beside, path).with_context(named)
+}
