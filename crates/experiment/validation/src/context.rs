@@ -11,7 +11,7 @@ use wakeai_world::{Asked, KnownSolos, chosen};
 
 use crate::detailed::{self, Detail};
 use crate::job::Job;
-use crate::transfers::{Transfer, Transfers};
+use crate::transfers::{StationTransfer, Transfers};
 
 /// The project's directory, the number of seeds, and the number of runs at once.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Context {
 impl Simulated {
     fn new(detail: Detail) -> Self {
         let Detail { run, counters, flows, .. } = detail;
-        let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| Transfer {
+        let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| StationTransfer {
             completion_s: result.completion_s,
             open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
             syns: detail.syn_timeouts + 1,

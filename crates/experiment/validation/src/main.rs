@@ -76,7 +76,7 @@ enum Command {
         write: Option<PathBuf>,
     },
     /// Compare the law `airtime` with fixed windows: the goodput that each queueing delay allows
-    Frontier(frontier::command::Options),
+    Frontier(frontier::command::FrontierOptions),
     /// Compare the speed and the memory of ns-3 and wakeai on the same cases, with one thread each
     Bench {
         /// Simulated seconds of the case with 40 stations; ns-3 takes about three times as long
@@ -152,7 +152,7 @@ fn main() -> anyhow::Result<()> {
 
 /// The content of the file of `law --keep`: by seeds and scenario, the figures of each condition
 /// except `airtime`.
-type KeptFigures = BTreeMap<String, BTreeMap<String, law::Figures>>;
+type KeptFigures = BTreeMap<String, BTreeMap<String, law::LawFigures>>;
 
 /// Runs the conditions that `file` does not have and stores them. `airtime` is run in any case.
 fn beside_kept(
@@ -160,7 +160,7 @@ fn beside_kept(
     settings: &[law::Setting],
     seeds: u32,
     jobs: usize,
-) -> anyhow::Result<Vec<law::Row>> {
+) -> anyhow::Result<Vec<law::LawRow>> {
     let mut kept: KeptFigures = files::load_if_any(file, "a file of `law --keep`")?;
     // Figures of before the queueing delay was that above each station's own path have another key.
     let key = |setting: &law::Setting| format!("{seeds} own-paths {}", setting.toml);

@@ -22,7 +22,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     done: impl FnMut(&T, &R) -> anyhow::Result<()> + Send,
 ) -> anyhow::Result<Vec<R>> {
     let next = AtomicUsize::new(0);
-    let shared = Mutex::new((done, Progress::new(what, items.len()), Ok(BTreeMap::new())));
+    let shared = Mutex::new((done, PoolProgress::new(what, items.len()), Ok(BTreeMap::new())));
     let worker = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     results.map(|results| results.into_values().collect())
 }
 
-struct Progress {
+struct PoolProgress {
     what: String,
     of: usize,
     made: usize,
@@ -60,7 +60,7 @@ struct Progress {
     in_place: bool,
 }
 
-impl Progress {
+impl PoolProgress {
     fn new(what: &str, of: usize) -> Self {
         let now = Instant::now();
         let in_place = std::io::stderr().is_terminal();

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::files;
-use crate::transfers::{Transfer, Transfers};
+use crate::transfers::{StationTransfer, Transfers};
 
 /// All runs.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,12 +13,12 @@ pub struct Reference {
     /// The version of ns-3.
     pub ns3: String,
     /// The rows, one for each run.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Ns3Run>,
 }
 
 /// One run of `validation/ns3`.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Row {
+pub struct Ns3Run {
     /// The command of the run.
     pub command: String,
     /// `g`, `n` or `ac`.
@@ -49,7 +49,7 @@ pub struct Row {
     pub access_point_drops: u64,
     /// The transfer of each station; empty for UDP.
     #[serde(default)]
-    pub flows: Vec<Transfer>,
+    pub flows: Vec<StationTransfer>,
 }
 
 /// The congestion control in ns-3.
@@ -95,13 +95,13 @@ impl Reference {
     }
 
     /// The runs of saturated uplinks, with RTS/CTS or without, in the order of the file.
-    pub fn saturated(&self, rts: bool) -> impl Iterator<Item = &Row> {
+    pub fn saturated(&self, rts: bool) -> impl Iterator<Item = &Ns3Run> {
         self.rows.iter().filter(move |row| row.traffic == "udp" && row.rts == rts)
     }
 
     /// The goodput of one endless connection, Mbit/s, for each run.
     pub fn single(&self, standard: &str, rts: bool, direction: &str) -> Vec<f64> {
-        let wanted = |row: &&Row| {
+        let wanted = |row: &&Ns3Run| {
             row.traffic == "tcp"
                 && row.megabytes == 0.0
                 && (row.standard.as_str(), row.rts, row.direction.as_str())
@@ -123,12 +123,12 @@ impl Reference {
     }
 
     /// The runs of one case.
-    pub fn of(&self, case: Case) -> impl Iterator<Item = &Row> {
+    pub fn of(&self, case: Case) -> impl Iterator<Item = &Ns3Run> {
         self.rows.iter().filter(move |row| row.sized() && row.case() == case)
     }
 }
 
-impl Row {
+impl Ns3Run {
     fn sized(&self) -> bool {
         self.traffic == "tcp" && self.megabytes > 0.0
     }

@@ -6,7 +6,7 @@ use crate::statistics::{Interval, mean, mean_of};
 
 /// One station's transfer.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Transfer {
+pub struct StationTransfer {
     /// The time from its start until the receiver had the last byte, seconds; `None` if it did not
     /// complete.
     pub completion_s: Option<f64>,
@@ -20,7 +20,7 @@ pub struct Transfer {
     pub stall_s: f64,
 }
 
-impl Transfer {
+impl StationTransfer {
     /// The completion time without the wait for lost SYNs.
     fn once_open(&self) -> Option<f64> {
         Some(self.completion_s? - self.syn_wait_s())
@@ -37,7 +37,7 @@ impl Transfer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfers {
     /// The transfer of each station.
-    pub flows: Vec<Transfer>,
+    pub flows: Vec<StationTransfer>,
     /// Packets that the access point dropped because its queue was full.
     pub access_point_drops: u64,
 }
@@ -45,13 +45,13 @@ pub struct Transfers {
 impl Transfers {
     /// The completion times without SYN waits of the completed transfers, ascending.
     fn completions(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.flows.iter().filter_map(Transfer::once_open).collect();
+        let mut all: Vec<f64> = self.flows.iter().filter_map(StationTransfer::once_open).collect();
         all.sort_by(f64::total_cmp);
         all
     }
 
     /// The sum of a figure over all connections.
-    fn sum(&self, figure: impl Fn(&Transfer) -> f64) -> f64 {
+    fn sum(&self, figure: impl Fn(&StationTransfer) -> f64) -> f64 {
         self.flows.iter().map(figure).sum()
     }
 }
@@ -97,7 +97,7 @@ impl Summary {
             timeouts: over(&|run| run.sum(|flow| flow.timeouts as f64))?,
             most_timeouts: connections().map(|flow| flow.timeouts).max().unwrap_or(0),
             drops: over(&|run| run.access_point_drops as f64)?,
-            syn_wait_s: over(&|run| run.sum(Transfer::syn_wait_s))?,
+            syn_wait_s: over(&|run| run.sum(StationTransfer::syn_wait_s))?,
             longest_stall_s: connections().map(|flow| flow.stall_s).fold(0.0, f64::max),
             repeated: over(&|run| run.sum(|flow| f64::from(u8::from(flow.timeouts > 1))))?,
             unfinished: connections().filter(|flow| flow.completion_s.is_none()).count(),
@@ -109,8 +109,13 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn transfer(completion_s: Option<f64>, open_s: f64, syns: u64, timeouts: u64) -> Transfer {
-        Transfer { completion_s, open_s, syns, timeouts, stall_s: 0.5 }
+    fn transfer(
+        completion_s: Option<f64>,
+        open_s: f64,
+        syns: u64,
+        timeouts: u64,
+    ) -> StationTransfer {
+        StationTransfer { completion_s, open_s, syns, timeouts, stall_s: 0.5 }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::statistics::percent;
 
 /// One promise (a bound on a deviation), and the worst deviation that was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct PromiseVerdict {
     /// The figures that are compared.
     pub what: String,
     /// The bound on the deviation.
@@ -17,7 +17,7 @@ pub struct Verdict {
     pub holds: bool,
 }
 
-impl Verdict {
+impl PromiseVerdict {
     /// The verdict on named deviations, as shares: the promise holds if none is larger than
     /// `bound`. The worst one is shown. `None` if there are no deviations.
     pub fn worst(
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn the_worst_deviation_decides() {
         let all = [("a".to_owned(), 0.02), ("b".to_owned(), -0.07)];
-        assert!(Verdict::worst("x", 0.10, all.clone().into_iter()).unwrap().holds);
-        let verdict = Verdict::worst("x", 0.05, all.into_iter()).unwrap();
+        assert!(PromiseVerdict::worst("x", 0.10, all.clone().into_iter()).unwrap().holds);
+        let verdict = PromiseVerdict::worst("x", 0.05, all.into_iter()).unwrap();
         assert_eq!(verdict.found, "worst -7.0 % (b); 1 of 2 outside");
         assert!(!verdict.holds);
-        assert!(Verdict::worst("x", 0.05, std::iter::empty()).is_none());
+        assert!(PromiseVerdict::worst("x", 0.05, std::iter::empty()).is_none());
     }
 }

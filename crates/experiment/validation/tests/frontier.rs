@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use wakeai_validation::frontier::{Point, Report, Row};
+use wakeai_validation::frontier::{FrontierReport, FrontierRow, Point};
 
 /// Twenty stations of 802.11g: a few short windows are its whole frontier.
 const SETTING: &str = "g-20";
@@ -18,9 +18,9 @@ fn frontier(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn row(arguments: &[&str]) -> Row {
-    let report: Report = serde_json::from_str(&frontier(arguments)).unwrap();
-    let [row] = <[Row; 1]>::try_from(report.settings).unwrap();
+fn row(arguments: &[&str]) -> FrontierRow {
+    let report: FrontierReport = serde_json::from_str(&frontier(arguments)).unwrap();
+    let [row] = <[FrontierRow; 1]>::try_from(report.settings).unwrap();
     row
 }
 
@@ -40,7 +40,7 @@ fn a_law_is_drawn_beside_fixed_windows_and_what_does_not_depend_on_it_is_run_onc
     let (keep, earlier, pictures) = (path("keep.json"), path("earlier.json"), path("pictures"));
     let json = frontier(&["--keep", &keep, "--json", "--write", &pictures]);
     std::fs::write(&earlier, &json).unwrap();
-    let report: Report = serde_json::from_str(&json).unwrap();
+    let report: FrontierReport = serde_json::from_str(&json).unwrap();
     let first = &report.settings[0];
 
     let delays: Vec<f64> = first.windows.iter().map(|window| window.point.p95_ms).collect();
@@ -49,7 +49,7 @@ fn a_law_is_drawn_beside_fixed_windows_and_what_does_not_depend_on_it_is_run_onc
     assert!(shortest.point.goodput >= 0.99 * first.law.goodput, "{shortest:?}");
     assert_eq!(first.others.len(), 3, "default and two tables");
     let drawn = std::fs::read(Path::new(&pictures).join("frontier.json")).unwrap();
-    let drawn: Report = serde_json::from_slice(&drawn).unwrap();
+    let drawn: FrontierReport = serde_json::from_slice(&drawn).unwrap();
     assert_eq!(drawn, report, "validation/frontier.py draws what --json prints");
 
     let page = std::fs::read_to_string(Path::new(&pictures).join("frontier.md")).unwrap();

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use wakeai_validation::law::{self, Conditions, Promise, Row};
+use wakeai_validation::law::{self, Conditions, LawRow, Promise};
 
 /// The settings that are run here, with one seed each. The whole matrix with five seeds takes minutes.
 const SETTINGS: [&str; 11] = [
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 11] = [
 const ALONE: [&str; 5] =
     ["new-n-4-tsq", "new-n-10", "lie-rate-huge", "lie-hog-rate-tiny", "lie-sends-reserves"];
 
-fn rows(names: &[&str]) -> Vec<Row> {
+fn rows(names: &[&str]) -> Vec<LawRow> {
     let mut settings = law::matrix();
     settings.retain(|setting| names.contains(&setting.name));
     assert_eq!(settings.len(), names.len());

@@ -10,12 +10,12 @@ use clap::Args;
 use wakeai_scenario::{Scenario, SoloRun, solo_plan};
 use wakeai_world::Silent;
 
-use super::kept::Kept;
+use super::kept::KeptRuns;
 use super::lab::LabReport;
 use super::point::{self, Point};
-use super::report::{DEFAULT, Report, Row, Window};
+use super::report::{DEFAULT, FrontierReport, FrontierRow, Window};
 use super::senders::Senders;
-use super::settings::{Kind, settings};
+use super::settings::{FrameKind, settings};
 use super::sweep::Sweep;
 use super::terms::{self, Terms};
 use super::{table, verdict};
@@ -36,7 +36,7 @@ const LAW: &str = "airtime";
 /// The options of the command.
 #[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-pub struct Options {
+pub struct FrontierOptions {
     /// The settings: names, or parts of names. Without any, all that have a frontier
     #[arg(value_name = "SETTING")]
     settings: Vec<String>,
@@ -85,17 +85,18 @@ type Job<'a> = (&'a Setting, String, u64);
 /// # Errors
 ///
 /// No setting is meant, a file cannot be read or written, or a run fails.
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &FrontierOptions) -> anyhow::Result<()> {
     let settings = chosen(&options.settings)?;
     if options.terms {
         return terms(&settings, options);
     }
     let is_report = "an output of `frontier --json`";
-    let earlier = options.baseline.as_deref().map(|path| files::load::<Report>(path, is_report));
+    let earlier =
+        options.baseline.as_deref().map(|path| files::load::<FrontierReport>(path, is_report));
     let earlier = earlier.transpose()?;
     let lab = options.lab.iter().map(|path| LabReport::load(path));
     let lab = lab.collect::<anyhow::Result<Vec<_>>>()?;
-    let kept = options.keep.as_deref().map(Kept::load).transpose()?.unwrap_or_default();
+    let kept = options.keep.as_deref().map(KeptRuns::load).transpose()?.unwrap_or_default();
     let mut frontier = Frontier { settings: &settings, kept, options, written: Instant::now() };
     frontier.run_solos()?;
     if !options.law_only {
@@ -104,14 +105,14 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let laws = frontier.run_law()?;
     let rows = settings.iter().zip(laws).map(|(setting, law)| frontier.row(setting, law, &lab));
     let settings = rows.collect::<anyhow::Result<Vec<_>>>()?;
-    let report = Report { seeds: options.seeds, settings };
+    let report = FrontierReport { seeds: options.seeds, settings };
     let judged = verdict::judge(&report, earlier.as_ref());
     if let Some(directory) = &options.write {
         write(directory, &report, &table::page(&judged))?;
     }
     say(&match options {
-        Options { json: true, .. } => serde_json::to_string_pretty(&report)? + "\n",
-        Options { markdown: true, .. } => table::markdown(&judged),
+        FrontierOptions { json: true, .. } => serde_json::to_string_pretty(&report)? + "\n",
+        FrontierOptions { markdown: true, .. } => table::markdown(&judged),
         _ => table::text(&judged),
     })
 }
@@ -121,7 +122,7 @@ fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// Counts the terms of the law in each setting.
-fn terms(settings: &[Setting], options: &Options) -> anyhow::Result<()> {
+fn terms(settings: &[Setting], options: &FrontierOptions) -> anyhow::Result<()> {
     let jobs = jobs_of_the_law(settings, options);
     let count = |(setting, keys, seed): &Job<'_>| {
         let scenario = with_condition(setting, LAW, keys)?;
@@ -166,7 +167,7 @@ fn with_condition(setting: &Setting, name: &str, keys: &str) -> anyhow::Result<S
 }
 
 /// The runs of the law, ordered by setting.
-fn jobs_of_the_law<'a>(settings: &'a [Setting], options: &Options) -> Vec<Job<'a>> {
+fn jobs_of_the_law<'a>(settings: &'a [Setting], options: &FrontierOptions) -> Vec<Job<'a>> {
     let keys = format!("law = {}\n", options.law);
     let of = |setting: &'a Setting| {
         let keys = keys.clone();
@@ -192,8 +193,8 @@ fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<String>)>> {
 /// The settings with the runs that are known.
 struct Frontier<'a> {
     settings: &'a [Setting],
-    kept: Kept,
-    options: &'a Options,
+    kept: KeptRuns,
+    options: &'a FrontierOptions,
     /// The last time at which the file of `--keep` was written.
     written: Instant,
 }
@@ -250,7 +251,7 @@ impl Frontier<'_> {
         Ok(points.chunks(self.options.seeds as usize).map(Point::mean).collect())
     }
 
-    fn row(&self, setting: &Setting, law: Point, lab: &[LabReport]) -> anyhow::Result<Row> {
+    fn row(&self, setting: &Setting, law: Point, lab: &[LabReport]) -> anyhow::Result<FrontierRow> {
         let (mut others, mut windows) = (BTreeMap::new(), Vec::new());
         for (label, keys) in self.conditions(setting)? {
             let point = self.kept.mean(base(setting), &keys, self.options.seeds);
@@ -262,10 +263,10 @@ impl Frontier<'_> {
             }
         }
         others.extend(lab.iter().flat_map(|report| report.points(setting)));
-        Ok(Row {
+        Ok(FrontierRow {
             setting: setting.name.to_owned(),
             stations: setting.scenario.station_count(),
-            single_frames: Kind::of(setting) == Kind::SingleFrames,
+            single_frames: FrameKind::of(setting) == FrameKind::SingleFrames,
             scenario: base(setting).to_owned(),
             law,
             others,
@@ -307,7 +308,7 @@ impl Frontier<'_> {
 }
 
 /// What makes a run, with the goodputs of single stations that are known by now.
-fn simulator(kept: &Kept) -> impl Fn(&Job<'_>) -> anyhow::Result<Point> + Sync + use<> {
+fn simulator(kept: &KeptRuns) -> impl Fn(&Job<'_>) -> anyhow::Result<Point> + Sync + use<> {
     let known = kept.known_solos();
     move |(setting, keys, seed)| {
         let scenario = with_condition(setting, LAW, keys)?;
@@ -316,7 +317,7 @@ fn simulator(kept: &Kept) -> impl Fn(&Job<'_>) -> anyhow::Result<Point> + Sync +
 }
 
 /// Writes the figures, from which the pictures are drawn, and the table of all settings.
-fn write(directory: &Path, report: &Report, table: &str) -> anyhow::Result<()> {
+fn write(directory: &Path, report: &FrontierReport, table: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     files::store(&directory.join("frontier.json"), report)?;
     let path = directory.join("frontier.md");

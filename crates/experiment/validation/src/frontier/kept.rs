@@ -13,14 +13,14 @@ use crate::files;
 /// condition, and the seed. A setting that is changed therefore has no figures, and is run anew. A
 /// change of the *simulator* is not noticed: the file must be removed then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptRuns {
     /// By scenario of one station alone and seed: its goodput, Mbit/s.
     solos: BTreeMap<String, BTreeMap<u64, f64>>,
     /// By scenario without conditions, keys of the condition, and seed.
     runs: BTreeMap<String, BTreeMap<String, BTreeMap<u64, Point>>>,
 }
 
-impl Kept {
+impl KeptRuns {
     /// Reads a file. There are no figures if it does not exist.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_changed_scenario_or_condition_has_no_figures() {
-        let mut kept = Kept::default();
+        let mut kept = KeptRuns::default();
         kept.add_run("a", "default", 1, Point { goodput: 3.0, ..Point::default() });
         assert!(kept.mean("a", "default", 1).is_some());
         assert!(kept.mean("a", "default", 2).is_none(), "seed 2 was not run");
@@ -91,13 +91,13 @@ mod tests {
     fn the_file_has_what_was_stored_and_nothing_else_is_taken_for_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kept.json");
-        assert_eq!(Kept::load(&path).unwrap(), Kept::default());
-        let mut kept = Kept::default();
+        assert_eq!(KeptRuns::load(&path).unwrap(), KeptRuns::default());
+        let mut kept = KeptRuns::default();
         kept.add_solo("a".to_owned(), 7, 48.0);
         kept.add_run("a", "default", 1, Point { goodput: 3.0, ..Point::default() });
         kept.store(&path).unwrap();
-        assert_eq!(Kept::load(&path).unwrap(), kept);
+        assert_eq!(KeptRuns::load(&path).unwrap(), kept);
         std::fs::write(&path, "[]").unwrap();
-        assert!(Kept::load(&path).unwrap_err().to_string().contains("frontier --keep"));
+        assert!(KeptRuns::load(&path).unwrap_err().to_string().contains("frontier --keep"));
     }
 }

@@ -1,7 +1,7 @@
 //! The frontier of goodput and queueing delay: what *fixed* windows reach in a setting, and where a
 //! law is beside them.
 //!
-//! [`Sweep`] has the fixed windows of a setting. [`Kept`] keeps the figures of all runs that do not
+//! [`Sweep`] has the fixed windows of a setting. [`KeptRuns`] keeps the figures of all runs that do not
 //! depend on the law. [`verdict`] compares the law with the windows, and [`table`] shows the result.
 //! `validation/frontier.py` draws it.
 
@@ -17,9 +17,9 @@ pub mod table;
 pub mod terms;
 pub mod verdict;
 
-pub use kept::Kept;
+pub use kept::KeptRuns;
 pub use point::Point;
-pub use report::{Report, Row};
-pub use senders::{Sender, Senders};
-pub use settings::{Kind, settings};
+pub use report::{FrontierReport, FrontierRow};
+pub use senders::{SenderGroup, Senders};
+pub use settings::{FrameKind, settings};
 pub use sweep::{FixedWindows, Sweep};

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::point::Point;
-use super::settings::Kind;
+use super::settings::FrameKind;
 
 /// What `frontier --json` prints, and `--baseline` reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct FrontierReport {
     /// The seeds of each run: 1 to this number.
     pub seeds: u32,
     /// The settings.
-    pub settings: Vec<Row>,
+    pub settings: Vec<FrontierRow>,
 }
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct FrontierRow {
     /// The setting's name.
     pub setting: String,
     /// The number of stations.
@@ -48,10 +48,10 @@ pub struct Window {
 /// The condition without a law.
 pub const DEFAULT: &str = "default";
 
-impl Row {
+impl FrontierRow {
     /// The kind of the setting.
-    pub fn kind(&self) -> Kind {
-        if self.single_frames { Kind::SingleFrames } else { Kind::Aggregates }
+    pub fn kind(&self) -> FrameKind {
+        if self.single_frames { FrameKind::SingleFrames } else { FrameKind::Aggregates }
     }
 
     /// Of the fixed windows with at least .99 of the law's goodput, that with the shortest queueing
@@ -71,9 +71,9 @@ impl Row {
     }
 }
 
-impl Report {
+impl FrontierReport {
     /// The row of the same setting in this report, if that setting is unchanged.
-    pub fn same(&self, row: &Row) -> Option<&Row> {
+    pub fn same(&self, row: &FrontierRow) -> Option<&FrontierRow> {
         self.settings.iter().find(|one| one.setting == row.setting && one.scenario == row.scenario)
     }
 }

@@ -13,7 +13,7 @@ const MPDU_BYTES: u64 = 1_540;
 
 /// A group of equal stations that send.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sender {
+pub struct SenderGroup {
     /// The name of the group.
     pub group: String,
     /// The number of stations.
@@ -34,14 +34,14 @@ pub struct Sender {
 /// All groups that send TCP to the server. The first is the reference: the one with the highest
 /// solo goodput, and of several such groups the one with the shortest path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Senders(pub Vec<Sender>);
+pub struct Senders(pub Vec<SenderGroup>);
 
 impl Senders {
     /// The senders of a scenario. `solos` has the goodput of one station alone by group, Mbit/s.
     pub fn new(scenario: &Scenario, solos: &BTreeMap<String, f64>) -> Self {
         let of = |(index, group): (usize, &StationGroup)| {
             let connections = connections(scenario, index);
-            (connections > 0).then(|| Sender {
+            (connections > 0).then(|| SenderGroup {
                 group: group.name.clone(),
                 count: group.count,
                 connections,
@@ -53,7 +53,7 @@ impl Senders {
                     .map(|(_, bytes)| bytes),
             })
         };
-        let mut senders: Vec<Sender> =
+        let mut senders: Vec<SenderGroup> =
             scenario.stations.iter().enumerate().filter_map(of).collect();
         senders.sort_by(|a, b| {
             let by_rate = b.solo_mbps.total_cmp(&a.solo_mbps);

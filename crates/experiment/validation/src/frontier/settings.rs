@@ -4,7 +4,7 @@ use crate::law::{self, Setting};
 
 /// The kind of a setting, which decides the least goodput beside `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// Stations that do not aggregate frames: with stock CUBIC the access point drops ACKs, and
     /// their airtime carries data.
     SingleFrames,
@@ -12,7 +12,7 @@ pub enum Kind {
     Aggregates,
 }
 
-impl Kind {
+impl FrameKind {
     /// The kind of a setting.
     pub fn of(setting: &Setting) -> Self {
         let radios = setting.scenario.stations.iter().filter_map(|group| group.radio);
@@ -54,7 +54,12 @@ mod tests {
     fn only_a_and_g_may_carry_less_than_stock() {
         for setting in settings() {
             let single = setting.name.starts_with("a-") || setting.name.starts_with("g-");
-            assert_eq!(Kind::of(&setting) == Kind::SingleFrames, single, "{}", setting.name);
+            assert_eq!(
+                FrameKind::of(&setting) == FrameKind::SingleFrames,
+                single,
+                "{}",
+                setting.name
+            );
         }
     }
 }

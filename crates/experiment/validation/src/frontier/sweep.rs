@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::senders::{Sender, Senders};
+use super::senders::{SenderGroup, Senders};
 
 /// The payload of a segment, bits.
 const SEGMENT_BITS: f64 = 1_448.0 * 8.0;
@@ -34,7 +34,7 @@ impl FixedWindows {
     fn new(window: u32, senders: &Senders) -> Self {
         let reference = &senders.0[0];
         let queue_s = queue_s(f64::from(window), reference, senders);
-        let of = |sender: &Sender| {
+        let of = |sender: &SenderGroup| {
             let rate = sender.solo_mbps / reference.solo_mbps;
             let time = (sender.path_s + queue_s) / (reference.path_s + queue_s);
             let least = LEAST_WINDOW * sender.connections;
@@ -69,12 +69,12 @@ impl FixedWindows {
 
 /// The queueing delay that a window of the reference causes if all stations have an equal part of
 /// the air, by Little's law, seconds.
-fn queue_s(window: f64, reference: &Sender, senders: &Senders) -> f64 {
+fn queue_s(window: f64, reference: &SenderGroup, senders: &Senders) -> f64 {
     (window / per_second(reference, senders) - reference.path_s).max(0.0)
 }
 
 /// The segments per second of a station of `sender` with an equal part of the air.
-fn per_second(sender: &Sender, senders: &Senders) -> f64 {
+fn per_second(sender: &SenderGroup, senders: &Senders) -> f64 {
     sender.solo_mbps * 1e6 / SEGMENT_BITS / f64::from(senders.stations())
 }
 
@@ -125,8 +125,8 @@ fn steps(smallest: u32, most: f64, aggregate: u32) -> BTreeSet<u32> {
 mod tests {
     use super::*;
 
-    fn sender(solo_mbps: f64, path_ms: f64, aggregate: u32) -> Sender {
-        Sender {
+    fn sender(solo_mbps: f64, path_ms: f64, aggregate: u32) -> SenderGroup {
+        SenderGroup {
             group: "s".to_owned(),
             count: 3,
             connections: 1,
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn windows_are_equal_in_airtime_where_rates_or_paths_differ() {
-        let slow = Sender { group: "slow".to_owned(), ..sender(12.0, 26.0, 5) };
-        let far = Sender { group: "far".to_owned(), ..sender(48.0, 126.0, 28) };
+        let slow = SenderGroup { group: "slow".to_owned(), ..sender(12.0, 26.0, 5) };
+        let far = SenderGroup { group: "far".to_owned(), ..sender(48.0, 126.0, 28) };
         let senders = Senders(vec![sender(48.0, 26.0, 28), slow, far]);
         let windows = FixedWindows::new(28, &senders);
         // 9 stations of 460 segments per second each: 28 segments take 61 ms, 35 ms of them in the
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn a_connection_has_at_least_two_segments() {
-        let slow = Sender { connections: 3, ..sender(1.0, 5.0, 1) };
+        let slow = SenderGroup { connections: 3, ..sender(1.0, 5.0, 1) };
         let windows = FixedWindows::new(4, &Senders(vec![sender(48.0, 5.0, 28), slow]));
         assert_eq!(windows.groups[1].1, 6);
     }
 
     #[test]
     fn a_condition_has_the_law_s_part_of_a_small_queue() {
-        let small = Sender { small_queue: Some(44_557), ..sender(48.0, 26.0, 28) };
+        let small = SenderGroup { small_queue: Some(44_557), ..sender(48.0, 26.0, 28) };
         let keys = FixedWindows::new(28, &Senders(vec![small])).keys();
         assert!(keys.contains("floor = 28, ceiling = 28, small_queue = 44557"), "{keys}");
     }

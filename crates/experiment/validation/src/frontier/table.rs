@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::point::Point;
-use super::report::{DEFAULT, Row, Window};
+use super::report::{DEFAULT, FrontierRow, Window};
 use super::verdict::{Judged, summary};
 
 /// The papers' table that is shown.
@@ -15,7 +15,7 @@ const EXPLAINED: &str = "Three figures are the goodput in Mbit/s, the 95th perce
                          segments.\n";
 
 /// The columns: what each shows, and its value in a row.
-type Column = (&'static str, fn(&Row, &Judged) -> String);
+type Column = (&'static str, fn(&FrontierRow, &Judged) -> String);
 
 const COLUMNS: &[Column] = &[
     ("setting", |row, _| row.setting.clone()),
@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
     ("verdict", |_, judged| judged.words()),
 ];
 
-fn other(row: &Row, name: &str) -> String {
+fn other(row: &FrontierRow, name: &str) -> String {
     row.others.get(name).map_or_else(|| "-".to_owned(), figures)
 }
 
@@ -50,17 +50,17 @@ fn part(part: Option<f64>) -> String {
 
 /// The table in text, with a summary. Three figures are the goodput in Mbit/s, the 95th percentile
 /// of the queueing delay in ms, and the timeouts of a run.
-pub fn text(rows: &[(&Row, Judged)]) -> String {
+pub fn text(rows: &[(&FrontierRow, Judged)]) -> String {
     lines_in_text(&lines(rows)) + "\n" + &summary(rows)
 }
 
 /// The table in Markdown, with a summary.
-pub fn markdown(rows: &[(&Row, Judged)]) -> String {
+pub fn markdown(rows: &[(&FrontierRow, Judged)]) -> String {
     lines_in_markdown(&lines(rows)) + "\n" + &summary(rows)
 }
 
 /// The table in Markdown for a page beside the pictures: each setting's name leads to its picture.
-pub fn page(rows: &[(&Row, Judged)]) -> String {
+pub fn page(rows: &[(&FrontierRow, Judged)]) -> String {
     let mut lines = lines(rows);
     for line in &mut lines[1..] {
         let name = std::mem::take(&mut line[0]);
@@ -99,9 +99,9 @@ pub(super) fn lines_in_text(lines: &[Vec<String>]) -> String {
 }
 
 /// The heading and the rows, as cells.
-fn lines(rows: &[(&Row, Judged)]) -> Vec<Vec<String>> {
+fn lines(rows: &[(&FrontierRow, Judged)]) -> Vec<Vec<String>> {
     let heading = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let cells = |(row, judged): &(&Row, Judged)| {
+    let cells = |(row, judged): &(&FrontierRow, Judged)| {
         COLUMNS.iter().map(|(_, value)| value(row, judged)).collect()
     };
     std::iter::once(heading).chain(rows.iter().map(cells)).collect()

@@ -83,7 +83,7 @@ impl Terms {
 
 /// What was seen of one station.
 #[derive(Clone, Debug, Default)]
-struct Station {
+struct TermsOfStation {
     ticks: u64,
     last: Option<(Phase, Duration)>,
 }
@@ -91,7 +91,7 @@ struct Station {
 /// Counts the decisions of all stations of a run.
 #[derive(Debug, Default)]
 struct Counter {
-    stations: BTreeMap<u32, Station>,
+    stations: BTreeMap<u32, TermsOfStation>,
     terms: Terms,
 }
 
@@ -100,7 +100,7 @@ impl Counter {
         let Self { stations, terms } = self;
         let station = stations.entry(station).or_insert_with(|| {
             terms.stations += 1;
-            Station::default()
+            TermsOfStation::default()
         });
         station.ticks += 1;
         let is_first = station.ticks <= FIRST_TICKS;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{DEFAULT, Report, Row};
+use super::report::{DEFAULT, FrontierReport, FrontierRow};
 use crate::verdict::Measures;
 
 /// A queueing delay below this is short enough in any case, ms.
@@ -38,7 +38,7 @@ pub struct Judged {
 
 impl Judged {
     /// Compares the law with the frontier of `row`, and with an earlier law.
-    pub fn new(row: &Row, earlier: Option<&Row>) -> Self {
+    pub fn new(row: &FrontierRow, earlier: Option<&FrontierRow>) -> Self {
         let law = &row.law;
         let queue = row.shortest().map(|window| law.p95_ms / window.point.p95_ms);
         let beside_default = row.others.get(DEFAULT).map(|point| law.goodput / point.goodput);
@@ -80,13 +80,18 @@ impl Judged {
 }
 
 /// The rows of a report, each with its comparison.
-pub fn judge<'a>(report: &'a Report, earlier: Option<&Report>) -> Vec<(&'a Row, Judged)> {
-    let of = |row: &'a Row| (row, Judged::new(row, earlier.and_then(|earlier| earlier.same(row))));
+pub fn judge<'a>(
+    report: &'a FrontierReport,
+    earlier: Option<&FrontierReport>,
+) -> Vec<(&'a FrontierRow, Judged)> {
+    let of = |row: &'a FrontierRow| {
+        (row, Judged::new(row, earlier.and_then(|earlier| earlier.same(row))))
+    };
     report.settings.iter().map(of).collect()
 }
 
 /// What holds for all settings together, in a few lines.
-pub fn summary(rows: &[(&Row, Judged)]) -> String {
+pub fn summary(rows: &[(&FrontierRow, Judged)]) -> String {
     let mut text = String::new();
     let held = rows.iter().filter(|(_, judged)| judged.measures.broken().is_empty()).count();
     let _ = writeln!(text, "{held} of {} settings hold.", rows.len());
@@ -148,9 +153,9 @@ mod tests {
     }
 
     /// A setting whose fixed windows reach 40, 46 and 48 Mbit/s at 10, 20 and 100 ms.
-    fn row(law: Point) -> Row {
+    fn row(law: Point) -> FrontierRow {
         let window = |label: &str, point| Window { label: label.to_owned(), point };
-        Row {
+        FrontierRow {
             setting: "n-6".to_owned(),
             stations: 6,
             single_frames: false,

@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// The figures of one condition: means over the seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct LawFigures {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
     /// Jain's index of the goodputs, each divided by what the station reaches alone.
@@ -65,23 +65,23 @@ pub struct TimelineFigures {
 
 /// A setting under all its conditions.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct LawRow {
     /// The setting.
     pub setting: Setting,
     /// The figures by condition.
-    pub found: BTreeMap<String, Figures>,
+    pub found: BTreeMap<String, LawFigures>,
 }
 
-impl Row {
+impl LawRow {
     /// Adds the figures of further conditions.
-    pub fn add(&mut self, known: &BTreeMap<String, Figures>) {
+    pub fn add(&mut self, known: &BTreeMap<String, LawFigures>) {
         for (condition, figures) in known {
             self.found.entry(condition.clone()).or_insert_with(|| figures.clone());
         }
     }
 
     /// The figures under `condition`; all zero if it was not run.
-    pub fn of(&self, condition: &str) -> Figures {
+    pub fn of(&self, condition: &str) -> LawFigures {
         self.found.get(condition).cloned().unwrap_or_default()
     }
 }
@@ -122,15 +122,15 @@ pub fn run(
     conditions: Conditions,
     seeds: u32,
     jobs: usize,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<LawRow>> {
     let work = |setting: &Setting| one(setting, conditions, seeds).with_context(|| setting.name);
     pool::each("law", (settings, jobs), work, |_, _| Ok(()))
 }
 
-fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<Row> {
+fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<LawRow> {
     let scenario = &setting.scenario;
     let names = conditions.of(scenario);
-    let mut row = Row { setting: setting.clone(), found: BTreeMap::new() };
+    let mut row = LawRow { setting: setting.clone(), found: BTreeMap::new() };
     if names.is_empty() {
         return Ok(row);
     }
@@ -261,7 +261,7 @@ fn by_hand(setting: &Setting, run: &Simulated) -> anyhow::Result<(Scenario, Stri
     Ok((Scenario::parse(&toml)?, FIXED.to_owned()))
 }
 
-fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
+fn figures(setting: &Setting, simulated: &[Simulated]) -> LawFigures {
     let over = |figure: &dyn Fn(&Run) -> f64| {
         mean_of(simulated, |one| Some(figure(&one.run))).unwrap_or(f64::NAN)
     };
@@ -286,7 +286,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> Figures {
         let of = |name: &String| mean_of(simulated, |one| figure(&one.timeline).get(name).copied());
         names.filter_map(|name| Some((name.clone(), of(name)?))).collect()
     };
-    Figures {
+    LawFigures {
         timeline: TimelineFigures {
             half_s: timeline(&|of| of.half_s),
             nine_tenths_s: timeline(&|of| of.nine_tenths_s),

@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, Row};
+use super::figures::{LawFigures, LawRow};
 use super::verdict::measures;
 use crate::verdict::{Bound, Measure, Measures};
 
 /// One line for each row: first the rows that compare the law with other conditions, then those
 /// about the law alone.
-pub fn render(rows: &[Row]) -> String {
-    let of_the_law = |row: &&Row| row.setting.promise.is_of_the_law_alone();
-    let (alone, beside): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(of_the_law);
+pub fn render(rows: &[LawRow]) -> String {
+    let of_the_law = |row: &&LawRow| row.setting.promise.is_of_the_law_alone();
+    let (alone, beside): (Vec<&LawRow>, Vec<&LawRow>) = rows.iter().partition(of_the_law);
     let tables = [(&beside, comparison(&beside)), (&alone, measured(&alone))];
     let tables = tables.into_iter().filter(|(rows, _)| !rows.is_empty());
     tables.map(|(_, table)| table).collect::<Vec<_>>().join("\n")
 }
 
 /// The table of measured figures with their promised bounds.
-fn measured(rows: &[&Row]) -> String {
+fn measured(rows: &[&LawRow]) -> String {
     let mut text = format!("{:22} {:>10}   what was measured\n", "setting", "Mbit/s");
     for row in rows {
         let _ = write!(text, "{:22} {:10.1}", row.setting.name, row.of("airtime").goodput);
@@ -37,7 +37,7 @@ fn measured(rows: &[&Row]) -> String {
 
 /// The table that compares conditions: the figures of `default`, and those of the others relative
 /// to it.
-fn comparison(rows: &[&Row]) -> String {
+fn comparison(rows: &[&LawRow]) -> String {
     let mut text = format!(
         "{:18} {:>31}   {:>27}   {:>27}\n",
         "setting", "default: Mbit/s index p95 tmo", "shimada-after", "airtime"
@@ -59,7 +59,7 @@ fn comparison(rows: &[&Row]) -> String {
     text
 }
 
-fn beside(ours: &Figures, default: &Figures) -> String {
+fn beside(ours: &LawFigures, default: &LawFigures) -> String {
     let mut text = format!(
         "{:.3}  {:.3} {:7.0} {:5.1}",
         ours.goodput / default.goodput,

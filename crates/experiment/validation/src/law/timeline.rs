@@ -22,14 +22,14 @@ const STEADY_S: f64 = 5.0;
 pub struct Timeline {
     end_s: f64,
     warmup_s: f64,
-    stations: Vec<Received>,
+    stations: Vec<ReceivedBytes>,
     /// The last completion of a transfer that has a size, if there is any.
     last_completion_s: Option<f64>,
 }
 
 /// Bytes that a station received over time.
 #[derive(Clone, Debug)]
-struct Received {
+struct ReceivedBytes {
     name: String,
     /// Whether the station has an endless flow.
     stays: bool,
@@ -40,7 +40,7 @@ struct Received {
 impl Timeline {
     /// Makes the timeline of a run whose flows' progress was kept.
     pub fn new(run: &Run, flows: &[FlowDetail], warmup_s: f64, starts_s: &[f64]) -> Self {
-        let mut stations = Vec::<Received>::new();
+        let mut stations = Vec::<ReceivedBytes>::new();
         let mut last_completion_s = None::<f64>;
         for ((flow, detail), start_s) in run.flows.iter().zip(flows).zip(starts_s) {
             let progress = detail.progress.iter();
@@ -48,7 +48,7 @@ impl Timeline {
             let at =
                 stations.iter().position(|one| one.name == flow.station).unwrap_or_else(|| {
                     let name = flow.station.clone();
-                    stations.push(Received { name, stays: false, flows: Vec::new() });
+                    stations.push(ReceivedBytes { name, stays: false, flows: Vec::new() });
                     stations.len() - 1
                 });
             stations[at].flows.push(progress.collect());
@@ -139,7 +139,7 @@ impl Timeline {
     }
 }
 
-impl Received {
+impl ReceivedBytes {
     /// The mean goodput from one second to another, Mbit/s.
     fn mean(&self, (from_s, to_s): (f64, f64)) -> f64 {
         (self.by(to_s) - self.by(from_s)) * 8e-6 / (to_s - from_s)
@@ -167,7 +167,7 @@ mod tests {
                 bytes += rate(second) * 1e6 / 8.0;
                 (f64::from(second) + 1.0, bytes)
             });
-            Received { name: (*name).to_owned(), stays: true, flows: vec![steps.collect()] }
+            ReceivedBytes { name: (*name).to_owned(), stays: true, flows: vec![steps.collect()] }
         };
         let stations = stations.iter().map(received).collect();
         Timeline { end_s: 80.0, warmup_s: 10.0, stations, last_completion_s: None }

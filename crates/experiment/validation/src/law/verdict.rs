@@ -1,11 +1,11 @@
 //! The verdict on a setting: whether its promise holds.
 
-use super::figures::{Figures, Row, TimelineFigures};
+use super::figures::{LawFigures, LawRow, TimelineFigures};
 use super::setting::{FIXED, Promise, WITHOUT};
 use crate::verdict::Measures;
 
 /// The figures that the promise of a row bounds.
-pub fn measures(row: &Row) -> Measures {
+pub fn measures(row: &LawRow) -> Measures {
     let (default, ours) = (row.of("default"), row.of("airtime"));
     let table = row.of("shimada-after");
     let mut judge = Judge { default, table, ours, measures: Measures::default() };
@@ -34,7 +34,7 @@ pub fn measures(row: &Row) -> Measures {
             judge.measures.at_most("last completion / (n · size / solo)", last / ideal_s, 1.05);
         }
         Promise::Short => {
-            let of = |figures: &Figures| figures.completion.unwrap_or_default();
+            let of = |figures: &LawFigures| figures.completion.unwrap_or_default();
             let (before, after) = (of(&judge.default), of(&judge.ours));
             judge.measures.at_most("mean completion / default's", after.0 / before.0, 1.05);
             judge.measures.at_most("last completion / default's", after.1 / before.1, 1.05);
@@ -50,7 +50,7 @@ pub fn measures(row: &Row) -> Measures {
             judge.goodput(0.95);
         }
         Promise::Beside(group) => {
-            let of = |figures: &Figures| figures.groups.get(*group).copied().unwrap_or_default();
+            let of = |figures: &LawFigures| figures.groups.get(*group).copied().unwrap_or_default();
             let part = of(&judge.ours) / of(&judge.default);
             judge.measures.at_least("goodput with agents / without", part, 0.95);
         }
@@ -89,9 +89,9 @@ fn known(figure: Option<f64>) -> f64 {
 }
 
 struct Judge {
-    default: Figures,
-    table: Figures,
-    ours: Figures,
+    default: LawFigures,
+    table: LawFigures,
+    ours: LawFigures,
     measures: Measures,
 }
 
@@ -135,8 +135,8 @@ impl Judge {
     }
 
     /// Requires that all stations but the liar keep this part of what they have without its agent.
-    fn others_keep(&mut self, row: &Row, part: f64) {
-        let others = |figures: &Figures| {
+    fn others_keep(&mut self, row: &LawRow, part: f64) {
+        let others = |figures: &LawFigures| {
             let groups = figures.groups.iter().filter(|(group, _)| *group != "liar");
             groups.map(|(_, mbps)| mbps).sum::<f64>()
         };

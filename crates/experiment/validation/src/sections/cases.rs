@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::Judged;
 use crate::context::Context;
 use crate::job::Job;
-use crate::reference::{Case, Congestion, Reference, Row as Ns3};
+use crate::reference::{Case, Congestion, Ns3Run, Reference};
 use crate::statistics::{deviation, factor};
 use crate::transfers::{Summary, Transfers};
-use crate::verdict::Verdict;
+use crate::verdict::PromiseVerdict;
 
 /// The bound on the deviation of the mean completion. A larger deviation is accepted if each mean
 /// lies in the other's interval.
@@ -33,13 +33,13 @@ pub fn job(case: Case) -> Job {
 
 /// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    rows: Vec<Row>,
+pub struct CaseFigures {
+    rows: Vec<CaseRow>,
     command: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Row {
+struct CaseRow {
     name: String,
     sim: Summary,
     ns3: Summary,
@@ -101,7 +101,7 @@ pub fn compare(
     reference: &Reference,
     case: Case,
 ) -> anyhow::Result<Option<Compared>> {
-    let theirs: Vec<Transfers> = reference.of(case).map(Ns3::transfers).collect();
+    let theirs: Vec<Transfers> = reference.of(case).map(Ns3Run::transfers).collect();
     // The numbers of timeouts differ much between runs, because timeouts come in clusters of a few
     // connections.
     let ours = context.with_seeds(&job(case), context.more_seeds())?;
@@ -115,13 +115,13 @@ pub fn compare(
 /// # Errors
 ///
 /// A run fails.
-pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
+pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<CaseFigures>> {
     let mut compared = Vec::new();
     for case in reference.cases() {
         compared.extend(compare(context, reference, case)?);
     }
     let command = compared.last().map(|last| job(last.case).command_of(context.more_seeds()));
-    let rows = compared.iter().map(|one| Row {
+    let rows = compared.iter().map(|one| CaseRow {
         name: one.name(),
         sim: one.sim,
         ns3: one.ns3,
@@ -129,11 +129,11 @@ pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Fi
         ends_hold: one.ends_hold(),
         counts_hold: one.counts_hold(),
     });
-    let figures = Figures { rows: rows.collect(), command };
+    let figures = CaseFigures { rows: rows.collect(), command };
     Ok(Judged { verdicts: verdicts(&compared), figures })
 }
 
-fn verdicts(compared: &[Compared]) -> Vec<Verdict> {
+fn verdicts(compared: &[Compared]) -> Vec<PromiseVerdict> {
     let verdict = |what: &str, bound: &str, cases: &[Compared], holds: fn(&Compared) -> bool| {
         let outside: Vec<String> =
             cases.iter().filter(|one| !holds(one)).map(Compared::name).collect();
@@ -142,7 +142,7 @@ fn verdicts(compared: &[Compared]) -> Vec<Verdict> {
         } else {
             format!("{} of {} cases outside: {}", outside.len(), cases.len(), outside.join("; "))
         };
-        Verdict {
+        PromiseVerdict {
             what: format!("TCP transfers, ns-3: {what}"),
             bound: bound.to_owned(),
             found,

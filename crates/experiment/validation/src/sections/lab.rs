@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::lab::LabData;
 use crate::statistics::{deviation, mean_of};
-use crate::verdict::Verdict;
+use crate::verdict::PromiseVerdict;
 
 /// The bounds on total goodput, Jain's index and the median round-trip time.
 const GOODPUT_BOUND: f64 = 0.10;
@@ -102,15 +102,15 @@ pub fn lab_files() -> BTreeMap<String, Vec<String>> {
 
 /// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    rows: Vec<Row>,
+pub struct LabFigures {
+    rows: Vec<LabRow>,
     commands: Vec<String>,
     algorithms: Vec<Algorithm>,
     algorithm_commands: [String; 2],
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Row {
+struct LabRow {
     name: String,
     sim: World,
     lab: World,
@@ -152,12 +152,12 @@ impl World {
 /// # Errors
 ///
 /// A run fails.
-pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> {
+pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<LabFigures>> {
     let (mut rows, mut commands) = (Vec::new(), Vec::new());
     for (name, job) in compared() {
         let sim = World::of(&context.reports(&job)?);
         let both = sim.zip(World::of(&lab.runs(&job)));
-        let Some(row) = both.map(|(sim, lab)| Row::new(name, sim, lab)) else { continue };
+        let Some(row) = both.map(|(sim, lab)| LabRow::new(name, sim, lab)) else { continue };
         rows.push(row);
         commands.push(job.command_in("lab"));
     }
@@ -166,23 +166,27 @@ pub fn run(context: &Context, lab: &LabData) -> anyhow::Result<Judged<Figures>> 
         algorithms.extend(Algorithm::find(context, lab, stations)?);
     }
     let worst = |what: &str, bound: f64, figure: fn(&World) -> f64| {
-        let off = |row: &Row| (row.name.clone(), deviation(figure(&row.sim), figure(&row.lab)));
-        Verdict::worst(what, bound, rows.iter().map(off))
+        let off = |row: &LabRow| (row.name.clone(), deviation(figure(&row.sim), figure(&row.lab)));
+        PromiseVerdict::worst(what, bound, rows.iter().map(off))
     };
     let widest = algorithms.iter().map(|one| (format!("{} stations", one.stations), one.widest));
     let verdicts = [
         worst("sim against lab: total goodput", GOODPUT_BOUND, |world| world.goodput),
         worst("sim against lab: Jain's index", JAIN_BOUND, |world| world.jain),
         worst("sim against lab: median RTT", RTT_BOUND, |world| world.rtt),
-        Verdict::worst("kernel cubic, kernel wakeai_cubic, simulator", ALGORITHM_BOUND, widest),
+        PromiseVerdict::worst(
+            "kernel cubic, kernel wakeai_cubic, simulator",
+            ALGORITHM_BOUND,
+            widest,
+        ),
     ];
     let verdicts = verdicts.into_iter().flatten().collect();
     let algorithm_commands = ["lab", "sim"].map(|world| format!("wakeai {world} {ALGORITHMS}"));
-    let figures = Figures { rows, commands, algorithms, algorithm_commands };
+    let figures = LabFigures { rows, commands, algorithms, algorithm_commands };
     Ok(Judged { verdicts, figures })
 }
 
-impl Row {
+impl LabRow {
     fn new(name: &str, sim: World, lab: World) -> Self {
         let holds = deviation(sim.goodput, lab.goodput).abs() <= GOODPUT_BOUND
             && deviation(sim.jain, lab.jain).abs() <= JAIN_BOUND

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::context::Context;
 use crate::lab::LabData;
 use crate::reference::Reference;
-use crate::verdict::Verdict;
+use crate::verdict::PromiseVerdict;
 
 /// The result of a section, from which its template is rendered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Judged<F> {
     /// Each promise, and whether it is held.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<PromiseVerdict>,
     /// The section's figures.
     #[serde(flatten)]
     pub figures: F,
@@ -44,10 +44,10 @@ pub struct Results {
     ns3: String,
     /// The kernel on which the lab's runs were made; `None` without runs.
     lab_kernel: Option<String>,
-    saturation: Option<Judged<saturation::Figures>>,
-    single: Option<Judged<single::Figures>>,
-    cases: Option<Judged<cases::Figures>>,
-    lab: Option<Judged<lab::Figures>>,
+    saturation: Option<Judged<saturation::SaturationFigures>>,
+    single: Option<Judged<single::SingleFigures>>,
+    cases: Option<Judged<cases::CaseFigures>>,
+    lab: Option<Judged<lab::LabFigures>>,
 }
 
 impl Results {

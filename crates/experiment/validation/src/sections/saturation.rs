@@ -6,22 +6,22 @@ use super::Judged;
 use crate::bianchi::{AfterCollision, saturated};
 use crate::context::Context;
 use crate::job::Job;
-use crate::reference::{Reference, Row as Ns3};
+use crate::reference::{Ns3Run, Reference};
 use crate::statistics::deviation;
-use crate::verdict::Verdict;
+use crate::verdict::PromiseVerdict;
 
 const BOUND: f64 = 0.05;
 
 /// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    rows: Vec<Row>,
+pub struct SaturationFigures {
+    rows: Vec<SaturationRow>,
     commands: [String; 2],
 }
 
 /// The goodput of payload in Mbit/s, and the share of attempts that were not answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Row {
+struct SaturationRow {
     stations: u32,
     rts: bool,
     sim: f64,
@@ -46,23 +46,25 @@ pub fn job(stations: u32, rts: bool) -> Job {
 /// # Errors
 ///
 /// A run fails.
-pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
+pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<SaturationFigures>> {
     let both = reference.saturated(false).chain(reference.saturated(true));
-    let rows = both.map(|row| Row::find(context, row)).collect::<anyhow::Result<Vec<Row>>>()?;
+    let rows = both
+        .map(|row| SaturationRow::find(context, row))
+        .collect::<anyhow::Result<Vec<SaturationRow>>>()?;
     let ns3 = rows.iter().filter_map(|row| Some((row.name(), deviation(row.sim, row.ns3?))));
     let model = rows.iter().map(|row| (row.name(), deviation(row.sim, row.difs)));
     let verdicts = [
-        Verdict::worst("saturation, ns-3", BOUND, ns3),
-        Verdict::worst("saturation, Bianchi's model", BOUND, model),
+        PromiseVerdict::worst("saturation, ns-3", BOUND, ns3),
+        PromiseVerdict::worst("saturation, Bianchi's model", BOUND, model),
     ];
     let commands = [job(40, false).command(), job(40, true).command()];
     let verdicts = verdicts.into_iter().flatten().collect();
-    Ok(Judged { verdicts, figures: Figures { rows, commands } })
+    Ok(Judged { verdicts, figures: SaturationFigures { rows, commands } })
 }
 
-impl Row {
-    fn find(context: &Context, row: &Ns3) -> anyhow::Result<Self> {
-        let Ns3 { stations, rts, .. } = *row;
+impl SaturationRow {
+    fn find(context: &Context, row: &Ns3Run) -> anyhow::Result<Self> {
+        let Ns3Run { stations, rts, .. } = *row;
         let simulated = context.one(&job(stations, rts))?;
         let difs = saturated(stations, rts, AfterCollision::Difs);
         Ok(Self {

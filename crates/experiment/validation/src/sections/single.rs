@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::reference::Reference;
 use crate::statistics::{Interval, deviation};
-use crate::verdict::Verdict;
+use crate::verdict::PromiseVerdict;
 
 const BOUND: f64 = 0.05;
 
@@ -16,14 +16,14 @@ pub const SETTINGS: [(&str, bool); 4] = [("g", false), ("g", true), ("n", false)
 
 /// The section's figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    rows: Vec<Row>,
+pub struct SingleFigures {
+    rows: Vec<SingleRow>,
     command: String,
 }
 
 /// Goodput in Mbit/s.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Row {
+struct SingleRow {
     name: String,
     direction: String,
     sim: Interval,
@@ -47,7 +47,7 @@ pub fn job(standard: &str, rts: bool, direction: &str) -> Job {
 /// # Errors
 ///
 /// A run fails.
-pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Figures>> {
+pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<SingleFigures>> {
     let mut rows = Vec::new();
     for (standard, rts) in SETTINGS {
         for direction in ["down", "up"] {
@@ -56,13 +56,13 @@ pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Fi
             let sim: Vec<f64> = runs.iter().map(|run| run.run.total_goodput_mbps).collect();
             let Some((sim, ns3)) = Interval::of(&sim).zip(ns3) else { continue };
             let name = format!("802.11{standard}{}", if rts { ", RTS/CTS" } else { "" });
-            rows.push(Row { name, direction: direction.to_owned(), sim, ns3 });
+            rows.push(SingleRow { name, direction: direction.to_owned(), sim, ns3 });
         }
     }
     let found = rows.iter().map(|row| {
         (format!("{} {}", row.name, row.direction), deviation(row.sim.mean, row.ns3.mean))
     });
-    let verdict = Verdict::worst("one TCP connection, ns-3", BOUND, found);
+    let verdict = PromiseVerdict::worst("one TCP connection, ns-3", BOUND, found);
     let command = job("ac", false, "down").command_of(context.seeds);
-    Ok(Judged { verdicts: verdict.into_iter().collect(), figures: Figures { rows, command } })
+    Ok(Judged { verdicts: verdict.into_iter().collect(), figures: SingleFigures { rows, command } })
 }
