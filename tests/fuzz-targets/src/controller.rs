@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence};
-use wakeai_control::{AirtimeKnobs, Connection, ControllerConfig, LawConfig, Share, StationId};
+use wakeai_control::{
+    AirtimeKnobs, Connection, ControllerConfig, LawConfig, LawName, Share, StationId,
+};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::input::Input;
@@ -141,7 +143,8 @@ impl World {
                 return;
             }
             self.pass(Duration::from_millis(500), delivered);
-            let (seen, bounds) = self.station.controller.last();
+            let controller = &self.station.controller;
+            let (seen, bounds) = (controller.observation(), controller.decision().bounds);
             assert_eq!((seen.senders, seen.live_peers), (1, 0), "all peers have left");
             largest = largest.max(bounds.ceiling);
         }
@@ -153,7 +156,7 @@ impl World {
     }
 
     fn is_by_hand(&self) -> bool {
-        self.station.controller.law() == "fixed"
+        self.station.controller.decision().law == LawName::Fixed
     }
 }
 

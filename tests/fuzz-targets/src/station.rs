@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wakeai_control::presence::{BootId, Challenge, Codec, FleetCodec, FleetContent};
 use wakeai_control::{
     Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
-    PresenceCounters, Reason, Share, StationId, TICK,
+    PresenceCounters, ReservationLimit, Share, StationId, TICK,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -117,7 +117,7 @@ impl FuzzedStation {
         self.ticks += 1;
         let actuation = self.controller.handle_tick(self.now, link_rate, connections);
         self.check_peers();
-        let (seen, bounds) = self.controller.last();
+        let (seen, bounds) = (self.controller.observation(), self.controller.decision().bounds);
         assert!(seen.senders as usize <= 1 + seen.peers.len(), "{} senders", seen.senders);
         let least = Rate::of(seen.mss(), TICK);
         let sending = seen.sending().count() as u32;
@@ -163,12 +163,11 @@ impl FuzzedStation {
         let most = Share::WHOLE.minus(Share::WHOLE.minus(limit).percent(75));
         while let Some(event) = self.controller.poll_event() {
             self.said = event.to_string();
-            let Event::Bounds { reasons, .. } = event else { continue };
-            assert!(!reasons.is_empty(), "every decision has a reason");
-            let yields = reasons.iter().find_map(|reason| match reason {
-                Reason::Yields { claimed, .. } => Some(*claimed),
+            let Event::Decision(decision) = event else { continue };
+            let yields = match decision.reservation {
+                Some(ReservationLimit::Yields { claimed, .. }) => Some(claimed),
                 _ => None,
-            });
+            };
             if let Some(claimed) = yields {
                 assert!(claimed <= most, "{claimed} left free of at most {most}");
                 let grown = self.claimed.map_or(claimed, |last| last.plus(FOLLOWED_PER_TICK));

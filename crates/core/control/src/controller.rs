@@ -15,9 +15,8 @@ use crate::reservation::Reservations;
 use crate::rtt::common_growth;
 use crate::turns::Turns;
 use crate::{
-    Actuation, Announcement, Bounds, Connection, ControllerConfig, Event, Law, Observation,
-    PeerView, Permission, Reason, Reservation, ReservationState, RttWatch, StationId, Turn,
-    TurnState,
+    Actuation, Announcement, Connection, ControllerConfig, Decision, Event, Law, Observation,
+    PeerView, Permission, Reservation, ReservationState, RttWatch, StationId, Turn, TurnState,
 };
 
 /// The largest number of events that wait for [`Controller::poll_event`]. When there are more, the
@@ -44,7 +43,7 @@ pub struct Controller {
     /// The reservation of this station in the last [`Event::Reservation`].
     reported: (Option<Rate>, ReservationState),
     observation: Observation,
-    bounds: Bounds,
+    decision: Decision,
     now: Instant,
     next_tick: Instant,
     events: VecDeque<Event>,
@@ -77,9 +76,9 @@ impl Controller {
             turns: Turns::new(start, config.station_id),
             announced_turn: None,
             reported: (None, ReservationState::None),
+            decision: Decision::none(start, law.name()),
             law,
             observation,
-            bounds: Bounds::NONE,
             now: Instant::ZERO,
             next_tick: start,
             events: VecDeque::new(),
@@ -156,11 +155,9 @@ impl Controller {
         self.reserve_on_tick(now);
         self.turns.on_tick(now, &self.observation);
         self.update_turns(now);
-        let mut reasons: Vec<Reason> = Vec::new();
-        self.bounds = self.decide(now, &mut reasons);
-        let law = self.law.name().as_str();
-        self.push(Event::Bounds { at: now, law, bounds: self.bounds, reasons });
-        Actuation::new(self.bounds, &self.observation.own.connections)
+        self.decision = self.decide(now);
+        self.push(Event::Decision(self.decision.clone()));
+        Actuation::new(self.decision.bounds, &self.observation.own.connections)
     }
 
     fn observe(&mut self, now: Instant, link_rate: Option<Rate>, connections: &[Connection]) {
@@ -189,13 +186,14 @@ impl Controller {
         observation.max_rate = self.rates.alone();
     }
 
-    fn decide(&mut self, now: Instant, reasons: &mut Vec<Reason>) -> Bounds {
+    fn decide(&mut self, now: Instant) -> Decision {
+        let (law, seen) = (self.law.name(), &self.observation);
         if !self.law.yields() {
-            return self.law.on_tick(now, &self.observation, reasons);
+            return Decision::new(now, law, seen, self.law.on_tick(now, seen), None);
         }
-        let seen = self.reservations.for_law(&self.observation);
-        let bounds = self.law.on_tick(now, &seen, reasons);
-        self.reservations.bound(bounds, &self.observation, reasons)
+        let (bounds, basis) = self.law.on_tick(now, &self.reservations.for_law(seen));
+        let (bounds, limit) = self.reservations.bound(bounds, seen);
+        Decision::new(now, law, seen, (bounds, basis), limit)
     }
 
     fn reserve_on_tick(&mut self, at: Instant) {
@@ -282,8 +280,8 @@ impl Controller {
         if let Some(datagram) = self.presence.poll_transmit(now, &own) {
             return Some(datagram);
         }
-        let (agent, seen, bounds) = (self.agent, &self.observation, self.bounds);
-        let figures = || figures(agent, seen, bounds, &own);
+        let (agent, seen, decision) = (self.agent, &self.observation, &self.decision);
+        let figures = || figures(agent, seen, decision, &own);
         self.presence.poll_fleet(now, own.link_rate, figures)
     }
 
@@ -304,7 +302,7 @@ impl Controller {
     /// The figures with which this station answers a query.
     pub fn figures(&self) -> StationFigures {
         let own = self.announcement();
-        figures(self.agent, &self.observation, self.bounds, &own)
+        figures(self.agent, &self.observation, &self.decision, &own)
     }
 
     /// Sets the figures of the program that drives this controller. Answers to queries contain
@@ -377,14 +375,14 @@ impl Controller {
         self.presence.peers(self.now)
     }
 
-    /// The observation and the bounds of the last tick.
-    pub fn last(&self) -> (&Observation, Bounds) {
-        (&self.observation, self.bounds)
+    /// The observation of the last tick.
+    pub fn observation(&self) -> &Observation {
+        &self.observation
     }
 
-    /// The law's name.
-    pub fn law(&self) -> &'static str {
-        self.law.name().as_str()
+    /// The decision of the last tick. Before the first tick it has no bounds.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
     }
 
     fn take_changes(&mut self) {
@@ -406,16 +404,17 @@ impl Controller {
 fn figures(
     agent: AgentFigures,
     seen: &Observation,
-    bounds: Bounds,
+    decision: &Decision,
     own: &Announcement,
 ) -> StationFigures {
+    let bounds = decision.bounds;
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     StationFigures {
         agent,
         sending: own.sending,
         delivery_rate: own.delivery_rate,
         max_rate: own.max_rate,
-        share: own.max_rate.map(|max| max / u64::from(seen.senders.max(1))),
+        share: decision.share,
         link_rate: own.link_rate,
         min_rtt: own.min_rtt,
         growth: own.growth,
@@ -529,8 +528,8 @@ mod tests {
     fn a_sending_station_counts_as_a_sender_and_is_bound() {
         let mut controller = controller();
         let found = controller.handle_tick(at(0), None, &sending());
-        let (seen, bounds) = controller.last();
-        assert_eq!((seen.senders, bounds.ceiling.get()), (1, 50));
+        let (seen, decision) = (controller.observation(), controller.decision());
+        assert_eq!((seen.senders, decision.bounds.ceiling.get()), (1, 50));
         assert_eq!((found.sockets[0].1.ceiling, found.default.ceiling), (50, 12));
     }
 
@@ -542,6 +541,6 @@ mod tests {
         }
         assert_eq!(controller.events.len(), EVENT_LIMIT);
         let last = controller.events.pop_back();
-        assert!(matches!(last, Some(Event::Bounds { at: when, .. }) if when == at(9_999 * 500)));
+        assert!(matches!(last, Some(Event::Decision(of)) if of.at == at(9_999 * 500)));
     }
 }

@@ -24,6 +24,7 @@ pub mod common;
 mod config;
 mod connections;
 mod controller;
+mod decision;
 mod driver;
 mod event;
 mod lasting;
@@ -45,8 +46,9 @@ pub use common::{CommonLaw, PeerLaw};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;
+pub use decision::{AirtimeState, Basis, Decision, Phase, ReservationLimit};
 pub use driver::{StationTick, TICK};
-pub use event::{Event, PeerChange, Phase, Reason};
+pub use event::{Event, PeerChange};
 pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig, LawName};
 pub use observation::{

@@ -14,7 +14,8 @@ use wakeai_control::presence::{
     Presence, QUERY_LEN, airtime_of,
 };
 use wakeai_control::{
-    Controller, ControllerConfig, Event, PeerChange, Reason, Reservation, Share, StationId,
+    Controller, ControllerConfig, Event, PeerChange, Reservation, ReservationLimit, Share,
+    StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -32,13 +33,13 @@ macro_rules! attacks {
 fn yields(station: &mut Controller) -> Option<Share> {
     let events = std::iter::from_fn(|| station.poll_event());
     let decisions = events.filter_map(|event| match event {
-        Event::Bounds { reasons, .. } => Some(reasons),
+        Event::Decision(decision) => Some(decision),
         _ => None,
     });
-    decisions.last()?.iter().find_map(|reason| match reason {
-        Reason::Yields { claimed, .. } => Some(*claimed),
+    match decisions.last()?.reservation {
+        Some(ReservationLimit::Yields { claimed, .. }) => Some(claimed),
         _ => None,
-    })
+    }
 }
 
 #[test]
@@ -109,7 +110,7 @@ attacks! {
         let mut newcomer = station(ether.now, 0, 2);
         only_counts(&mut newcomer, ether.now, &recorded, |c| &mut c.unproven);
         newcomer.handle_tick(ether.now, None, &[]);
-        assert_eq!(newcomer.last().0.senders, 1);
+        assert_eq!(newcomer.observation().senders, 1);
     }
 
     a_recording_of_an_earlier_boot_is_not_taken_for_live,

@@ -111,11 +111,9 @@ proptest! {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
                 observation.rtt = rtt.on_tick(now, &observation.own, *common);
-                let mut reasons: Vec<wakeai_control::Reason> = Vec::new();
-                let bounds = law.on_tick(now, &observation, &mut reasons);
+                let (bounds, _) = law.on_tick(now, &observation);
                 prop_assert!(bounds.floor <= bounds.ceiling);
                 prop_assert!(bounds.ceiling >= Segments::new(1), "a window of zero would stall");
-                prop_assert!(!reasons.is_empty(), "every decision has a reason");
                 let least = Rate::of(observation.mss(), Duration::from_millis(500));
                 prop_assert!(
                     bounds.pacing.is_none_or(|pacing| pacing >= least),
@@ -149,14 +147,14 @@ fn fixed_bounds_are_those_that_were_given() {
     let (floor, ceiling) = (Segments::new(5), Segments::new(50));
     let small_queue = Bytes::new(65_535);
     let mut law = LawConfig::Fixed { floor, ceiling, small_queue }.build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
+    let (bounds, _) = law.on_tick(Instant::ZERO, &Observation::default());
     assert_eq!(bounds, Bounds { floor, ceiling, pacing: None, small_queue });
 }
 
 #[test]
 fn airtime_binds_nothing_while_nothing_is_sent() {
     let mut law = LawConfig::new(LawName::Airtime).build();
-    let bounds = law.on_tick(Instant::ZERO, &Observation::default(), &mut Vec::new());
+    let (bounds, _) = law.on_tick(Instant::ZERO, &Observation::default());
     assert_eq!(bounds, Bounds::NONE);
 }
 
@@ -174,6 +172,6 @@ fn on_a_path_of_minutes_airtime_paces_at_a_segment_per_tick_at_least() {
     let rtt = RttView { current: minutes, min: minutes, growth: Duration::ZERO };
     let seen = Observation { own, rtt: Some(rtt), ..Observation::default() };
     let mut law = LawConfig::new(LawName::Airtime).build();
-    let pacing = law.on_tick(Instant::ZERO, &seen, &mut Vec::new()).pacing;
+    let pacing = law.on_tick(Instant::ZERO, &seen).0.pacing;
     assert_eq!(pacing, Some(Rate::of(Bytes::new(65_535), Duration::from_millis(500))));
 }

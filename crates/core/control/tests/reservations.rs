@@ -7,7 +7,8 @@ mod ether;
 
 use ether::{Ether, Own, config, start};
 use wakeai_control::{
-    Controller, ControllerConfig, Event, Reason, ReservationState, Share, StationId,
+    Basis, Controller, ControllerConfig, Decision, Event, ReservationLimit, ReservationState,
+    Share, StationId,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -110,33 +111,33 @@ fn an_agent_that_disappears_releases_what_it_had() {
     assert!(ether.stations[waits].reservation().1.is_admitted());
 }
 
-/// The reasons of the station's last decision.
-fn reasons(station: &mut Controller) -> Vec<Reason> {
+/// What reservations change in the station's last decision, which its last event has, too.
+fn limit(station: &mut Controller) -> Option<ReservationLimit> {
     let events = std::iter::from_fn(|| station.poll_event());
-    let reasons = events.filter_map(|event| match event {
-        Event::Bounds { reasons, .. } => Some(reasons),
+    let decisions = events.filter_map(|event| match event {
+        Event::Decision(decision) => Some(decision),
         _ => None,
     });
-    reasons.last().unwrap()
+    let last: Decision = decisions.last().unwrap();
+    assert_eq!(&last, station.decision());
+    last.reservation
 }
 
 #[test]
 fn the_others_yield_until_the_reservation_is_released() {
     let mut ether = stations(&[Some(10), None, None]);
     ether.run(seconds(20));
-    let owns = |reason: &Reason| matches!(reason, Reason::Reserved { .. });
-    let yields = |reason: &Reason| matches!(reason, Reason::Yields { .. });
-    assert!(reasons(&mut ether.stations[0]).iter().any(owns));
+    assert!(matches!(limit(&mut ether.stations[0]), Some(ReservationLimit::Owns { .. })));
     for other in &mut ether.stations[1..] {
-        assert!(reasons(other).iter().any(yields));
+        assert!(matches!(limit(other), Some(ReservationLimit::Yields { .. })));
     }
-    let held = ether.stations[1].last().1.ceiling;
+    let held = ether.stations[1].decision().bounds.ceiling;
     ether.stations[0].reserve(None);
     ether.run(seconds(5));
     for station in &mut ether.stations {
-        assert!(!reasons(station).iter().any(|reason| owns(reason) || yields(reason)));
+        assert_eq!(limit(station), None);
     }
-    assert!(held < ether.stations[1].last().1.ceiling);
+    assert!(held < ether.stations[1].decision().bounds.ceiling);
 }
 
 #[test]
@@ -148,7 +149,8 @@ fn bounds_set_by_hand_do_not_yield() {
     ether.stations[1] = Controller::new(Instant::ZERO, &config, [9; 16], law.build());
     ether.run(seconds(20));
     assert!(ether.stations[1].admits(StationId(0)));
-    assert_eq!(reasons(&mut ether.stations[1]), [Reason::ByHand]);
+    assert_eq!(limit(&mut ether.stations[1]), None);
+    assert_eq!(ether.stations[1].decision().basis, Basis::ByHand);
 }
 
 mod agreement {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::PresenceCounters;
 use wakeai_control::presence::FAULT_KINDS;
+use wakeai_control::{Controller, PresenceCounters};
 use wakeai_daemon::metrics::{Page, Unit};
 
 wakeai_daemon::counters! {
@@ -56,6 +56,12 @@ presence_counters!(
     answers,
     unasked
 );
+
+/// The counters of the presence messages of a controller's association, by name.
+pub(crate) fn of_association(controller: &Controller) -> BTreeMap<String, u64> {
+    let named = presence(controller.counters()).into_iter();
+    named.map(|(name, count)| (name.to_owned(), count)).collect()
+}
 
 /// Presence counters that do not count refused messages. `own` counts this station's own messages,
 /// received back. `unproven` counts authentic messages of stations that have not yet proved to be live.
@@ -125,58 +131,55 @@ impl Counts {
     }
 }
 
-/// A failure that does not end the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident = $number:literal, $name:literal;)+) => {
+        /// A failure that does not end the agent.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Fault {
+            $($(#[$doc])* $fault),+
+        }
+
+        /// Every fault, with its number in an answer to a fleet's query, which never changes, and the
+        /// name of its counter.
+        const FAULTS: &[(Fault, usize, &str)] = &[$((Fault::$fault, $number, $name)),+];
+
+        impl Fault {
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $name),+
+                }
+            }
+        }
+    };
+}
+
+faults! {
     /// The connections could not be read.
-    Snapshot,
+    Snapshot = 0, "snapshot";
     /// A bound could not be written, or the algorithms are no longer registered.
-    Bound,
+    Bound = 1, "bound";
     /// A heartbeat could not be written. Without heartbeats the bounds expire.
-    Heartbeat,
+    Heartbeat = 2, "heartbeat";
     /// A connection could not be moved to a bounded algorithm.
-    Move,
+    Move = 3, "move";
     /// A presence message could not be sent.
-    Send,
+    Send = 4, "send";
     /// The presence socket could not be read or opened.
-    Receive,
+    Receive = 5, "receive";
     /// The interface did not exist or was down at a tick.
-    Interface,
+    Interface = 6, "interface";
     /// nl80211 did not give the association.
-    Wifi,
+    Wifi = 7, "wifi";
     /// A tick came late by more than half of the time between ticks.
-    Late,
+    Late = 8, "late_tick";
     /// Messages of other stations were refused because of their timestamps.
-    Clock,
+    Clock = 9, "clock";
 }
 
-/// Every fault, with the name of its counter. The order is that of [`Fault`].
-const FAULTS: [(Fault, &str); 10] = [
-    (Fault::Snapshot, "snapshot"),
-    (Fault::Bound, "bound"),
-    (Fault::Heartbeat, "heartbeat"),
-    (Fault::Move, "move"),
-    (Fault::Send, "send"),
-    (Fault::Receive, "receive"),
-    (Fault::Interface, "interface"),
-    (Fault::Wifi, "wifi"),
-    (Fault::Late, "late_tick"),
-    (Fault::Clock, "clock"),
-];
-
-/// The name of a kind of fault in an answer to a fleet's query. A kind of fault never changes its
-/// number.
-pub(crate) fn fault_kind(kind: usize) -> String {
-    match FAULTS.get(kind) {
-        Some((_, name)) => (*name).to_owned(),
-        None => format!("kind_{kind}"),
-    }
-}
-
-impl Fault {
-    fn name(self) -> &'static str {
-        FAULTS[self as usize].1
-    }
+/// The name of the kind of fault with this number in an answer to a fleet's query.
+pub(crate) fn fault_kind(number: usize) -> String {
+    let known = FAULTS.iter().find(|(_, of, _)| *of == number);
+    known.map_or_else(|| format!("kind_{number}"), |(.., name)| (*name).to_owned())
 }
 
 /// Counts faults. A fault is logged when it begins, when its message changes, and when it ends.
@@ -228,31 +231,39 @@ impl Faults {
     /// The counts by kind, and a bit for each kind of fault that lasts. Both are for an answer to a
     /// fleet's query.
     pub(crate) fn figures(&self) -> ([u32; FAULT_KINDS], u16) {
-        let mut counts = [0; FAULT_KINDS];
-        for (fault, count) in &self.counts {
-            counts[*fault as usize] = u32::try_from(*count).unwrap_or(u32::MAX);
+        let (mut counts, mut lasting) = ([0; FAULT_KINDS], 0);
+        for (fault, number, _) in FAULTS {
+            counts[*number] = u32::try_from(self.count(*fault)).unwrap_or(u32::MAX);
+            lasting |= u16::from(self.lasts(*fault)) << number;
         }
-        let lasting = self.lasting.keys().fold(0, |bits, fault| bits | 1 << *fault as usize);
         (counts, lasting)
+    }
+
+    fn count(&self, fault: Fault) -> u64 {
+        self.counts.get(&fault).copied().unwrap_or(0)
     }
 
     /// The number of faults of each kind, by name.
     pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
-        let count = |fault| self.counts.get(fault).copied().unwrap_or(0);
-        FAULTS.iter().map(|(fault, name)| (*name, count(fault))).collect()
+        FAULTS.iter().map(|(fault, _, name)| (*name, self.count(*fault))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn the_names_are_in_the_order_of_the_faults() {
-        for (place, (fault, name)) in FAULTS.into_iter().enumerate() {
-            assert_eq!((fault as usize, fault.name()), (place, name));
-            assert!(place < FAULT_KINDS);
-        }
+    fn each_fault_has_a_number_and_a_name_of_its_own() {
+        let numbers: BTreeSet<_> = FAULTS.iter().map(|(_, number, _)| number).collect();
+        let names: BTreeSet<_> = FAULTS.iter().map(|(.., name)| name).collect();
+        assert_eq!((numbers.len(), names.len()), (FAULTS.len(), FAULTS.len()));
+        assert!(numbers.into_iter().all(|number| *number < FAULT_KINDS));
+        assert!(FAULTS.iter().all(|(fault, number, name)| {
+            fault.name() == *name && fault_kind(*number) == *name
+        }));
     }
 
     #[test]

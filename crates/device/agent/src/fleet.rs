@@ -38,17 +38,17 @@ pub(crate) struct FleetClients {
 
 /// The event loop's end of the channel.
 #[derive(Debug)]
-pub(crate) struct FleetDesk {
+pub(crate) struct FleetRequests {
     asked: watch::Receiver<Asked>,
     shown: watch::Sender<Shown>,
     begun: u64,
 }
 
 /// Creates a channel between the clients and the event loop, and returns its two ends.
-pub(crate) fn channel() -> (FleetClients, FleetDesk) {
+pub(crate) fn channel() -> (FleetClients, FleetRequests) {
     let (ask, asked) = watch::channel(Asked::default());
     let (show, shown) = watch::channel((0, Err("nothing was asked yet".to_owned())));
-    (FleetClients { asked: ask, shown }, FleetDesk { asked, shown: show, begun: 0 })
+    (FleetClients { asked: ask, shown }, FleetRequests { asked, shown: show, begun: 0 })
 }
 
 impl FleetClients {
@@ -69,7 +69,7 @@ impl FleetClients {
     }
 }
 
-impl FleetDesk {
+impl FleetRequests {
     /// Waits for a request.
     pub(crate) async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
         self.asked.changed().await
@@ -109,7 +109,7 @@ pub(crate) fn fleet(
     *own =
         FleetStation { own: true, answered: true, answer_age_s: Some(0.0), ..Default::default() };
     own.holds = Some(Holds::Same);
-    told(own, &controller.figures());
+    add_figures(own, &controller.figures());
     for (station, row) in &mut stations {
         row.station = station.to_string();
     }
@@ -144,7 +144,7 @@ fn announced(peer: &PeerView, own_law: &CommonLaw) -> FleetStation {
 fn answered(row: &mut FleetStation, answer: &FleetAnswer, is_to_this_query: bool) {
     let age = answer.age.as_secs_f64();
     let known = row.clone();
-    told(row, &answer.figures);
+    add_figures(row, &answer.figures);
     if known.heard_s.is_some_and(|heard| heard < age) {
         row.sending = known.sending;
         row.delivery_rate_mbps = known.delivery_rate_mbps;
@@ -159,7 +159,7 @@ fn answered(row: &mut FleetStation, answer: &FleetAnswer, is_to_this_query: bool
     row.clock_error_ms = answer.clock.map(|clock| clock.error.as_millis_f64());
 }
 
-fn told(row: &mut FleetStation, figures: &StationFigures) {
+fn add_figures(row: &mut FleetStation, figures: &StationFigures) {
     let agent = &figures.agent;
     row.software = Some(agent.software.to_string());
     row.state = Some(agent.state.to_string());
@@ -190,20 +190,20 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_request_waits_for_its_answer_and_begins_one_query() {
-        let (clients, mut desk) = channel();
-        assert_eq!(desk.open(), None);
+        let (clients, mut requests) = channel();
+        assert_eq!(requests.open(), None);
         let answering = async {
-            desk.changed().await.unwrap();
-            assert_eq!(desk.open(), Some((1, true)));
-            desk.show(1, Ok(Fleet { query: 7, ..Fleet::default() }));
+            requests.changed().await.unwrap();
+            assert_eq!(requests.open(), Some((1, true)));
+            requests.show(1, Ok(Fleet { query: 7, ..Fleet::default() }));
         };
         let (shown, ()) = tokio::join!(clients.ask(true), answering);
         assert_eq!(shown.unwrap().query, 7);
-        assert_eq!(desk.open(), None);
+        assert_eq!(requests.open(), None);
         let answering = async {
-            desk.changed().await.unwrap();
-            assert_eq!(desk.open(), Some((2, false)));
-            desk.show(2, Err("no access point".to_owned()));
+            requests.changed().await.unwrap();
+            assert_eq!(requests.open(), Some((2, false)));
+            requests.show(2, Err("no access point".to_owned()));
         };
         let (shown, ()) = tokio::join!(clients.ask(false), answering);
         assert_eq!(shown.unwrap_err(), "no access point");

@@ -10,17 +10,18 @@
 
 mod access;
 mod actuator;
-mod brain;
 mod check;
 mod clock;
+mod controller;
 mod counters;
+mod distributions;
 mod error;
-mod figures;
 mod fleet;
 mod identity;
 mod interface;
 pub mod key;
 mod link_rate;
+mod metrics;
 mod presence;
 mod report;
 mod run;

@@ -8,14 +8,13 @@ use wakeai_api::{
 };
 use wakeai_control::common::Differing;
 use wakeai_control::{
-    Bounds, CommonLaw, Controller, Observation, PeerLaw, PeerView, ReservationState,
+    AirtimeState, Bounds, CommonLaw, Controller, Observation, PeerLaw, PeerView, ReservationState,
 };
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
-use crate::brain::Airtime;
 use crate::counters::Counts;
-use crate::figures::Distributions;
+use crate::distributions::Distributions;
 
 /// Everything that the API shows, as of the last tick.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +24,8 @@ pub(crate) struct Report {
     pub(crate) bounds: BoundsReport,
     pub(crate) targets: Targets,
     pub(crate) counts: Counts,
-    /// The last decision of the law `airtime`, if there is one.
-    pub(crate) airtime: Option<Airtime>,
+    /// The state of the law `airtime`; `None` with another law, and while the station sends nothing.
+    pub(crate) airtime: Option<AirtimeState>,
     pub(crate) distributions: Distributions,
     /// For each thing that the stations have to hold in common: the number of peers that hold something
     /// else.
@@ -167,13 +166,13 @@ pub(crate) fn bounds(law: &str, bounds: Bounds) -> BoundsReport {
     }
 }
 
-pub(crate) fn targets(seen: &Observation) -> Targets {
-    let senders = seen.senders.max(1);
+/// The rates of an observation, with the station's share.
+pub(crate) fn targets(seen: &Observation, share: Option<Rate>) -> Targets {
     Targets {
-        senders,
+        senders: seen.senders.max(1),
         total_mbps: seen.total_rate.as_mbps_f64(),
         max_mbps: seen.max_rate.map(Rate::as_mbps_f64),
-        share_mbps: seen.max_rate.map(|max| (max / u64::from(senders)).as_mbps_f64()),
+        share_mbps: share.map(Rate::as_mbps_f64),
         delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
         access_point_buffer: seen.access_point_buffer,
     }
@@ -193,17 +192,6 @@ mod tests {
         assert_eq!((none.small_queue_bytes, some.small_queue_bytes), (None, None));
         let share = Bounds { small_queue: Bytes::new(9), ..window };
         assert_eq!(bounds("fixed", share).small_queue_bytes, Some(9));
-    }
-
-    #[test]
-    fn the_share_is_the_maximum_rate_over_the_senders() {
-        let seen = Observation {
-            senders: 4,
-            max_rate: Some(Rate::from_mbps(20)),
-            ..Observation::default()
-        };
-        assert_eq!(targets(&seen).share_mbps, Some(5.0));
-        assert_eq!(targets(&Observation::default()).share_mbps, None);
     }
 
     #[test]

@@ -12,33 +12,34 @@ use tokio::sync::watch;
 use wakeai_api::Transfer;
 use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_daemon::metrics::Endpoint;
-use wakeai_daemon::{NotifyState, is_over, notify, watchdog_enabled};
+use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
-    Capability, Change, Drift, Drifts, Guard, Lease, MakeError, NetnsId, Role, Told, Watch,
-    block_signals, check_socket_path, drop_privileges, holders, read_sysctl, require_privileges,
-    serve_apart, serving_user, set_sysctl,
+    Capability, Change, Drift, Guard, Lease, MakeError, NetnsId, Role, Told, Watch, block_signals,
+    check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_apart,
+    serving_user, set_sysctl,
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move, release,
 };
 
 use crate::actuator::Actuator;
-use crate::brain::Brain;
 use crate::clock;
-use crate::counters::Faults;
+use crate::controller::AssociatedController;
+use crate::distributions::Distributions;
 use crate::error::AgentError;
-use crate::figures::{Distributions, page};
 use crate::fleet;
 use crate::identity;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
-use crate::link_rate::LinkRate;
+use crate::metrics::page;
 use crate::report::Report;
 use crate::server::Server;
-use crate::station::{DEFAULT_ALGORITHM, Station, open_presence};
+use crate::station::{
+    Clients, DEFAULT_ALGORITHM, Health, Kernel, Network, Radio, Station, open_presence,
+};
 use crate::transfers::Transfers;
 use crate::versions::OtherVersions;
-use crate::wifi::{Association, LastAssociation, Wifi, WifiError};
+use crate::wifi::{Association, Wifi, WifiError};
 
 /// The capabilities that the agent keeps after its start. It needs them for its BPF programs and
 /// for the network settings of its namespace. It gives up all other capabilities while it has only
@@ -114,8 +115,8 @@ fn start(
     let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let lease = Lease::take(role)?;
 
-    let brain = Brain::new(&config, station, key);
-    let started = set_up(config, brain, interface, group, netns, &lease);
+    let controller = AssociatedController::new(&config, station, key);
+    let started = set_up(config, controller, interface, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
             let serve = |look: &mut dyn FnMut() -> Vec<Drift>| {
@@ -167,12 +168,12 @@ fn serve(
         }
         if asks_wifi {
             let wifi = Wifi::open().map_err(AgentError::system("ask nl80211"))?;
-            station.wifi = Some(watch_wifi(wifi, station.config.interface.clone()));
+            station.radio.answers = Some(watch_wifi(wifi, station.config.interface.clone()));
         }
         let mut serving = tokio::task::JoinSet::new();
         serving.spawn_local(Rc::new(server).serve());
         if let Some(endpoint) = endpoint {
-            let report = station.report.subscribe();
+            let report = station.clients.report.subscribe();
             serving.spawn_local(endpoint.serve(move || page(&report.borrow())));
         }
         tracing::info!(interface = station.config.interface, "started");
@@ -207,7 +208,7 @@ fn serve_as(
 /// sockets, and sets the sysctl.
 fn set_up(
     config: Config,
-    brain: Brain,
+    controller: AssociatedController,
     interface: Interface,
     group: Option<u32>,
     netns: NetnsId,
@@ -230,33 +231,20 @@ fn set_up(
         config.presence.port, config.interface
     )))?;
     let guard = if rules { set_default(lease)? } else { None };
-    let now = clock::now();
     let station = Station {
         netns: netns.0,
-        brain,
-        actuator,
-        snapshotter,
-        wifi: None,
-        association: LastAssociation::default(),
-        link_rate: LinkRate::default(),
+        controller,
+        kernel: Kernel { actuator, snapshotter, left_out: 0 },
+        radio: Radio::default(),
+        network: Network {
+            interface: Some(interface),
+            presence: Some(presence),
+            other_versions: OtherVersions::default(),
+        },
+        clients: Clients { report, reserve: wanted, transfers, decided, fleet },
         counters: server.counters(),
-        report,
-        reserve: wanted,
-        transfers,
-        decided,
-        fleet,
-        other_versions: OtherVersions::default(),
-        presence: Some(presence),
-        interface: Some(interface),
-        faults: Faults::default(),
-        drifts: Drifts::default(),
-        started: now,
-        last_good: now,
-        left_out: 0,
+        health: Health::new(clock::now()),
         distributions: Distributions::default(),
-        stale: 0,
-        notified: None,
-        watchdog: watchdog_enabled().is_some(),
         config,
     };
     Ok((station, server, guard))
@@ -289,7 +277,8 @@ fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
 }
 
 fn clear_bounds(station: &mut Station) {
-    if let (Some(interface), Some(actuator)) = (station.interface, &mut station.actuator)
+    if let (Some(interface), Some(actuator)) =
+        (station.network.interface, &mut station.kernel.actuator)
         && let Err(error) = actuator.clear(interface.index)
     {
         tracing::warn!(%error, "the bounds could not be removed; they will expire");
@@ -299,7 +288,7 @@ fn clear_bounds(station: &mut Station) {
 /// Undoes the running agent's changes. It uses only the privileges that the agent has kept.
 fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
     clear_bounds(station);
-    if station.actuator.is_none() {
+    if station.kernel.actuator.is_none() {
         return;
     }
     // The default is restored first, so that no new connection begins with the bounded algorithm.

@@ -1,5 +1,7 @@
 //! The agent's event loop. It handles one station on one interface in one thread.
 
+mod publish;
+
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::pin::pin;
@@ -9,25 +11,24 @@ use std::time::Duration as Wait;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
-use wakeai_api::{State, Status, Transfer};
-use wakeai_control::presence::{AgentFigures, Label};
+use wakeai_api::{State, Transfer};
 use wakeai_control::{Connection, Controller, StationTick, TICK};
-use wakeai_daemon::{NotifyState, notify};
+use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drift, Drifts};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::actuator::Actuator;
-use crate::brain::Brain;
 use crate::clock;
-use crate::counters::{Counters, Counts, Fault, Faults};
-use crate::figures::Distributions;
-use crate::fleet::{self, FleetDesk};
+use crate::controller::AssociatedController;
+use crate::counters::{Counters, Fault, Faults};
+use crate::distributions::Distributions;
+use crate::fleet::{self, FleetRequests};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
 use crate::presence::Presence;
-use crate::report::{self, Report};
+use crate::report::Report;
 use crate::transfers::{Decided, Wanted};
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
@@ -50,40 +51,97 @@ const BLIND_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Station {
     pub(crate) config: Config,
     pub(crate) netns: u64,
-    pub(crate) brain: Brain,
-    /// The bounds in the kernel. It is `None` with the law `none`, which changes nothing in the
-    /// kernel.
+    pub(crate) controller: AssociatedController,
+    pub(crate) kernel: Kernel,
+    pub(crate) radio: Radio,
+    pub(crate) network: Network,
+    pub(crate) clients: Clients,
+    pub(crate) counters: Rc<Counters>,
+    pub(crate) health: Health,
+    pub(crate) distributions: Distributions,
+}
+
+/// The station's connections and their bounds in the kernel.
+pub(crate) struct Kernel {
+    /// The bounds. It is `None` with the law `none`, which changes nothing in the kernel.
     pub(crate) actuator: Option<Actuator>,
     pub(crate) snapshotter: Snapshotter,
+    /// The number of idle connections that the last tick did not read.
+    pub(crate) left_out: u32,
+}
+
+/// The interface, and the presence messages over it.
+pub(crate) struct Network {
+    pub(crate) interface: Option<Interface>,
+    pub(crate) presence: Option<Presence>,
+    pub(crate) other_versions: OtherVersions,
+}
+
+impl Network {
+    fn is_up(&self) -> bool {
+        self.interface.is_some_and(|interface| interface.up)
+    }
+
+    /// The interface's index. It is `None` unless the interface exists, is up and has an address.
+    fn index(&self) -> Option<u32> {
+        let usable = self.interface.filter(|interface| interface.up && interface.addressed);
+        usable.map(|interface| interface.index)
+    }
+}
+
+/// What nl80211 says of the association.
+#[derive(Default)]
+pub(crate) struct Radio {
     /// The answers of nl80211. It is `None` if the agent does not ask nl80211.
-    pub(crate) wifi: Option<watch::Receiver<Result<Option<Association>, String>>>,
+    pub(crate) answers: Option<watch::Receiver<Result<Option<Association>, String>>>,
     pub(crate) association: LastAssociation,
     pub(crate) link_rate: LinkRate,
-    pub(crate) counters: Rc<Counters>,
+}
+
+/// The event loop's ends of the channels to the clients of the local API.
+pub(crate) struct Clients {
     pub(crate) report: watch::Sender<Report>,
-    /// The rate that the API's users want to reserve.
+    /// The rate that the clients want to reserve.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
-    /// The transfers of the API's clients, and the decision on whether they may send.
+    /// The transfers of the clients, and the decision on whether they may send.
     pub(crate) transfers: watch::Receiver<Wanted>,
     pub(crate) decided: watch::Sender<Decided>,
     /// The requests for the view of the fleet.
-    pub(crate) fleet: FleetDesk,
-    pub(crate) other_versions: OtherVersions,
-    pub(crate) presence: Option<Presence>,
-    pub(crate) interface: Option<Interface>,
+    pub(crate) fleet: FleetRequests,
+}
+
+/// What hinders the agent, since when, and what systemd knows of it.
+pub(crate) struct Health {
     pub(crate) faults: Faults,
     /// What other programs have changed of what the agent holds on the host.
     pub(crate) drifts: Drifts,
     pub(crate) started: Instant,
+    /// The time of the last tick that wrote all bounds.
     pub(crate) last_good: Instant,
-    /// The number of idle connections that the last tick did not read.
-    pub(crate) left_out: u32,
-    pub(crate) distributions: Distributions,
-    pub(crate) watchdog: bool,
     /// The number of messages that were refused because of their timestamps, as of the last tick.
     pub(crate) stale: u64,
+    pub(crate) watchdog: bool,
     /// The last state that systemd was notified of.
     pub(crate) notified: Option<State>,
+}
+
+impl Health {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            faults: Faults::default(),
+            drifts: Drifts::default(),
+            started: now,
+            last_good: now,
+            stale: 0,
+            watchdog: watchdog_enabled().is_some(),
+            notified: None,
+        }
+    }
+
+    /// Whether a tick has written all bounds in the last seconds.
+    fn sees(&self, now: Instant) -> bool {
+        now.saturating_since(self.last_good) < BLIND_AFTER
+    }
 }
 
 impl Station {
@@ -113,9 +171,11 @@ impl Station {
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
-                self.faults.check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
+                self.health
+                    .faults
+                    .check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
                 for drift in look() {
-                    self.drifts.add(drift);
+                    self.health.drifts.add(drift);
                 }
                 self.tick(now);
                 next_tick = now + TICK;
@@ -123,9 +183,9 @@ impl Station {
             self.decide_on_transfers(clock::now());
             self.show_fleet(clock::now());
             self.transmit(clock::now());
-            self.brain.log_events();
+            self.controller.log_events();
             let due = self
-                .brain
+                .controller
                 .controller()
                 .and_then(Controller::next_timeout)
                 .map_or(next_tick, |timeout| timeout.min(next_tick));
@@ -135,34 +195,32 @@ impl Station {
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error the socket is read again at the next tick, so that a lasting error does not make the
             // loop spin.
-            let heard = self.presence.as_ref().filter(|_| !self.faults.lasts(Fault::Receive));
+            let heard = self
+                .network
+                .presence
+                .as_ref()
+                .filter(|_| !self.health.faults.lasts(Fault::Receive));
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
                 Some(()) = hangup.recv() => self.reload_keys(),
                 () = tokio::time::sleep(wait) => {}
-                Ok(()) = self.transfers.changed() => {}
-                Ok(()) = self.fleet.changed() => {}
+                Ok(()) = self.clients.transfers.changed() => {}
+                Ok(()) = self.clients.fleet.changed() => {}
                 readable = wait_readable(heard) => self.receive(readable),
             }
         }
     }
 
-    /// The interface's index. It is `None` unless the interface exists, is up and has an address.
-    fn index(&self) -> Option<u32> {
-        let usable = self.interface.filter(|interface| interface.up && interface.addressed);
-        usable.map(|interface| interface.index)
-    }
-
     fn heartbeat(&mut self, now: Instant) {
-        if self.watchdog {
+        if self.health.watchdog {
             notify(&[NotifyState::Watchdog]);
         }
-        let fresh = now.saturating_since(self.last_good) < BLIND_AFTER;
-        let index = self.index().filter(|_| fresh && self.brain.bssid().is_some());
-        if let (Some(index), Some(actuator)) = (index, &self.actuator) {
+        let fresh = self.health.sees(now);
+        let index = self.network.index().filter(|_| fresh && self.controller.bssid().is_some());
+        if let (Some(index), Some(actuator)) = (index, &self.kernel.actuator) {
             let result = actuator.heartbeat(index);
-            self.faults.check(Fault::Heartbeat, result);
+            self.health.faults.check(Fault::Heartbeat, result);
         }
     }
 
@@ -171,27 +229,28 @@ impl Station {
         self.find_interface();
         let link_rate = self.find_access_point(now);
         let snapshots = self.read_connections();
-        if self.reserve.has_changed().unwrap_or(false) {
-            self.brain.reserve(*self.reserve.borrow_and_update());
+        if self.clients.reserve.has_changed().unwrap_or(false) {
+            self.controller.reserve(*self.clients.reserve.borrow_and_update());
         }
         let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
-        self.brain.read_clock();
-        let (_, left) = *self.transfers.borrow();
-        let reserve = self.brain.wanted();
+        self.controller.read_clock();
+        let (_, left) = *self.clients.transfers.borrow();
+        let reserve = self.controller.wanted();
         let tick = StationTick { link_rate, connections: &connections, left, reserve };
-        let actuation = self.brain.controller_mut().map(|controller| controller.tick(now, &tick));
-        if let (Some(index), Some(_)) = (self.index(), &snapshots) {
-            let result = match (&mut self.actuator, actuation) {
+        let controller = self.controller.controller_mut();
+        let actuation = controller.map(|controller| controller.tick(now, &tick));
+        if let (Some(index), Some(_)) = (self.network.index(), &snapshots) {
+            let result = match (&mut self.kernel.actuator, actuation) {
                 (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),
                 (Some(actuator), None) => actuator.clear(index),
                 (None, _) => Ok(()),
             };
-            if self.faults.check(Fault::Bound, result).is_some() {
-                self.last_good = now;
+            if self.health.faults.check(Fault::Bound, result).is_some() {
+                self.health.last_good = now;
             }
         }
         self.check_clock();
-        self.brain.log_events();
+        self.controller.log_events();
         self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
     }
 
@@ -201,18 +260,18 @@ impl Station {
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
         let found = if is_down {
             let problem = format!("{} is down", self.config.interface);
-            self.faults.failed(Fault::Interface, &problem);
+            self.health.faults.failed(Fault::Interface, &problem);
             found.ok()
         } else {
-            self.faults.check(Fault::Interface, found)
+            self.health.faults.check(Fault::Interface, found)
         };
-        let before = self.interface;
+        let before = self.network.interface;
         let gone = before.filter(|before| found.map(|found| found.index) != Some(before.index));
-        if let (Some(gone), Some(actuator)) = (gone, &mut self.actuator) {
+        if let (Some(gone), Some(actuator)) = (gone, &mut self.kernel.actuator) {
             let result = actuator.clear(gone.index);
-            self.faults.check(Fault::Bound, result);
+            self.health.faults.check(Fault::Bound, result);
         }
-        self.interface = found;
+        self.network.interface = found;
         self.find_presence();
     }
 
@@ -221,18 +280,18 @@ impl Station {
     /// in that time. If the index has changed, the old socket holds the port until the new one is
     /// open.
     fn find_presence(&mut self) {
-        let Some(found) = self.interface else { return };
-        match &mut self.presence {
+        let Some(found) = self.network.interface else { return };
+        match &mut self.network.presence {
             Some(presence) if presence.index() == found.index => {
-                presence.set_destination(destination(&self.config, self.interface));
-                if self.faults.lasts(Fault::Receive) {
+                presence.set_destination(destination(&self.config, self.network.interface));
+                if self.health.faults.lasts(Fault::Receive) {
                     self.receive(Ok(()));
                 }
             }
             _ if found.up => {
                 let opened = open_presence(&self.config, found);
-                let opened = self.faults.check(Fault::Receive, opened);
-                self.presence = opened.or(self.presence.take());
+                let opened = self.health.faults.check(Fault::Receive, opened);
+                self.network.presence = opened.or(self.network.presence.take());
             }
             _ => {}
         }
@@ -240,34 +299,36 @@ impl Station {
 
     /// Takes the access point from the last answer of nl80211 or from the configuration. Returns the PHY rate.
     fn find_access_point(&mut self, now: Instant) -> Option<Rate> {
-        let is_new = self.wifi.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
-        let heard = self.wifi.as_mut().map(|wifi| wifi.borrow_and_update().clone());
-        let answer = heard.map_or(Some(None), |heard| self.faults.check(Fault::Wifi, heard));
+        let is_new =
+            self.radio.answers.as_ref().is_some_and(|wifi| wifi.has_changed().unwrap_or(false));
+        let heard = self.radio.answers.as_mut().map(|wifi| wifi.borrow_and_update().clone());
+        let answer = heard.map_or(Some(None), |heard| self.health.faults.check(Fault::Wifi, heard));
         let is_new = is_new && answer.is_some();
         if let Some(answer) = answer {
-            self.association.set(now, answer);
+            self.radio.association.set(now, answer);
         }
-        let heard = self.association.get(now);
+        let heard = self.radio.association.get(now);
         if let Some(association) = heard.filter(|_| is_new) {
-            let delivered = self.brain.controller().map(|controller| controller.last().0.mean_rate);
-            self.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
+            let delivered =
+                self.controller.controller().map(|controller| controller.observation().mean_rate);
+            self.radio.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
         }
         let stated = self.config.bssid.given();
         let bssid = stated.or_else(|| heard.map(|association| Bssid(association.bssid)));
-        let bssid = bssid.filter(|_| self.index().is_some());
-        if let Err(error) = self.brain.associate(now, bssid) {
-            self.faults.failed(Fault::Wifi, &error);
+        let bssid = bssid.filter(|_| self.network.index().is_some());
+        if let Err(error) = self.controller.associate(now, bssid) {
+            self.health.faults.failed(Fault::Wifi, &error);
         }
-        self.config.link_rate.given().or_else(|| heard.and(self.link_rate.get()))
+        self.config.link_rate.given().or_else(|| heard.and(self.radio.link_rate.get()))
     }
 
     /// Reads the connections over the interface, and moves new ones to the bounded algorithms.
     fn read_connections(&mut self) -> Option<Vec<TcpSnapshot>> {
-        let index = self.index()?;
-        let read = self.snapshotter.snapshot_without_idle(index, IDLE_AFTER, IDLE_LISTED);
-        let (snapshots, left_out) = self.faults.check(Fault::Snapshot, read)?;
-        self.left_out = left_out;
-        if self.actuator.is_some() {
+        let index = self.network.index()?;
+        let read = self.kernel.snapshotter.snapshot_without_idle(index, IDLE_AFTER, IDLE_LISTED);
+        let (snapshots, left_out) = self.health.faults.check(Fault::Snapshot, read)?;
+        self.kernel.left_out = left_out;
+        if self.kernel.actuator.is_some() {
             for bounded in Bounded::ALL {
                 self.take_over(bounded, index, &snapshots);
             }
@@ -280,24 +341,24 @@ impl Station {
             return;
         }
         let report = move_connections(&[bounded.plain], bounded.name, Some(index));
-        if let Some(report) = self.faults.check(Fault::Move, report) {
+        if let Some(report) = self.health.faults.check(Fault::Move, report) {
             self.counters.connections_moved.add(report.moved.into());
         }
     }
 
     /// Hands the clients' transfers to the controller, and publishes whether they may send.
     fn decide_on_transfers(&mut self, now: Instant) {
-        let (number, left) = *self.transfers.borrow_and_update();
-        if left.is_some() || self.decided.borrow().0 != number {
-            self.brain.transfer(now, left);
+        let (number, left) = *self.clients.transfers.borrow_and_update();
+        if left.is_some() || self.clients.decided.borrow().0 != number {
+            self.controller.transfer(now, left);
         }
-        let controller = self.brain.controller();
+        let controller = self.controller.controller();
         let transfer = controller.map_or_else(Transfer::default, |controller| {
             let sending = controller.peers().filter(|peer| peer.announced.sending).count();
             let sending_peers = u32::try_from(sending).unwrap_or(u32::MAX);
             Transfer { permission: controller.permission(), sending_peers }
         });
-        self.decided.send_if_modified(|decided| {
+        self.clients.decided.send_if_modified(|decided| {
             let changed = *decided != (number, transfer);
             *decided = (number, transfer);
             changed
@@ -306,11 +367,11 @@ impl Station {
 
     /// Answers the clients that asked for the view of the fleet.
     fn show_fleet(&mut self, now: Instant) {
-        let Some((number, begins)) = self.fleet.open() else { return };
-        let other_versions = self.other_versions.shown(now);
-        let (station, bssid) = (self.brain.station(), self.brain.bssid());
-        let own_law = *self.brain.common_law();
-        let shown = match (self.brain.controller_mut(), bssid) {
+        let Some((number, begins)) = self.clients.fleet.open() else { return };
+        let other_versions = self.network.other_versions.shown(now);
+        let (station, bssid) = (self.controller.station(), self.controller.bssid());
+        let own_law = *self.controller.common_law();
+        let shown = match (self.controller.controller_mut(), bssid) {
             (Some(controller), Some(bssid)) => {
                 if begins || controller.fleet_query().is_none() {
                     controller.ask_fleet(now);
@@ -322,16 +383,16 @@ impl Station {
             }
             _ => Err(format!("the agent has no access point: {}", self.state(now).words())),
         };
-        self.fleet.show(number, shown);
+        self.clients.fleet.show(number, shown);
     }
 
     fn transmit(&mut self, now: Instant) {
-        let usable = self.interface.is_some_and(|interface| interface.up);
-        let Some(controller) = self.brain.controller_mut() else { return };
+        let usable = self.network.is_up();
+        let Some(controller) = self.controller.controller_mut() else { return };
         while let Some(datagram) = controller.poll_transmit(now) {
-            if let Some(presence) = self.presence.as_ref().filter(|_| usable) {
+            if let Some(presence) = self.network.presence.as_ref().filter(|_| usable) {
                 let result = presence.send(&datagram);
-                self.faults.check(Fault::Send, result);
+                self.health.faults.check(Fault::Send, result);
             }
         }
     }
@@ -341,7 +402,7 @@ impl Station {
         match GroupKeys::load(&self.config.key_file) {
             Ok(keys) => {
                 tracing::info!(accepted = keys.accepted.len() + 1, "group keys read again");
-                self.brain.set_keys(keys);
+                self.controller.set_keys(keys);
             }
             Err(error) => {
                 tracing::error!(%error, "the group keys could not be read; the previous ones stay in use");
@@ -352,11 +413,11 @@ impl Station {
     /// Warns the user if the clocks of stations differ. In this case the other stations also refuse
     /// this station's messages.
     fn check_clock(&mut self) {
-        let Some(counters) = self.brain.controller().map(Controller::counters) else { return };
-        let before = std::mem::replace(&mut self.stale, counters.stale);
+        let Some(counters) = self.controller.controller().map(Controller::counters) else { return };
+        let before = std::mem::replace(&mut self.health.stale, counters.stale);
         match counters.stale.checked_sub(before) {
             Some(0) | None => {}
-            Some(_) => self.faults.failed(
+            Some(_) => self.health.faults.failed(
                 Fault::Clock,
                 &"stations of the group have clocks that differ from this one's by more than \
                   presence.clock_tolerance; check the time service here and on them",
@@ -366,9 +427,9 @@ impl Station {
 
     fn receive(&mut self, readable: std::io::Result<()>) {
         let now = clock::now();
-        let bssid = self.brain.bssid().map(|bssid| bssid.0);
-        let (controller, presence) = (self.brain.controller_mut(), &self.presence);
-        let others = &mut self.other_versions;
+        let bssid = self.controller.bssid().map(|bssid| bssid.0);
+        let (controller, presence) = (self.controller.controller_mut(), &self.network.presence);
+        let others = &mut self.network.other_versions;
         let result = readable.and_then(|()| match (presence, controller) {
             (Some(presence), Some(controller)) => presence.receive(|from, datagram| {
                 controller.handle_datagram(now, datagram);
@@ -380,133 +441,22 @@ impl Station {
             (Some(presence), None) => presence.receive(|_, _| {}),
             (None, _) => Ok(()),
         });
-        self.faults.check(Fault::Receive, result);
+        self.health.faults.check(Fault::Receive, result);
     }
 
     fn state(&self, now: Instant) -> State {
-        if self.index().is_none() {
-            let up = self.interface.is_some_and(|interface| interface.up);
-            if up { State::WaitingForAddress } else { State::WaitingForInterface }
-        } else if self.brain.bssid().is_none() {
+        if self.network.index().is_none() {
+            if self.network.is_up() { State::WaitingForAddress } else { State::WaitingForInterface }
+        } else if self.controller.bssid().is_none() {
             State::WaitingForAccessPoint
-        } else if self.faults.lasts(Fault::Bound) || self.faults.lasts(Fault::Heartbeat) {
+        } else if self.health.faults.lasts(Fault::Bound)
+            || self.health.faults.lasts(Fault::Heartbeat)
+        {
             State::WithoutBounds
-        } else if now.saturating_since(self.last_good) >= BLIND_AFTER {
+        } else if !self.health.sees(now) {
             State::Blind
         } else {
             State::Controlling
-        }
-    }
-
-    /// If the state has changed, logs it and notifies systemd.
-    fn notify_state(&mut self, state: State) {
-        if self.notified != Some(state) {
-            tracing::info!(state = state.words(), "state");
-            let status = format!("{}: {}", self.config.interface, state.words());
-            notify(&[NotifyState::Status(&status)]);
-            self.notified = Some(state);
-        }
-    }
-
-    /// Gives the controller the agent's figures. The controller sends them in its answer to a query
-    /// to the fleet.
-    fn describe(&mut self, now: Instant, state: State) {
-        let (faults, lasting) = self.faults.figures();
-        let figures = AgentFigures {
-            software: Label::new(env!("CARGO_PKG_VERSION")),
-            state: Label::new(state.name()),
-            law: Label::new(self.config.law_name()),
-            uptime: now.saturating_since(self.started),
-            faults,
-            lasting,
-        };
-        if let Some(controller) = self.brain.controller_mut() {
-            controller.set_agent_figures(figures);
-        }
-    }
-
-    fn publish(&mut self, now: Instant, link_rate: Option<Rate>, snapshots: &[TcpSnapshot]) {
-        let state = self.state(now);
-        self.notify_state(state);
-        self.describe(now, state);
-        let own = self.brain.common_law();
-        let all = || self.brain.controller().into_iter().flat_map(Controller::peers);
-        let nothing = wakeai_control::Observation::default();
-        let seen = self.brain.controller().map_or(&nothing, |controller| controller.last().0);
-        let rtt = |pick: fn(&wakeai_control::RttView) -> Duration| {
-            seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
-        };
-        let status = Status {
-            state,
-            pid: std::process::id(),
-            program: env!("CARGO_PKG_VERSION").to_owned(),
-            uptime_s: now.saturating_since(self.started).as_secs_f64(),
-            netns: self.netns,
-            interface: self.config.interface.clone(),
-            station: self.brain.station().to_string(),
-            bssid: self.brain.bssid().map(|bssid| bssid.to_string()),
-            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
-            presence_to: self
-                .presence
-                .as_ref()
-                .filter(|_| self.interface.is_some_and(|interface| interface.up))
-                .map(|presence| presence.to().to_string()),
-            presence: self.brain.presence(),
-            law: self.config.law_name().to_owned(),
-            law_version: Some(own.version),
-            default_algorithm: wakeai_host::read_sysctl(DEFAULT_ALGORITHM).ok(),
-            senders: seen.senders,
-            peers: seen.live_peers as usize,
-            delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
-            rtt_ms: rtt(|rtt| rtt.current),
-            min_rtt_ms: rtt(|rtt| rtt.min),
-            growth_ms: rtt(|rtt| rtt.growth),
-            reservation: match self.brain.controller() {
-                Some(controller) => report::reservation(controller),
-                None => self.brain.wanted().map(report::postponed),
-            },
-            turn: self.brain.controller().and_then(Controller::turn).map(|turn| turn.to_string()),
-            connections: snapshots
-                .iter()
-                .enumerate()
-                .map(|(place, snapshot)| {
-                    let view = seen.own.connections.get(place);
-                    let sending =
-                        view.map_or_else(|| connection(snapshot).has_data(), |view| view.sending);
-                    report::connection(snapshot, sending)
-                })
-                .collect(),
-            connections_left_out: self.left_out,
-            other_versions: self.other_versions.shown(now),
-            other_laws: report::other_laws(all(), own),
-            drifts: self.drifts.last().map(report::drift).collect(),
-        };
-        let peers = self.brain.controller().map_or_else(Vec::new, |controller| {
-            let peers = controller.peers();
-            let shown = |peer| report::peer(&peer, controller.admits(peer.station), own);
-            peers.map(shown).collect()
-        });
-        let differing = report::differing(all(), own);
-        self.distributions.observe(&status.connections, &peers);
-        let report = Report {
-            peers,
-            airtime: self.brain.airtime(),
-            distributions: self.distributions.clone(),
-            bounds: self.brain.bounds(self.config.law_name()),
-            targets: report::targets(seen),
-            counts: self.counts(),
-            differing,
-            status: Some(status),
-        };
-        self.report.send_replace(report);
-    }
-
-    fn counts(&self) -> Counts {
-        Counts {
-            agent: self.counters.report(),
-            presence: self.brain.counters(),
-            faults: self.faults.counts(),
-            drifts: self.drifts.counts().collect(),
         }
     }
 }

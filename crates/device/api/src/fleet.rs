@@ -61,7 +61,8 @@ pub struct FleetStation {
     pub delivery_rate_mbps: f64,
     /// The goodput that the station reaches alone, if the station knows this value.
     pub max_mbps: Option<f64>,
-    /// The station's share of the air as a rate, according to the station itself.
+    /// The station's share of the airtime as a rate (`docs/reference/figures.md`), according to the
+    /// station itself.
     pub share_mbps: Option<f64>,
     /// The station's PHY rate, if the station knows this value.
     pub link_rate_mbps: Option<f64>,

@@ -562,7 +562,7 @@ pub struct Targets {
     pub total_mbps: f64,
     /// The goodput that this station reaches alone, if it is known.
     pub max_mbps: Option<f64>,
-    /// This station's share of the air as a rate: `max_mbps` / `senders`.
+    /// This station's share of the airtime as a rate (`docs/reference/figures.md`).
     pub share_mbps: Option<f64>,
     /// The rate that this station delivers.
     pub delivery_rate_mbps: f64,

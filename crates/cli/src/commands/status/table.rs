@@ -50,7 +50,7 @@ pub(super) fn render(said: &Answers) -> String {
     );
     let _ = writeln!(
         text,
-        "  target: {}, of {} of all stations together",
+        "  share {}, of {} of all stations together",
         rate(said.targets.share_mbps),
         rate(Some(said.targets.total_mbps))
     );

@@ -12,7 +12,7 @@ mod shimada;
 
 use wakeai_units::Instant;
 
-use crate::{Bounds, Observation, Reason};
+use crate::{Basis, Bounds, Observation};
 pub use config::{LARGEST_WINDOW, LawConfig, LawName, LawPlace};
 
 /// A rule that turns the observation of a station into bounds.
@@ -29,14 +29,8 @@ pub trait Law {
         true
     }
 
-    /// The bounds until the next tick, for the station as a whole. The law adds its reasons to
-    /// `reasons`.
-    fn on_tick(
-        &mut self,
-        now: Instant,
-        observation: &Observation,
-        reasons: &mut Vec<Reason>,
-    ) -> Bounds;
+    /// The bounds until the next tick, for the station as a whole, and what they follow from.
+    fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis);
 }
 
 /// The same bounds at every tick (Matsuno et al., §5).
@@ -51,8 +45,7 @@ impl Law for Fixed {
         false
     }
 
-    fn on_tick(&mut self, _: Instant, _: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
-        reasons.push(Reason::ByHand);
-        self.0
+    fn on_tick(&mut self, _: Instant, _: &Observation) -> (Bounds, Basis) {
+        (self.0, Basis::ByHand)
     }
 }

@@ -4,7 +4,7 @@
 
 use wakeai_units::{Duration, Instant, Segments};
 
-use crate::{Bounds, Law, LawName, Observation, Reason};
+use crate::{Basis, Bounds, Law, LawName, Observation};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
@@ -69,28 +69,15 @@ impl Law for Shimada {
         self.name
     }
 
-    fn on_tick(
-        &mut self,
-        _now: Instant,
-        observation: &Observation,
-        reasons: &mut Vec<Reason>,
-    ) -> Bounds {
+    fn on_tick(&mut self, _now: Instant, observation: &Observation) -> (Bounds, Basis) {
         let growth = observation.rtt.map(|rtt| rtt.growth);
         let by_growth = self.by_growth(growth.unwrap_or(Duration::ZERO));
         let by_senders = by_senders(observation);
-        reasons.push(Reason::Candidates {
-            senders: observation.senders,
-            growth,
-            by_senders,
-            by_growth,
+        let bounds = by_senders.map_or(by_growth, |other| {
+            Bounds::window(other.floor.min(by_growth.floor), other.ceiling.min(by_growth.ceiling))
         });
-        match by_senders {
-            Some(other) => Bounds::window(
-                other.floor.min(by_growth.floor),
-                other.ceiling.min(by_growth.ceiling),
-            ),
-            None => by_growth,
-        }
+        let senders = observation.senders;
+        (bounds, Basis::Candidates { senders, growth, by_senders, by_growth })
     }
 }
 
@@ -163,9 +150,8 @@ mod tests {
     #[test]
     fn each_bound_is_the_smaller_of_the_candidates() {
         let bounds = |observation: &Observation| {
-            let mut reasons = Vec::new();
-            let bounds = AFTER.clone().on_tick(Instant::ZERO, observation, &mut reasons);
-            assert_eq!(reasons.len(), 1);
+            let (bounds, basis) = AFTER.clone().on_tick(Instant::ZERO, observation);
+            assert!(matches!(basis, Basis::Candidates { .. }), "{basis}");
             (bounds.floor.get(), bounds.ceiling.get())
         };
         // At 48 Mbit/s a path of 512 ms holds 2122 segments, and the buffer holds the ACKs of 600.

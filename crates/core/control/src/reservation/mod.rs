@@ -27,7 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wakeai_units::{Duration, Instant, Rate};
 
-use crate::{Bounds, Observation, Reason, Reservation, ReservationState, Share, StationId};
+use crate::{
+    Bounds, Observation, Reservation, ReservationLimit, ReservationState, Share, StationId,
+};
 use air::Air;
 use asking::Asking;
 use claim::{ClaimControl, Measured};
@@ -224,18 +226,17 @@ impl Reservations {
         &self,
         bounds: Bounds,
         seen: &Observation,
-        reasons: &mut Vec<Reason>,
-    ) -> Bounds {
+    ) -> (Bounds, Option<ReservationLimit>) {
         if self.state.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim).min(self.most_claimed());
             let level = self.level(claimed, seen, false);
-            let Some(asked) = self.asking.asked else { return bounds };
-            return yielding::of_owner(bounds, asked.rate, level, seen, reasons);
+            let Some(asked) = self.asking.asked else { return (bounds, None) };
+            let limit = ReservationLimit::Owns { rate: asked.rate };
+            return (yielding::of_owner(bounds, asked.rate, level, seen), Some(limit));
         }
-        match self.level(self.claimed, seen, true) {
-            Some(level) => yielding::of_other(bounds, self.claimed, level, seen, reasons),
-            None => bounds,
-        }
+        let Some(level) = self.level(self.claimed, seen, true) else { return (bounds, None) };
+        let limit = ReservationLimit::Yields { claimed: self.claimed, level };
+        (yielding::of_other(bounds, level, seen), Some(limit))
     }
 
     /// The largest rate that a station without a reservation may have while the owners have the

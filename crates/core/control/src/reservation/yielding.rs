@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Rate, Segments};
 
 use crate::driver::TICK;
 use crate::laws::airtime::Path;
-use crate::{Bounds, Observation, Reason, Share};
+use crate::{Bounds, Observation};
 
 /// The largest rate of an owner (a station with an admitted reservation) while others leave airtime
 /// free, percent of the reserved rate. The percentage is above 100 for two reasons: the owner can
@@ -32,14 +32,7 @@ const LEAST: u32 = 4;
 
 /// The bounds of a station without a reservation. The station sends at most at the rate `level`, so
 /// that it is not saturated.
-pub(super) fn of_other(
-    bounds: Bounds,
-    claimed: Share,
-    level: Rate,
-    seen: &Observation,
-    reasons: &mut Vec<Reason>,
-) -> Bounds {
-    reasons.push(Reason::Yields { claimed, level });
+pub(super) fn of_other(bounds: Bounds, level: Rate, seen: &Observation) -> Bounds {
     let Some(path) = path(seen) else { return paced(bounds, level, seen) };
     let window = windowed(level, path, seen);
     if window >= WINDOWED {
@@ -63,9 +56,7 @@ pub(super) fn of_owner(
     reserved: Rate,
     level: Option<Rate>,
     seen: &Observation,
-    reasons: &mut Vec<Reason>,
 ) -> Bounds {
-    reasons.push(Reason::Reserved { rate: reserved });
     let whole = percent(reserved, OWNER_PERCENT);
     let needs = path(seen).map_or(Segments::MAX, |path| {
         let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
@@ -136,7 +127,7 @@ mod tests {
     }
 
     fn other(bounds: Bounds, seen: &Observation) -> Bounds {
-        of_other(bounds, Share::from_percent(40), LEVEL, seen, &mut Vec::new())
+        of_other(bounds, LEVEL, seen)
     }
 
     fn strictest() -> Bounds {
@@ -145,7 +136,7 @@ mod tests {
     }
 
     fn owner(bounds: Bounds, level: Option<Rate>, seen: &Observation) -> Bounds {
-        of_owner(bounds, Rate::from_mbps(10), level, seen, &mut Vec::new())
+        of_owner(bounds, Rate::from_mbps(10), level, seen)
     }
 
     #[test]

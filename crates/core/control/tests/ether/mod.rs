@@ -98,7 +98,11 @@ impl Ether {
 /// The visible state of a controller, without the counters.
 pub(crate) fn shown(controller: &Controller) -> String {
     let peers: Vec<_> = controller.peers().collect();
-    format!("{peers:?} {:?} {:?}", controller.last(), controller.next_timeout())
+    format!(
+        "{peers:?} {:?} {:?}",
+        (controller.observation(), controller.decision()),
+        controller.next_timeout()
+    )
 }
 
 pub(crate) fn seconds(count: u64) -> Duration {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Event, Phase, Reason};
+use wakeai_control::{Event, Phase};
 use wakeai_medium::{Destination, Node};
 use wakeai_scenario::Scenario;
 use wakeai_sim::{Observer, Seen};
@@ -129,11 +129,9 @@ impl Observer for Counter {
     fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
 
     fn on_event(&mut self, _: Duration, station: u32, event: &Event) {
-        let Event::Bounds { reasons, .. } = event else { return };
-        for reason in reasons {
-            if let Reason::Airtime { phase, target, .. } = *reason {
-                self.decided(station, phase, target);
-            }
+        let Event::Decision(decision) = event else { return };
+        if let Some(state) = decision.airtime() {
+            self.decided(station, state.phase, state.target);
         }
     }
 }

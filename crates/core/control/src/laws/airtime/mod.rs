@@ -40,7 +40,7 @@ use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
-use crate::{Bounds, Law, LawName, Observation, Phase, Reason};
+use crate::{AirtimeState, Basis, Bounds, Law, LawName, Observation, Phase};
 
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
 /// begun to send, or that its window is another one.
@@ -160,9 +160,8 @@ impl Airtime {
     /// bounds apply to a connection that begins before the next tick, and give it the window for
     /// the station's share. So stations that begin together do not fill the queue before they know
     /// each other.
-    fn idle(&mut self, seen: &Observation, reasons: &mut Vec<Reason>) -> Bounds {
+    fn idle(&mut self, seen: &Observation) -> Bounds {
         *self = Self::new(self.knobs.clone());
-        reasons.push(Reason::Idle);
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All stations together, each at its share, deliver as much as one station alone.
             let whole = Share::of_total(seen.max_rate.unwrap_or(share));
@@ -203,15 +202,10 @@ impl Law for Airtime {
         LawName::Airtime
     }
 
-    fn on_tick(
-        &mut self,
-        now: Instant,
-        observation: &Observation,
-        reasons: &mut Vec<Reason>,
-    ) -> Bounds {
+    fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis) {
         let sending = observation.sending().next().is_some();
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
-            return self.idle(observation, reasons);
+            return (self.idle(observation), Basis::Idle);
         };
         let path = Path::of(rtt, &observation.peers, self.target);
         let mut situation = self.measure(now, observation, path);
@@ -231,7 +225,7 @@ impl Law for Airtime {
         if less.is_some() {
             phase = Phase::Draining;
         }
-        reasons.push(Reason::Airtime {
+        let basis = Basis::Airtime(AirtimeState {
             senders: observation.senders,
             rate: situation.rate,
             share: situation.share,
@@ -239,11 +233,12 @@ impl Law for Airtime {
             target: situation.target,
             phase,
         });
-        match (phase, less) {
+        let bounds = match (phase, less) {
             (Phase::Released, _) => self.released_window(now, &situation, observation),
             (Phase::Opening, _) => self.opening_window(&situation, observation),
             (_, Some(window)) => window::drained(window, &situation, observation),
             (_, None) => self.window(&situation, observation),
-        }
+        };
+        (bounds, basis)
     }
 }

@@ -242,7 +242,7 @@ mod tests {
     use super::super::AirtimeKnobs;
     use super::*;
     use crate::observation::{announcement, example, peer};
-    use crate::{Announcement, Law, PeerView, Reason, RttView, StationView};
+    use crate::{Announcement, Basis, Law, PeerView, RttView, StationView};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -289,12 +289,11 @@ mod tests {
 
         fn tick(&mut self, seen: &Observation) -> (Bounds, Option<Phase>) {
             self.count += 1;
-            let mut reasons: Vec<Reason> = Vec::new();
-            let bounds = self.law.on_tick(Instant::ZERO + TICK * self.count, seen, &mut reasons);
-            let phase = reasons.iter().find_map(|reason| match reason {
-                Reason::Airtime { phase, .. } => Some(*phase),
+            let (bounds, basis) = self.law.on_tick(Instant::ZERO + TICK * self.count, seen);
+            let phase = match basis {
+                Basis::Airtime(state) => Some(state.phase),
                 _ => None,
-            });
+            };
             (bounds, phase)
         }
     }

@@ -88,8 +88,7 @@ pub struct StationFigures {
     pub delivery_rate: Rate,
     /// The rate that the station reaches alone, where it is known.
     pub max_rate: Option<Rate>,
-    /// The station's share of the air as a rate: the rate that it reaches alone, divided by the
-    /// number of senders.
+    /// The station's share of the airtime as a rate ([`Decision::share`](crate::Decision::share)).
     pub share: Option<Rate>,
     /// The PHY rate of the station, where it is known.
     pub link_rate: Option<Rate>,

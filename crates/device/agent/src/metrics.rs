@@ -2,64 +2,11 @@
 
 use wakeai_api::{State, Status};
 use wakeai_control::Phase;
-use wakeai_daemon::metrics::{Histogram, Page, Unit};
+use wakeai_daemon::metrics::{Page, Unit};
 use wakeai_kernel::Bounded;
 
+use crate::distributions::bytes;
 use crate::report::Report;
-
-/// The upper bounds of the buckets for delays, in seconds.
-const DELAYS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
-/// The upper bounds of the buckets for rates, in bytes per second: from 0.1 Mbit/s to 1 Gbit/s.
-const RATES: &[f64] =
-    &[1.25e4, 6.25e4, 1.25e5, 2.5e5, 6.25e5, 1.25e6, 2.5e6, 6.25e6, 1.25e7, 1.25e8];
-/// The upper bounds of the buckets for congestion windows, in segments.
-const WINDOWS: &[f64] = &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
-const BYTES_PER_MEGABIT: f64 = 125_000.0;
-
-/// Histograms over the connections and the peers. Each tick adds one observation per sending connection and per
-/// sending peer. Labels with one value per connection or peer are not used, because their number would grow without
-/// bound.
-#[derive(Clone, Debug)]
-pub(crate) struct Distributions {
-    rtt: Histogram,
-    window: Histogram,
-    peer_rate: Histogram,
-    peer_delay: Histogram,
-}
-
-impl Default for Distributions {
-    fn default() -> Self {
-        Self {
-            rtt: Histogram::new(DELAYS.iter().copied()),
-            window: Histogram::new(WINDOWS.iter().copied()),
-            peer_rate: Histogram::new(RATES.iter().copied()),
-            peer_delay: Histogram::new(DELAYS.iter().copied()),
-        }
-    }
-}
-
-impl Distributions {
-    /// Adds the sending connections and the sending peers of a tick.
-    pub(crate) fn observe(
-        &mut self,
-        connections: &[wakeai_api::Connection],
-        peers: &[wakeai_api::Peer],
-    ) {
-        for connection in connections.iter().filter(|connection| connection.sending) {
-            self.rtt.observe(connection.rtt_ms / 1000.0);
-            self.window.observe(f64::from(connection.cwnd));
-        }
-        for peer in peers.iter().filter(|peer| peer.sending) {
-            self.peer_rate.observe(bytes(peer.delivery_rate_mbps));
-            self.peer_delay.observe(peer.growth_ms / 1000.0);
-        }
-    }
-}
-
-/// Converts a rate from Mbit/s to bytes per second.
-fn bytes(mbps: f64) -> f64 {
-    (mbps * BYTES_PER_MEGABIT).round()
-}
 
 /// All metrics, as of the last tick.
 pub(crate) fn page(report: &Report) -> Page {
@@ -176,11 +123,10 @@ fn rates(page: &mut Page, report: &Report) {
         "The goodput that this station reaches alone, where it is known.",
         targets.and_then(|targets| targets.max_mbps),
     );
-    let share = report.airtime.map(|airtime| airtime.share.as_mbps_f64());
     rate(
         "wakeai_agent_share",
         "What this station delivers with its share of the airtime, by the law; compare its delivery rate.",
-        share.or(targets.and_then(|targets| targets.share_mbps)),
+        targets.and_then(|targets| targets.share_mbps),
     );
     let reservation = status.and_then(|status| status.reservation.as_ref());
     rate(
@@ -314,34 +260,5 @@ mod tests {
         assert!(text.contains("# TYPE wakeai_agent_queueing_delay_seconds gauge\n"), "{text}");
         assert!(!text.contains("\nwakeai_agent_queueing_delay_seconds "), "{text}");
         assert!(!text.contains("\nwakeai_agent_state{"), "{text}");
-    }
-
-    #[test]
-    fn a_rate_is_in_bytes_per_second() {
-        assert!((bytes(8.0) - 1_000_000.0).abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn only_those_that_send_are_observed() {
-        let connection = |sending| wakeai_api::Connection {
-            local: String::new(),
-            remote: String::new(),
-            algorithm: String::new(),
-            sending,
-            cwnd: 3,
-            rtt_ms: 20.0,
-        };
-        let mut distributions = Distributions::default();
-        distributions.observe(&[connection(true), connection(false)], &[]);
-        let text = page(&Report { distributions, ..Report::default() }).text(Format::Text);
-        assert!(text.contains("\nwakeai_agent_connection_rtt_seconds_sum 0.02\n"), "{text}");
-        assert!(
-            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"4\"} 1\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("\nwakeai_agent_connection_window_segments_bucket{le=\"2\"} 0\n"),
-            "{text}"
-        );
     }
 }

@@ -1,50 +1,38 @@
 //! The controller of the current association, and its latest events.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 
-use wakeai_api::BoundsReport;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
-    Bounds, Clocks, CommonLaw, Controller, ControllerConfig, Event, LawConfig, PeerChange, Phase,
-    PresenceCounters, Reason, Share, StationId,
+    Clocks, CommonLaw, Controller, ControllerConfig, Event, LawConfig, PeerChange,
+    PresenceCounters, Share, StationId,
 };
-use wakeai_units::{Bytes, Duration, Instant, Rate};
+use wakeai_units::{Bytes, Instant, Rate};
 
 use crate::clock;
 use crate::counters;
 use crate::identity;
 use crate::key::GroupKeys;
-use crate::report;
 
 /// The number of latest events that the API shows.
 const HISTORY: usize = 32;
 
 /// Holds the controller of the current association. Each association has a new controller, because
 /// the peers at another access point are other stations.
-pub(crate) struct Brain {
+pub(crate) struct AssociatedController {
     law: LawConfig,
     /// What this station holds and all others have to hold, too.
     common_law: CommonLaw,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
     past: PresenceCounters,
-    why: Vec<String>,
-    /// The share and the target delay of the law `airtime`, as of its last decision.
-    airtime: Option<Airtime>,
+    /// What the last logged bounds follow from, in words.
+    reasons: Vec<String>,
     history: VecDeque<String>,
 }
 
-/// A decision of the law `airtime`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Airtime {
-    pub(crate) phase: Phase,
-    pub(crate) share: Rate,
-    /// The target queueing delay.
-    pub(crate) target: Duration,
-}
-
-impl Brain {
+impl AssociatedController {
     pub(crate) fn new(config: &Config, station: u64, keys: GroupKeys) -> Self {
         let mut template = ControllerConfig::new(StationId(station), [0; 6], keys.signing);
         template.accepted_keys = keys.accepted;
@@ -60,9 +48,15 @@ impl Brain {
         template.common_law = Some(common_law);
         // If the configuration names no law, the controller runs a law that limits nothing.
         let law = config.law.clone().unwrap_or(LawConfig::UNBOUND);
-        let (why, history) = (Vec::new(), VecDeque::new());
-        let (current, past, airtime) = (None, PresenceCounters::default(), None);
-        Self { law, common_law, template, current, past, why, airtime, history }
+        Self {
+            law,
+            common_law,
+            template,
+            current: None,
+            past: PresenceCounters::default(),
+            reasons: Vec::new(),
+            history: VecDeque::new(),
+        }
     }
 
     pub(crate) fn station(&self) -> StationId {
@@ -97,8 +91,7 @@ impl Brain {
             self.past = counters::sum(&self.past, last.counters());
         }
         self.current = next;
-        self.why.clear();
-        self.airtime = None;
+        self.reasons.clear();
         let access_point = bssid.map_or("none".to_owned(), |bssid| bssid.to_string());
         tracing::info!(access_point, "association changed");
         Ok(true)
@@ -145,13 +138,6 @@ impl Brain {
         }
     }
 
-    /// The counters of this association's presence messages, by name.
-    pub(crate) fn presence(&self) -> BTreeMap<String, u64> {
-        let counters = self.controller().map(Controller::counters);
-        let named = counters.into_iter().flat_map(counters::presence);
-        named.map(|(name, count)| (name.to_owned(), count)).collect()
-    }
-
     pub(crate) fn controller(&self) -> Option<&Controller> {
         self.current.as_ref().map(|(_, controller)| controller)
     }
@@ -165,14 +151,14 @@ impl Brain {
         let Some((_, controller)) = &mut self.current else { return };
         while let Some(event) = controller.poll_event() {
             match &event {
-                Event::Bounds { law, bounds, reasons, .. } => {
-                    self.airtime = reasons.iter().find_map(airtime);
-                    let why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-                    tracing::debug!(law, %bounds, why = why.join("; "), "bounds");
-                    if why == self.why {
+                Event::Decision(decision) => {
+                    let (law, bounds, reasons) =
+                        (decision.law, decision.bounds, decision.reasons());
+                    tracing::debug!(law = law.as_str(), %bounds, why = reasons.join("; "), "bounds");
+                    if reasons == self.reasons {
                         continue;
                     }
-                    self.why = why;
+                    self.reasons = reasons;
                 }
                 Event::Reservation { rate, state, .. } => {
                     let rate = rate.map(|rate| rate.to_string());
@@ -193,17 +179,9 @@ impl Brain {
         }
     }
 
-    /// The last decision of the law `airtime`. It is `None` while the station sends nothing, and
-    /// with another law.
-    pub(crate) fn airtime(&self) -> Option<Airtime> {
-        self.airtime
-    }
-
-    /// The bounds in force, with their reasons and the latest events.
-    pub(crate) fn bounds(&self, law: &str) -> BoundsReport {
-        let bounds = self.controller().map_or(Bounds::NONE, |controller| controller.last().1);
-        let history = self.history.iter().cloned().collect();
-        BoundsReport { why: self.why.clone(), history, ..report::bounds(law, bounds) }
+    /// The latest events, the newest last.
+    pub(crate) fn history(&self) -> Vec<String> {
+        self.history.iter().cloned().collect()
     }
 
     /// The counters of the presence messages of all associations.
@@ -213,19 +191,12 @@ impl Brain {
     }
 }
 
-fn airtime(reason: &Reason) -> Option<Airtime> {
-    match *reason {
-        Reason::Airtime { phase, share, target, .. } => Some(Airtime { phase, share, target }),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use wakeai_api::config::Automatic;
 
-    fn brain() -> Brain {
+    fn controller() -> AssociatedController {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
         GroupKeys::generate(&path).unwrap();
@@ -233,52 +204,54 @@ mod tests {
             "interface = \"wlan0\"\nkey_file = \"k\"\n[law]\nname = \"fixed\"\nceiling = 9\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.bssid, Automatic::Auto);
-        Brain::new(&config, 7, GroupKeys::load(&path).unwrap())
+        AssociatedController::new(&config, 7, GroupKeys::load(&path).unwrap())
     }
 
     #[test]
     fn without_access_point_nothing_is_sent_and_nothing_is_bound() {
-        let mut brain = brain();
-        assert!(brain.controller_mut().is_none());
-        brain.log_events();
-        assert_eq!(brain.bounds("fixed"), report::bounds("fixed", Bounds::NONE));
+        let mut controller = controller();
+        assert!(controller.controller_mut().is_none());
+        controller.log_events();
+        assert!(controller.controller().is_none() && controller.history().is_empty());
     }
 
     #[test]
     fn counters_outlive_the_association() {
-        let mut brain = brain();
+        let mut controller = controller();
         let now = Instant::from_nanos(1);
-        assert!(brain.associate(now, Some(Bssid([2; 6]))).unwrap());
-        assert!(!brain.associate(now, Some(Bssid([2; 6]))).unwrap());
-        brain.controller_mut().unwrap().handle_datagram(now, b"x");
-        assert!(brain.associate(now, Some(Bssid([4; 6]))).unwrap());
-        brain.controller_mut().unwrap().handle_datagram(now, b"y");
-        assert_eq!(brain.counters().malformed, 2);
+        assert!(controller.associate(now, Some(Bssid([2; 6]))).unwrap());
+        assert!(!controller.associate(now, Some(Bssid([2; 6]))).unwrap());
+        controller.controller_mut().unwrap().handle_datagram(now, b"x");
+        assert!(controller.associate(now, Some(Bssid([4; 6]))).unwrap());
+        controller.controller_mut().unwrap().handle_datagram(now, b"y");
+        assert_eq!(controller.counters().malformed, 2);
     }
 
     #[test]
     fn a_reservation_outlives_the_association() {
-        let mut brain = brain();
+        let mut controller = controller();
         let now = Instant::from_nanos(1);
-        brain.associate(now, Some(Bssid([2; 6]))).unwrap();
-        let wanted = |brain: &Brain| brain.controller().unwrap().reservation().0;
-        assert_eq!(wanted(&brain), None);
+        controller.associate(now, Some(Bssid([2; 6]))).unwrap();
+        let wanted = |of: &AssociatedController| of.controller().unwrap().reservation().0;
+        assert_eq!(wanted(&controller), None);
         let rate = Some(Rate::from_mbps(5));
-        brain.reserve(rate);
-        assert_eq!((wanted(&brain), brain.wanted()), (rate, rate));
-        brain.associate(now, Some(Bssid([4; 6]))).unwrap();
-        assert_eq!(wanted(&brain), rate);
+        controller.reserve(rate);
+        assert_eq!((wanted(&controller), controller.wanted()), (rate, rate));
+        controller.associate(now, Some(Bssid([4; 6]))).unwrap();
+        assert_eq!(wanted(&controller), rate);
     }
 
     #[test]
-    fn the_reasons_of_the_last_tick_are_kept() {
-        let mut brain = brain();
+    fn bounds_that_follow_from_the_same_are_one_event() {
+        let mut controller = controller();
         let now = Instant::from_nanos(1);
-        brain.associate(now, Some(Bssid([2; 6]))).unwrap();
-        brain.controller_mut().unwrap().handle_tick(now, None, &[]);
-        brain.log_events();
-        let report = brain.bounds("fixed");
-        assert!(!report.why.is_empty());
-        assert_eq!(report.history.len(), 1);
+        controller.associate(now, Some(Bssid([2; 6]))).unwrap();
+        for tick in 1..4 {
+            let now = Instant::from_nanos(tick * 500_000_000);
+            controller.controller_mut().unwrap().handle_tick(now, None, &[]);
+            controller.log_events();
+        }
+        assert_eq!(controller.history().len(), 1, "{:?}", controller.history());
+        assert!(controller.history()[0].ends_with("(set by hand)"), "{:?}", controller.history());
     }
 }

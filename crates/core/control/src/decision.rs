@@ -1,0 +1,232 @@
+//! The decision of a tick. Narration, status, metrics and the fleet's table are views of it.
+
+use std::fmt;
+
+use wakeai_units::{Duration, Instant, Rate};
+
+use crate::{Bounds, LawName, Observation, Share};
+
+/// The phase of the law `airtime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The path is long and has no queue yet, so the window may double in each round trip.
+    Opening,
+    /// The window is the station's share of the airtime, as a rate, times the sum of the path's RTT
+    /// without queues and the target queueing delay.
+    Steady,
+    /// The window is larger than in `Steady`, to find unused airtime. The phase begins when the
+    /// queueing delay is below half of its target, and ends when the delay is above its target.
+    Probing,
+    /// The station sends less than its share for some ticks, to measure the RTT of its path without
+    /// queues.
+    Draining,
+    /// Stations without agents fill the access point's queue. A station with bounds would get
+    /// nearly nothing beside them, so the law sets no bounds, except a floor in the first five
+    /// seconds.
+    Released,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 5] =
+        [Self::Opening, Self::Steady, Self::Probing, Self::Draining, Self::Released];
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Opening => "opening",
+            Self::Steady => "steady",
+            Self::Probing => "probing",
+            Self::Draining => "draining",
+            Self::Released => "released",
+        })
+    }
+}
+
+/// What a law's bounds follow from. A law decides once per tick (0.5 s).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Basis {
+    /// The bounds were set by hand.
+    ByHand,
+    /// The station sends nothing, or its RTT is not known yet. The law sets the bounds for a
+    /// connection that begins before the next tick.
+    Idle,
+    /// Each bound is the smaller of two candidates (Shimada et al., §3.2 step 6).
+    Candidates {
+        /// The number of stations that send.
+        senders: u32,
+        /// The queueing delay; `None` without an RTT sample.
+        growth: Option<Duration>,
+        /// The candidate by the number of stations; `None` while the aggregate goodput or the RTT
+        /// is unknown.
+        by_senders: Option<Bounds>,
+        /// The candidate by the queueing delay (`growth`).
+        by_growth: Bounds,
+    },
+    /// The law `airtime` gives the station a share of the airtime, with a short queue.
+    Airtime(AirtimeState),
+}
+
+/// The state of the law `airtime` at a tick at which the station sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AirtimeState {
+    /// The number of stations that send.
+    pub senders: u32,
+    /// The rate that this station delivers.
+    pub rate: Rate,
+    /// The rate that this station delivers with its share of the airtime.
+    pub share: Rate,
+    /// The queueing delay.
+    pub growth: Duration,
+    /// The target queueing delay.
+    pub target: Duration,
+    /// The law's phase.
+    pub phase: Phase,
+}
+
+/// What reservations have changed in the bounds of a law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReservationLimit {
+    /// This station leaves airtime free for the reservations of others.
+    Yields {
+        /// The share of the airtime that this station leaves free. It follows the sum of the
+        /// owners' claims, but grows by at most 20 % of the airtime per tick. An owner's claim is
+        /// the share that the other stations have to leave free now
+        /// ([`Reservation::claim`](crate::Reservation::claim)).
+        claimed: Share,
+        /// The largest rate at which this station may send.
+        level: Rate,
+    },
+    /// The law does not bound this station below its own reservation.
+    Owns {
+        /// The reserved rate.
+        rate: Rate,
+    },
+}
+
+/// The decision of a controller at a tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The time of the tick.
+    pub at: Instant,
+    /// The law.
+    pub law: LawName,
+    /// The bounds until the next tick, for the station as a whole.
+    pub bounds: Bounds,
+    /// The station's share of the airtime as a rate, which `docs/reference/figures.md` defines.
+    /// `None` while it is not known.
+    pub share: Option<Rate>,
+    /// What the law's bounds follow from.
+    pub basis: Basis,
+    /// What reservations have changed in the law's bounds; `None` where they change nothing.
+    pub reservation: Option<ReservationLimit>,
+}
+
+impl Decision {
+    /// The decision that is in force before the first tick: no bounds.
+    pub(crate) fn none(at: Instant, law: LawName) -> Self {
+        let (bounds, basis) = (Bounds::NONE, Basis::Idle);
+        Self { at, law, bounds, share: None, basis, reservation: None }
+    }
+
+    pub(crate) fn new(
+        at: Instant,
+        law: LawName,
+        seen: &Observation,
+        (bounds, basis): (Bounds, Basis),
+        reservation: Option<ReservationLimit>,
+    ) -> Self {
+        let share = match &basis {
+            Basis::Airtime(state) => Some(state.share),
+            _ => seen.max_rate.map(|alone| alone / u64::from(seen.senders.max(1))),
+        };
+        Self { at, law, bounds, share, basis, reservation }
+    }
+
+    /// The state of the law `airtime`; `None` with another law, and while the station sends nothing.
+    pub fn airtime(&self) -> Option<AirtimeState> {
+        match self.basis {
+            Basis::Airtime(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// What the bounds follow from, in words.
+    pub fn reasons(&self) -> Vec<String> {
+        let limit = self.reservation.iter().map(ToString::to_string);
+        std::iter::once(self.basis.to_string()).chain(limit).collect()
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.law.as_str(), self.bounds, self.reasons().join("; "))
+    }
+}
+
+impl fmt::Display for ReservationLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Yields { claimed, level } => {
+                write!(f, "{claimed} of the air left free for reservations: at most {level:#}")
+            }
+            Self::Owns { rate } => write!(f, "{rate:#} reserved"),
+        }
+    }
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ByHand => write!(f, "set by hand"),
+            Self::Airtime(AirtimeState { senders, rate, share, growth, target, phase }) => write!(
+                f,
+                "{phase}; sending stations: {senders}; delivery rate {rate:#}, share {share:#}; \
+                 queueing delay {} ms, target {} ms",
+                growth.as_millis(),
+                target.as_millis(),
+            ),
+            Self::Idle => write!(f, "nothing is being sent, or no RTT is known yet"),
+            Self::Candidates { senders, growth, by_senders, by_growth } => {
+                match by_senders {
+                    Some(bounds) => write!(f, "by sending stations ({senders}): {bounds}")?,
+                    None => write!(f, "by sending stations ({senders}): rate or RTT unknown")?,
+                }
+                match growth {
+                    Some(growth) => {
+                        write!(f, "; by queueing delay ({} ms): {by_growth}", growth.as_millis())
+                    }
+                    None => write!(f, "; by queueing delay (no RTT yet): {by_growth}"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(basis: Basis) -> Decision {
+        let max_rate = Some(Rate::from_mbps(20));
+        let seen = Observation { senders: 4, max_rate, ..Observation::default() };
+        Decision::new(Instant::ZERO, LawName::Airtime, &seen, (Bounds::NONE, basis), None)
+    }
+
+    #[test]
+    fn the_share_is_that_of_the_law_and_without_one_the_rate_alone_over_the_senders() {
+        assert_eq!(decision(Basis::Idle).share, Some(Rate::from_mbps(5)));
+        let state = AirtimeState {
+            senders: 4,
+            rate: Rate::from_mbps(3),
+            share: Rate::from_mbps(8),
+            growth: Duration::ZERO,
+            target: Duration::from_millis(9),
+            phase: Phase::Steady,
+        };
+        let by_law = decision(Basis::Airtime(state));
+        assert_eq!((by_law.share, by_law.airtime()), (Some(Rate::from_mbps(8)), Some(state)));
+    }
+}

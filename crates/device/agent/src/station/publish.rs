@@ -1,0 +1,154 @@
+//! What a tick publishes: the report for the local API and the metrics, the figures for the fleet, and the state
+//! for systemd.
+
+use std::collections::BTreeMap;
+
+use wakeai_api::{BoundsReport, Connection, Peer, State, Status};
+use wakeai_control::presence::{AgentFigures, Label};
+use wakeai_control::{Bounds, Controller, Decision, Observation, RttView};
+use wakeai_daemon::{NotifyState, notify};
+use wakeai_host::read_sysctl;
+use wakeai_kernel::TcpSnapshot;
+use wakeai_units::{Duration, Instant, Rate};
+
+use super::{DEFAULT_ALGORITHM, Station, connection};
+use crate::counters::{self, Counts};
+use crate::report::{self, Report};
+
+impl Station {
+    pub(super) fn publish(
+        &mut self,
+        now: Instant,
+        link_rate: Option<Rate>,
+        snapshots: &[TcpSnapshot],
+    ) {
+        let state = self.state(now);
+        self.notify_state(state);
+        self.describe(now, state);
+        let controller = self.controller.controller();
+        let nothing = Observation::default();
+        let seen = controller.map_or(&nothing, Controller::observation);
+        let status = Status {
+            presence: controller.map(counters::of_association).unwrap_or_default(),
+            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
+            connections: connections(seen, snapshots),
+            ..self.status(now, state, seen)
+        };
+        let peers = self.peers();
+        self.distributions.observe(&status.connections, &peers);
+        let controller = self.controller.controller();
+        let decision = controller.map(Controller::decision);
+        let bounds = decision.map_or(Bounds::NONE, |decision| decision.bounds);
+        let own = self.controller.common_law();
+        let report = Report {
+            peers,
+            airtime: decision.and_then(Decision::airtime),
+            distributions: self.distributions.clone(),
+            bounds: BoundsReport {
+                why: decision.map(Decision::reasons).unwrap_or_default(),
+                history: self.controller.history(),
+                ..report::bounds(self.config.law_name(), bounds)
+            },
+            targets: report::targets(seen, decision.and_then(|decision| decision.share)),
+            counts: self.counts(),
+            differing: report::differing(controller.into_iter().flat_map(Controller::peers), own),
+            status: Some(status),
+        };
+        self.clients.report.send_replace(report);
+    }
+
+    /// The status without its connections, the PHY rate and the counters of presence messages.
+    fn status(&self, now: Instant, state: State, seen: &Observation) -> Status {
+        let controller = self.controller.controller();
+        let own = self.controller.common_law();
+        let rtt =
+            |pick: fn(&RttView) -> Duration| seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64());
+        let presence = self.network.presence.as_ref().filter(|_| self.network.is_up());
+        Status {
+            state,
+            pid: std::process::id(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: now.saturating_since(self.health.started).as_secs_f64(),
+            netns: self.netns,
+            interface: self.config.interface.clone(),
+            station: self.controller.station().to_string(),
+            bssid: self.controller.bssid().map(|bssid| bssid.to_string()),
+            link_rate_mbps: None,
+            presence_to: presence.map(|presence| presence.to().to_string()),
+            presence: BTreeMap::new(),
+            law: self.config.law_name().to_owned(),
+            law_version: Some(own.version),
+            default_algorithm: read_sysctl(DEFAULT_ALGORITHM).ok(),
+            senders: seen.senders,
+            peers: seen.live_peers as usize,
+            delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
+            rtt_ms: rtt(|rtt| rtt.current),
+            min_rtt_ms: rtt(|rtt| rtt.min),
+            growth_ms: rtt(|rtt| rtt.growth),
+            reservation: match controller {
+                Some(controller) => report::reservation(controller),
+                None => self.controller.wanted().map(report::postponed),
+            },
+            turn: controller.and_then(Controller::turn).map(|turn| turn.to_string()),
+            connections: Vec::new(),
+            connections_left_out: self.kernel.left_out,
+            other_versions: self.network.other_versions.shown(now),
+            other_laws: report::other_laws(controller.into_iter().flat_map(Controller::peers), own),
+            drifts: self.health.drifts.last().map(report::drift).collect(),
+        }
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        let own = self.controller.common_law();
+        let of = |controller: &Controller| {
+            let shown = |peer| report::peer(&peer, controller.admits(peer.station), own);
+            controller.peers().map(shown).collect()
+        };
+        self.controller.controller().map(of).unwrap_or_default()
+    }
+
+    /// If the state has changed, logs it and notifies systemd.
+    fn notify_state(&mut self, state: State) {
+        if self.health.notified != Some(state) {
+            tracing::info!(state = state.words(), "state");
+            let status = format!("{}: {}", self.config.interface, state.words());
+            notify(&[NotifyState::Status(&status)]);
+            self.health.notified = Some(state);
+        }
+    }
+
+    /// Gives the controller the agent's figures. The controller sends them in its answer to a query
+    /// to the fleet.
+    fn describe(&mut self, now: Instant, state: State) {
+        let (faults, lasting) = self.health.faults.figures();
+        let figures = AgentFigures {
+            software: Label::new(env!("CARGO_PKG_VERSION")),
+            state: Label::new(state.name()),
+            law: Label::new(self.config.law_name()),
+            uptime: now.saturating_since(self.health.started),
+            faults,
+            lasting,
+        };
+        if let Some(controller) = self.controller.controller_mut() {
+            controller.set_agent_figures(figures);
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            agent: self.counters.report(),
+            presence: self.controller.counters(),
+            faults: self.health.faults.counts(),
+            drifts: self.health.drifts.counts().collect(),
+        }
+    }
+}
+
+fn connections(seen: &Observation, snapshots: &[TcpSnapshot]) -> Vec<Connection> {
+    let views = seen.own.connections.iter().map(Some).chain(std::iter::repeat(None));
+    let shown = snapshots.iter().zip(views).map(|(snapshot, view)| {
+        let sending = view.map_or_else(|| connection(snapshot).has_data(), |view| view.sending);
+        report::connection(snapshot, sending)
+    });
+    shown.collect()
+}
