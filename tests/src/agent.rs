@@ -196,8 +196,15 @@ impl Agent {
         peers
     }
 
+    /// The PID of the process that serves. [`Self::pid`] is that of its parent, which keeps the lease.
+    pub fn serving(&self) -> u32 {
+        let pid = self.ask(Request::Status)["pid"].as_u64().unwrap();
+        u32::try_from(pid).unwrap()
+    }
+
+    /// Sends the signal to the process that keeps the lease.
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
+        send(self.pid(), signal);
     }
 
     /// Waits for the end.
@@ -220,6 +227,11 @@ impl Drop for Agent {
             println!("log of agent {}:\n{}", self.pid(), self.log());
         }
     }
+}
+
+/// Sends the signal to a process.
+pub fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
 }
 
 pub fn ask(socket: &Path, request: Request) -> Value {

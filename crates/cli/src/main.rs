@@ -97,7 +97,7 @@ fn sweep() {
     if !geteuid().is_root() {
         return;
     }
-    let (removed, errors) = wakeai_host::sweep(&wakeai_kernel::Undo);
+    let (removed, errors) = wakeai_host::sweep(wakeai_kernel::UNDO);
     for removed in removed {
         note(format_args!("removed {removed}"));
     }

@@ -35,7 +35,7 @@ fn every_request_is_answered_under_its_name_and_the_command_shows_all() {
     let shown = wakeai(&["status", "--json"]);
     let lines: Vec<Value> =
         stdout(&shown).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let own = lines.iter().find(|line| line["status"]["pid"] == agent.pid()).unwrap();
+    let own = lines.iter().find(|line| line["status"]["pid"] == agent.serving()).unwrap();
     assert_eq!(own["status"]["station"], "0000000000000007");
     assert_eq!((&own["bounds"]["floor"], &own["bounds"]["ceiling"]), (&3.into(), &9.into()));
     assert_eq!(own["targets"]["share_mbps"], 20.0);

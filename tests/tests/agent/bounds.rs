@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use wakeai_api::Request;
 
-use wakeai_tests::agent::Fleet;
+use wakeai_tests::agent::{Fleet, send};
 use wakeai_tests::bss::{Bss, WIFI};
 use wakeai_tests::traffic::Upload;
 use wakeai_tests::{Machine, must, wait_for};
@@ -72,16 +72,22 @@ fn a_stations_bounds_are_divided_among_its_sending_connections() {
 }
 
 #[test]
-fn bounds_of_an_agent_that_hangs_expire_until_it_runs_again() {
+fn bounds_of_an_agent_that_hangs_are_taken_back_until_it_runs_again() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let agent = Fleet::new().start(&bss, "a", 1, LAW);
     let upload = upload(&bss, [10, 77, 0, 2], "cubic");
     bound(&upload);
-    agent.signal(Signal::SIGSTOP);
+    let (serving, kept) =
+        (agent.serving(), || (entries("interface_bounds"), entries("heartbeats")));
+    assert_eq!(kept(), (1, 1));
+    send(serving, Signal::SIGSTOP);
     wait_for("the window grows", || (upload.cwnd() > CEILING).then_some(()));
-    agent.signal(Signal::SIGCONT);
+    wait_for("the other process takes the bounds back", || (kept() == (0, 0)).then_some(()));
+    assert!(agent.log().contains("no heartbeat"), "{}", agent.log());
+    send(serving, Signal::SIGCONT);
     bound(&upload);
+    assert_eq!(kept(), (1, 1));
 }
 
 /// The entries of a map that all agents share.

@@ -83,14 +83,14 @@ fn a_file_in_place_of_a_dead_socket_is_kept_and_reported_once() {
     assert_eq!(stderr(&wakeai(&["sweep"])), "", "the second command finds nothing");
 }
 
-/// Writes a lease of a dead process in the format of the previous version.
-fn old_lease(path: &Path) {
+/// Writes the lease of a process that died before it made the socket, or before it could record which one it made.
+fn dead_lease(path: &Path) {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pid = child.id();
     child.wait().unwrap();
     let lease = format!(
         "{{\"process\":{{\"pid\":{pid},\"start_time\":1}},\"sequence\":0,\"role\":{{\"role\":\"command\"}},\
-         \"changes\":[{{\"kind\":\"file\",\"path\":\"{}\"}}]}}",
+         \"changes\":[{{\"kind\":\"socket\",\"path\":\"{}\",\"made\":null}}]}}",
         path.display()
     );
     fs::create_dir_all("/run/wakeai/leases").unwrap();
@@ -98,7 +98,7 @@ fn old_lease(path: &Path) {
 }
 
 #[test]
-fn a_lease_of_the_previous_version_removes_only_a_dead_socket() {
+fn a_record_of_a_socket_without_its_identity_removes_only_a_dead_socket() {
     let Some(_machine) = Machine::take() else { return };
     let fleet = Fleet::new();
     let (directory, file) = (fleet.path("archive"), fleet.path("notes.txt"));
@@ -107,7 +107,7 @@ fn a_lease_of_the_previous_version_removes_only_a_dead_socket() {
     let dead = fleet.path("agent.sock");
     drop(UnixListener::bind(&dead).unwrap());
     for path in [&directory, &file, &dead] {
-        old_lease(path);
+        dead_lease(path);
         wakeai(&["sweep"]);
     }
     assert!(

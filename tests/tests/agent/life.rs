@@ -21,7 +21,10 @@ fn a_running_agent_has_three_capabilities_and_cannot_get_more() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let agent = Fleet::new().start(&bss, "a", 1, "");
-    for task in fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap() {
+    let processes = [agent.pid(), agent.serving()];
+    assert_ne!(processes[0], processes[1], "one keeps the lease, the other serves");
+    let tasks = processes.map(|pid| fs::read_dir(format!("/proc/{pid}/task")).unwrap());
+    for task in tasks.into_iter().flatten() {
         let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();

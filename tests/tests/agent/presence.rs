@@ -172,7 +172,7 @@ fn a_flood_of_bad_messages_changes_only_counters() {
     let _peer = fleet.start(&bss, "b", 2, "");
     wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
     let before = agent.ask(Request::Bounds);
-    let memory = resident_pages(agent.pid());
+    let memory = resident_pages(agent.serving());
 
     // The attacker receives a real message, and sends it damaged, cut and repeated among random datagrams.
     let flood = || {
@@ -208,7 +208,7 @@ fn a_flood_of_bad_messages_changes_only_counters() {
     assert_eq!(agent.peers(), [2]);
     let after = agent.ask(Request::Bounds);
     assert_eq!((&after["floor"], &after["ceiling"]), (&before["floor"], &before["ceiling"]));
-    assert!(resident_pages(agent.pid()) < memory + 512, "memory grew by 2 MB or more");
+    assert!(resident_pages(agent.serving()) < memory + 512, "memory grew by 2 MB or more");
     assert_eq!(agent.ask(Request::Status)["bssid"], BSSID);
 }
 

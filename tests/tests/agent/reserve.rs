@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use wakeai_api::Request;
 
-use wakeai_tests::agent::{Agent, Fleet};
+use wakeai_tests::agent::{Agent, Fleet, send};
 use wakeai_tests::bss::Bss;
 use wakeai_tests::traffic::Upload;
 use wakeai_tests::{Machine, stderr, stdout, wait_for, wakeai};
@@ -88,16 +88,17 @@ fn a_request_that_a_stopped_agent_did_not_answer_changes_nothing_later() {
     let bss = Bss::new(&["a"]);
     let agent = Fleet::new().start(&bss, "a", 1, MAX);
     wait_for("the first tick", || (agent.metric("ticks") > 0).then_some(()));
-    agent.signal(Signal::SIGSTOP);
+    let serving = agent.serving();
+    send(serving, Signal::SIGSTOP);
     let socket = agent.socket.to_str().unwrap();
     for said in [reserve(&agent, &["5Mbit/s"]), wakeai(&["status", "--socket", socket])] {
         assert_eq!(said.status.code(), Some(1));
         let text = stderr(&said);
-        let remedy = format!("process {} is stopped, and `kill -CONT {0}`", agent.pid());
+        let remedy = format!("process {serving} is stopped, and `kill -CONT {serving}`");
         assert!(text.contains(&remedy) && text.contains("changes nothing"), "{text}");
         assert!(!text.contains("os error"), "{text}");
     }
-    agent.signal(Signal::SIGCONT);
+    send(serving, Signal::SIGCONT);
     let ticks = agent.metric("ticks");
     wait_for("some ticks pass", || (agent.metric("ticks") > ticks + 2).then_some(()));
     assert_eq!(reservation(&agent), Value::Null);

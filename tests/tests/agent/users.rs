@@ -7,11 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
-use wakeai_api::Request;
 use wakeai_api::config::DEFAULT_PORT;
 use wakeai_host::Namespace;
 
-use wakeai_tests::agent::{Agent, BSSID, Fleet, in_namespace};
+use wakeai_tests::agent::{Agent, BSSID, Fleet, in_namespace, send};
 use wakeai_tests::bss::{Bss, WIFI};
 use wakeai_tests::{Machine, leftovers, must, nothing_left, stderr, wait_for, wakeai};
 
@@ -170,19 +169,14 @@ fn an_agent_whose_algorithms_are_gone_is_without_bounds() {
 }
 
 /// The value of a field in `/proc/PID/status`.
-fn status_of(pid: u64, field: &str) -> String {
+fn status_of(pid: u32, field: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim().to_owned()
 }
 
-/// The PID of the serving process.
-fn serving(agent: &Agent) -> u64 {
-    agent.ask(Request::Status)["pid"].as_u64().unwrap()
-}
-
 /// The capabilities that the process may use (`<linux/capability.h>`).
-fn capabilities(pid: u64) -> u64 {
+fn capabilities(pid: u32) -> u64 {
     u64::from_str_radix(&status_of(pid, "CapPrm:"), 16).unwrap()
 }
 
@@ -202,8 +196,8 @@ fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
     wait_for("the peer is heard", || (agent.peers() == [2]).then_some(()));
     assert_eq!(bss.default("a"), format!("wakeai_{before}"));
 
-    let pid = serving(&agent);
-    assert_ne!(pid, u64::from(agent.pid()));
+    let pid = agent.serving();
+    assert_ne!(pid, agent.pid());
     let ids: Vec<_> = status_of(pid, "Uid:").split_whitespace().map(str::to_owned).collect();
     assert_eq!(ids, [NOBODY; 4]);
     assert_eq!(status_of(pid, "Groups:"), "");
@@ -212,7 +206,7 @@ fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
         KEPT,
         "the serving process owns nothing, and has no capability to override permissions"
     );
-    assert_eq!(capabilities(agent.pid().into()), KEPT | KILL);
+    assert_eq!(capabilities(agent.pid()), KEPT | KILL);
     let lease = fs::metadata(lease(&agent)).unwrap();
     assert_eq!(
         (lease.uid(), lease.mode() & 0o777),
@@ -227,24 +221,21 @@ fn with_a_user_the_agent_runs_as_it_and_undoes_every_change() {
 }
 
 #[test]
-fn the_end_of_either_process_with_a_user_ends_both() {
+fn the_end_of_either_process_ends_both() {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a"]);
     let before = bss.default("a");
     let fleet = Fleet::new();
-    let kill_one = |pid: u64| {
-        let pid = i32::try_from(pid).unwrap();
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-    };
+    for options in [&["--user", "nobody"][..], &[]] {
+        let mut agent = fleet.start_as(&bss, "a", 1, options);
+        send(agent.serving(), Signal::SIGKILL);
+        assert!(!agent.wait().success(), "{}", agent.log());
+        assert_eq!(bss.default("a"), before, "the other process has restored it");
+        nothing_left();
+    }
 
     let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
-    kill_one(serving(&agent));
-    assert!(!agent.wait().success(), "{}", agent.log());
-    assert_eq!(bss.default("a"), before, "the other process has restored it");
-    nothing_left();
-
-    let mut agent = fleet.start_as(&bss, "a", 1, &["--user", "nobody"]);
-    let pid = serving(&agent);
+    let pid = agent.serving();
     agent.end(Signal::SIGKILL);
     wait_for("the serving process ends", || {
         (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())

@@ -32,14 +32,14 @@ pub(crate) struct Quantity {
 pub(crate) fn all(names: &[&str], agents: &[Agent]) -> Vec<Quantity> {
     let mut all = Vec::new();
     for (name, agent) in names.iter().zip(agents) {
-        let memory = fs::read_to_string(format!("/proc/{}/smaps_rollup", agent.pid())).unwrap();
+        let memory = fs::read_to_string(format!("/proc/{}/smaps_rollup", agent.serving())).unwrap();
         for (figure, slack) in [("Rss", 0), ("Pss", 0), ("Anonymous", 128)] {
             // proc_pid_smaps(5)
             let line = memory.lines().find_map(|line| line.strip_prefix(&format!("{figure}:")));
             let value = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
             all.push(Quantity { name: format!("agent {name}: {figure}, kB"), value, slack });
         }
-        let files = fs::read_dir(format!("/proc/{}/fd", agent.pid())).unwrap().count() as u64;
+        let files = fs::read_dir(format!("/proc/{}/fd", agent.serving())).unwrap().count() as u64;
         let name = format!("agent {name}: open files");
         all.push(Quantity { name, value: files, slack: SLACK });
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wakeai_control::Actuation;
-use wakeai_kernel::{Control, Error};
+use wakeai_kernel::{Control, Error, SupervisedBounds};
 
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
@@ -35,6 +35,11 @@ impl Actuator {
         }
         self.bound = bound;
         result
+    }
+
+    /// The bounds of the namespace, for the process that supervises the agent.
+    pub(crate) fn supervised(&self) -> Result<SupervisedBounds, Error> {
+        self.control.supervised(self.netns_cookie)
     }
 
     /// Renews the heartbeat. Without it the bounds of this interface expire.

@@ -3,7 +3,7 @@
 //!
 //! Order of calls: [`check()`] finds all problems of a [`wakeai_api::config::Config`] at once. Then
 //! [`run()`] takes the configuration, and a future whose completion ends the agent. The agent has one
-//! thread. If its event loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is
+//! thread in the process that serves. If its event loop hangs, its heartbeat stops and its bounds expire. [`wakeai_api`] is
 //! the local API, which shows the agent's state.
 //!
 //! [`WifiReader`] is the agent's nl80211 client for other programs. It only reads.

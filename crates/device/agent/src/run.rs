@@ -14,12 +14,13 @@ use wakeai_api::config::{Automatic, Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
-    Capability, Change, Drift, Guard, Lease, MakeError, NetnsId, Role, Told, Watch, block_signals,
-    check_socket_path, drop_privileges, holders, read_sysctl, require_privileges, serve_apart,
-    serving_user, set_sysctl,
+    Capability, Guard, Lease, MakeError, NetnsId, OtherChange, Role, Told, WatchOthers,
+    block_signals, check_socket_path, holders, read_sysctl, require_privileges, serving_user,
+    set_sysctl,
 };
 use wakeai_kernel::{
-    Bounded, Control, Snapshotter, move_connections, netns_cookie, prepare_to_move, release,
+    Bounded, Control, Snapshotter, SupervisedBounds, move_connections, netns_cookie, parts,
+    prepare_to_move, release,
 };
 
 use crate::actuator::Actuator;
@@ -50,7 +51,7 @@ const KEPT_CAPABILITIES: [Capability; 3] =
 const WIFI_INTERVAL: Wait = Wait::from_secs(1);
 
 /// Runs the agent of the calling thread's network namespace until `shutdown` is ready. Then undoes
-/// the agent's changes. If `user` is given, the agent serves as the user of that name. The process
+/// the agent's changes. The agent serves in a second process: as the user of that name, if `user` is given. The process
 /// must have only one thread. It gives up most privileges permanently.
 ///
 /// # Errors
@@ -119,18 +120,9 @@ fn start(
     let started = set_up(config, controller, interface, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
-            let serve = |look: &mut dyn FnMut() -> Vec<Drift>| {
-                serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, look)
-            };
-            let outcome = match user {
-                Some(user) => serve_as(&user, &lease, serve),
-                None => {
-                    drop_privileges(&KEPT_CAPABILITIES).map_err(AgentError::from).and_then(|()| {
-                        let mut watch = Watch::new(&lease);
-                        serve(&mut || watch.look(&lease, &KERNEL_PARTS))
-                    })
-                }
-            };
+            let outcome = serve_apart(user.as_ref(), &lease, &supervised(&station)?, |told| {
+                serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, told)
+            });
             undo_changes(&mut station, guard, &lease);
             outcome
         }
@@ -143,10 +135,44 @@ fn start(
     outcome
 }
 
-/// The agent's own check at each tick covers the registration and the pins.
-const KERNEL_PARTS: fn() -> Result<(), String> = || Ok(());
+/// The bounds of an agent, for the process that supervises it. The agent's own check at each tick covers the
+/// registration and the pins.
+struct Supervised(Option<SupervisedBounds>);
 
-/// Serves until `shutdown` is ready. Then clears the bounds. `look` tells what other programs have
+impl WatchOthers for Supervised {
+    fn holds(&self, _: &OtherChange) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn take_back(&self) {
+        match self.0.as_ref().map(SupervisedBounds::take_back) {
+            Some(Ok(taken)) if !taken.is_empty() => {
+                tracing::warn!(interfaces = ?taken, "the agent has no heartbeat: its bounds are taken back");
+            }
+            Some(Err(error)) => tracing::debug!(%error, "the heartbeat cannot be read"),
+            _ => {}
+        }
+    }
+}
+
+/// Serves in a second process, as this user where one is given. The calling process reads nothing that others write, and
+/// takes the bounds back while the serving process hangs.
+fn serve_apart(
+    user: Option<&User>,
+    lease: &Lease,
+    supervised: &Supervised,
+    serve: impl FnOnce(&Told) -> Result<(), AgentError>,
+) -> Result<(), AgentError> {
+    let kept: &[Capability] = &KEPT_CAPABILITIES;
+    let serve = |told: &Told| {
+        let Err(error) = serve(told) else { return 0 };
+        tracing::error!(%error, "the serving process ends");
+        1
+    };
+    Ok(wakeai_host::serve_apart(user, lease, [kept, kept], supervised, serve)?)
+}
+
+/// Serves until `shutdown` is ready. Then clears the bounds. `told` says what other programs have
 /// changed of what the agent holds on the host.
 fn serve(
     station: &mut Station,
@@ -155,7 +181,7 @@ fn serve(
     asks_wifi: bool,
     mask: SigSet,
     shutdown: impl Future<Output = ()>,
-    look: &mut dyn FnMut() -> Vec<Drift>,
+    told: &Told,
 ) -> Result<(), AgentError> {
     tokio::task::LocalSet::new().block_on(&event_loop()?, async {
         let mut shutdown = std::pin::pin!(shutdown);
@@ -180,28 +206,12 @@ fn serve(
         station.begin();
         let status = format!("interface {}", station.config.interface);
         notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
-        station.run(shutdown, hangup, look).await;
+        station.run(shutdown, hangup, told).await;
         notify(&[NotifyState::Stopping, NotifyState::Status("undoing all changes")]);
         serving.abort_all();
         clear_bounds(station);
         Ok(())
     })
-}
-
-/// Serves as this user in a second process, the serving process. The calling process reads nothing
-/// that others write. Only root can add to the changes that it will undo.
-fn serve_as(
-    user: &User,
-    lease: &Lease,
-    serve: impl FnOnce(&mut dyn FnMut() -> Vec<Drift>) -> Result<(), AgentError>,
-) -> Result<(), AgentError> {
-    let kept: &[Capability] = &KEPT_CAPABILITIES;
-    let serve = |told: &Told| {
-        let Err(error) = serve(&mut || told.take()) else { return 0 };
-        tracing::error!(%error, "the serving process ends");
-        1
-    };
-    Ok(serve_apart(user, lease, [kept, kept], &KERNEL_PARTS, serve)?)
 }
 
 /// Does everything that needs privileges: registers the algorithms, pins the BPF parts, opens the
@@ -251,10 +261,10 @@ fn set_up(
 }
 
 fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
-    lease.record(Change::KernelParts)?;
+    lease.record(parts())?;
     let mut control = Control::open()?;
     control.watch()?;
-    prepare_to_move()?; // both processes move connections, if there are two
+    prepare_to_move()?; // both processes move connections
     let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
     Ok(Actuator::new(control, cookie))
 }
@@ -274,6 +284,11 @@ fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let failed = AgentError::system(format!("set {DEFAULT_ALGORITHM} to {}", bounded.name));
     let set = set_sysctl(lease, DEFAULT_ALGORITHM, bounded.name);
     set.map(Some).map_err(|error| failed(std::io::Error::other(error.to_string())))
+}
+
+fn supervised(station: &Station) -> Result<Supervised, AgentError> {
+    let actuator = station.kernel.actuator.as_ref();
+    Ok(Supervised(actuator.map(Actuator::supervised).transpose()?))
 }
 
 fn clear_bounds(station: &mut Station) {

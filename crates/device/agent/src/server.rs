@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::socket::Backlog;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
@@ -78,7 +79,7 @@ impl Server {
 
     /// Serves forever, on the `LocalSet` of the calling task.
     pub(crate) async fn serve(self: Rc<Self>) {
-        let listener = match self.listener.try_clone().and_then(UnixListener::from_std) {
+        let listener = match self.listen().and_then(UnixListener::from_std) {
             Ok(listener) => listener,
             Err(error) => return tracing::error!(%error, "the local API cannot be served"),
         };
@@ -111,6 +112,13 @@ impl Server {
             }
         };
         accept_each(|| listener.accept(), || (), serve).await;
+    }
+
+    /// Listens again in the process that serves. A client sees the process that listened last as its peer
+    /// (`SO_PEERCRED` of unix(7)), and names it to its user if it is stopped.
+    fn listen(&self) -> std::io::Result<net::UnixListener> {
+        nix::sys::socket::listen(&self.listener, Backlog::MAXCONN)?;
+        self.listener.try_clone()
     }
 
     async fn serve_client(&self, mut stream: UnixStream, access: Access, transfer: ClientTransfer) {

@@ -14,7 +14,7 @@ use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
 use wakeai_control::{Connection, Controller, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
-use wakeai_host::{Drift, Drifts};
+use wakeai_host::{Drifts, Told};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -158,7 +158,7 @@ impl Station {
         &mut self,
         shutdown: impl Future<Output = ()>,
         mut hangup: Signal,
-        look: &mut dyn FnMut() -> Vec<Drift>,
+        told: &Told,
     ) {
         let mut shutdown = pin!(shutdown);
         let began = clock::now();
@@ -174,7 +174,7 @@ impl Station {
                 self.health
                     .faults
                     .check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
-                for drift in look() {
+                for drift in told.take() {
                     self.health.drifts.add(drift);
                 }
                 self.tick(now);

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use wakeai_api::Drift;
 use wakeai_host::{
-    Cgroup, Change, Drifts, Guard, InKernel, Lease, Outcome, Role, SysctlError, Watch, set_sysctl,
-    since_boot,
+    Cgroup, Change, Drifts, Guard, Lease, OtherChange, Outcome, Role, Stage, SysctlError, Watch,
+    WatchOthers, set_sysctl, since_boot,
 };
 use wakeai_kernel::{
-    Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport, release,
+    Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport, parts, release,
 };
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -63,11 +63,11 @@ fn hold(
     let started = since_boot();
     // The record is needed for the kernel's own algorithms, too, because the previous algorithm may
     // be one of Wakeai's.
-    lease.record(Change::KernelParts)?;
+    lease.record(parts())?;
     if Bounded::named(&options.algorithm).is_some() {
         Control::open()?;
     }
-    let change = Change::Connections(found.assigned(&options.algorithm));
+    let change = found.assigned(&options.algorithm).change();
     lease.record(change.clone())?;
     let assigner = match Assigner::open(&found.assignment(&options.algorithm, options.rate)) {
         Ok(assigner) => assigner,
@@ -276,27 +276,25 @@ struct Parts<'a> {
     assigner: RefCell<&'a mut Assigner>,
 }
 
-impl InKernel for Parts<'_> {
-    fn holds(&self, change: &Change) -> Result<(), String> {
-        match (change, self.cgroup) {
-            (Change::KernelParts, _) => match Control::check_registered() {
+impl WatchOthers for Parts<'_> {
+    fn holds(&self, change: &OtherChange) -> Result<(), String> {
+        match (change.stage, self.cgroup) {
+            (Stage::Shared, _) => match Control::check_registered() {
                 Err(error) if Bounded::named(self.assignment.algorithm).is_some() => {
                     Err(error.to_string())
                 }
                 _ => Ok(()),
             },
             // The program of a cgroup that was removed went with it; `Running::follow` waits for another one.
-            (Change::Connections(_), Some(cgroup))
-                if cgroup.is_there() && !self.assigner.borrow().is_attached() =>
-            {
+            (_, Some(cgroup)) if cgroup.is_there() && !self.assigner.borrow().is_attached() => {
                 Err("no program that moves new connections of the cgroup".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    fn put_back(&self, change: &Change) -> io::Result<()> {
-        if let (Change::Connections(_), Some(cgroup)) = (change, self.cgroup) {
+    fn put_back(&self, change: &OtherChange) -> io::Result<()> {
+        if let (Stage::Whole, Some(cgroup)) = (change.stage, self.cgroup) {
             let covered = Covered::Cgroup(cgroup.as_fd());
             let again = Assigner::open(&Assignment { covered, ..self.assignment });
             **self.assigner.borrow_mut() = again.map_err(io::Error::other)?;

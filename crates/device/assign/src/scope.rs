@@ -3,8 +3,8 @@
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use wakeai_host::{Assigned, AssignedWay, Cgroup, Namespace, NetnsId, Route};
-use wakeai_kernel::{Assignment, Covered, Destination};
+use wakeai_host::{Cgroup, Namespace, NetnsId, Route};
+use wakeai_kernel::{Assigned, AssignedWay, Assignment, Covered, Destination};
 use wakeai_units::Rate;
 
 use crate::{AssignError, AssignOptions, ScopeName};

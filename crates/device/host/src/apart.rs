@@ -1,9 +1,9 @@
-//! Splits a program that runs as root into two processes. The serving process reads from the
-//! network, and becomes another user, so that an attacker who takes it over is not root. The
-//! supervising process stays root, because only root can undo the changes that root has made. It
-//! reads nothing but signals and the kernel's reports, and keeps the lease (the record of these
-//! changes): it puts back what other programs undo meanwhile ([`crate::Watch`]). When the serving
-//! process has ended, it undoes the changes.
+//! Splits a program into two processes. The serving process reads from the network, and may become another user, so
+//! that an attacker who takes it over is not root. The supervising process stays what it was, because only root can
+//! undo the changes that root has made. It reads nothing but signals and the kernel's reports, and keeps the lease
+//! (the record of these changes): it puts back what other programs undo meanwhile ([`crate::Watch`]), and takes back
+//! what must not stay in force while the serving process hangs ([`WatchOthers::take_back`]). When the serving process
+//! has ended, it undoes the changes.
 //!
 //! Order of calls: [`serving_user`] before anything is changed, [`block_signals`], [`serve_apart`]. The serving process then
 //! starts its event loop and unblocks the signals. An event loop that ran before the split would be shared: the two
@@ -23,10 +23,12 @@ use nix::unistd::{ForkResult, Pid, User, fork, geteuid, getppid};
 
 use crate::lease::Lease;
 use crate::privileges::{Capability, PrivilegeError, become_user, drop_privileges};
-use crate::watch::{Keeper, KernelHolds, LOOK_EVERY, Told, channel};
+use crate::watch::{Keeper, Told, WatchOthers, channel};
 
 /// The shortest time between two looks at the changes.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The longest time between two checks whether the serving process hangs.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The exit status of a process that ends because another program has changed what it holds on the
 /// host, where that is not put back. It has a status of its own so that a service manager does not
@@ -96,7 +98,7 @@ fn passed_on() -> SigSet {
     [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD].into_iter().collect()
 }
 
-/// Serves in a second process, as `user` and with the capabilities `to_serve` alone. The calling process keeps the lease and
+/// Serves in a second process, as `user` where one is given, and with the capabilities `to_serve` alone. The calling process keeps the lease and
 /// the capabilities `to_undo` until the serving process has ended. What other programs undo meanwhile it puts back, and
 /// tells the serving process. The caller has blocked the signals with [`block_signals`]. It has one thread, and no event
 /// loop.
@@ -108,10 +110,10 @@ fn passed_on() -> SigSet {
 /// [`ApartError::Ended`] where the serving process was killed or ended with an error, and
 /// [`ApartError::Lost`] where it ended with [`LOST_STATUS`].
 pub fn serve_apart(
-    user: &User,
+    user: Option<&User>,
     lease: &Lease,
     [to_serve, to_undo]: [&[Capability]; 2],
-    kernel: KernelHolds<'_>,
+    others: &dyn WatchOthers,
     serve: impl FnOnce(&Told) -> u8,
 ) -> Result<(), ApartError> {
     let failed = |source| ApartError::System { asked: "open a channel", source };
@@ -130,7 +132,9 @@ pub fn serve_apart(
         }
         Apart::Supervising(child) => {
             drop((serve, told));
-            supervise(child, to_undo, &mut Keeper::new(lease, kernel, teller))
+            let mut kept = to_undo.to_vec();
+            kept.extend(user.map(|_| Capability::CAP_KILL)); // the child belongs to another user
+            supervise(child, &kept, &mut Keeper::new(lease, others, teller))
         }
     }
 }
@@ -161,26 +165,27 @@ fn split() -> Result<Apart, ApartError> {
     }
 }
 
-/// Gives this process to `user`, with the capabilities `kept` alone. From then on the kernel kills
+/// Gives this process to `user`, if one is given, with the capabilities `kept` alone. From then on the kernel kills
 /// this process when its parent ends: without the parent, no process would undo the changes.
-fn serve_as(user: &User, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
-    become_user(user.uid, user.gid)?;
+fn serve_as(user: Option<&User>, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
+    if let Some(user) = user {
+        become_user(user.uid, user.gid)?;
+    }
     drop_privileges(kept)?;
     // The parent-death signal is set last, because a change of the uid clears it (prctl(2)).
     set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
     if getppid() == parent { Ok(()) } else { Err(ApartError::Ended) }
 }
 
-/// Keeps the capabilities `kept` and `CAP_KILL` alone, and passes signals on to the serving process
-/// `child` until that process has ended. Meanwhile `keeper` looks after the changes.
+/// Keeps the capabilities `kept` alone, and passes signals on to the serving process `child` until that process has
+/// ended. Meanwhile `keeper` looks after the changes.
 fn supervise(child: Pid, kept: &[Capability], keeper: &mut Keeper<'_>) -> Result<(), ApartError> {
-    let mut kept = kept.to_vec();
-    kept.push(Capability::CAP_KILL); // the child belongs to another user
-    drop_privileges(&kept)?;
+    drop_privileges(kept)?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&passed_on(), flags).map_err(refused("wait for signals"))?;
     loop {
         keeper.look();
+        keeper.take_back();
         wait(&signals, keeper).map_err(refused("wait for signals"))?;
         while let Some(signal) = signals.read_signal().map_err(refused("wait for signals"))? {
             let signal = i32::try_from(signal.ssi_signo).ok().map(Signal::try_from);
@@ -207,7 +212,7 @@ fn supervise(child: Pid, kept: &[Capability], keeper: &mut Keeper<'_>) -> Result
     }
 }
 
-/// Waits for a signal, for a report of the kernel, or until the next look is due. After a report the
+/// Waits for a signal, for a report of the kernel, or until the next check is due. After a report the
 /// kernel may make many more, so there is a pause between two looks, which a signal ends.
 fn wait(signals: &SignalFd, keeper: &Keeper<'_>) -> Result<(), Errno> {
     let signal = || PollFd::new(signals.as_fd(), PollFlags::POLLIN);
@@ -217,7 +222,7 @@ fn wait(signals: &SignalFd, keeper: &Keeper<'_>) -> Result<(), Errno> {
     let mut ready: Vec<_> =
         keeper.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
     ready.push(signal());
-    poll_for(&mut ready, LOOK_EVERY).map(drop)
+    poll_for(&mut ready, CHECK_EVERY).map(drop)
 }
 
 /// Waits; returns whether anything is ready.

@@ -24,7 +24,6 @@ pub enum Change {
         /// The identity of the namespace, once it is made. Without an identity, any namespace of
         /// that name is removed. That is safe, because the name contains the pid of the process
         /// that was about to make it.
-        #[serde(default)]
         made: Option<NetnsId>,
     },
     /// A process that was started.
@@ -51,8 +50,8 @@ pub enum Change {
         /// The algorithm that was written. Any other algorithm was set later, and is kept.
         ours: String,
     },
-    /// Connections that were moved to another algorithm.
-    Connections(Assigned),
+    /// A change of a kind that another crate makes and undoes.
+    Other(OtherChange),
     /// A Unix socket: [`crate::Lease::bind_socket`].
     Socket {
         /// Its absolute path.
@@ -61,7 +60,6 @@ pub enum Change {
         made: Option<FileId>,
         /// A second name of the same socket, in the directory of the leases. Where the first name
         /// is removed, the socket gets it back from here, with all its connections.
-        #[serde(default)]
         spare: Option<PathBuf>,
     },
     /// A directory with its contents: [`crate::Lease::create_directory`].
@@ -71,14 +69,11 @@ pub enum Change {
         /// The identity of the directory, once it is made.
         made: Option<FileId>,
     },
-    /// A regular file. The previous version of Wakeai recorded sockets and directories as files,
-    /// too, without an identity. Of what is recorded like this, only a dead socket (one at which no
-    /// process listens) is removed.
+    /// A regular file.
     File {
         /// Its absolute path.
         path: PathBuf,
         /// The identity of the file, once it is made.
-        #[serde(default)]
         made: Option<FileId>,
     },
     /// A table of nftables, of the family inet.
@@ -98,35 +93,14 @@ pub enum Change {
         /// The number of the routing table.
         table: u32,
     },
-    /// The registrations of the algorithms in the kernel and the pinned BPF maps. All processes
-    /// share them, and the last process that holds them removes them.
-    KernelParts,
 }
 
 impl Change {
-    /// The path, where the change is or may be a socket: the previous version recorded sockets as
-    /// files.
+    /// The path, where the change is a socket.
     pub fn socket(&self) -> Option<&Path> {
         match self {
-            Self::Socket { path, .. } | Self::File { path, made: None } => Some(path),
+            Self::Socket { path, .. } => Some(path),
             _ => None,
-        }
-    }
-
-    /// The kind of change in one word, for labels.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Namespace { .. } => "namespace",
-            Self::Process(_) => "process",
-            Self::Sysctl { .. } => "sysctl",
-            Self::Route { .. } => "route",
-            Self::Connections(_) => "connections",
-            Self::Socket { .. } => "socket",
-            Self::Directory { .. } => "directory",
-            Self::File { .. } => "file",
-            Self::PacketRules { .. } => "packet_rules",
-            Self::LocalRoute { .. } => "local_route",
-            Self::KernelParts => "kernel_parts",
         }
     }
 
@@ -137,15 +111,12 @@ impl Change {
             Self::Process(process) => format!("process {process}"),
             Self::Sysctl { name, .. } => format!("sysctl {name}"),
             Self::Route { route, .. } => format!("congestion control of the route to {route}"),
-            Self::Connections(Assigned { algorithm, .. }) => {
-                format!("connections that were moved to {algorithm}")
-            }
+            Self::Other(other) => other.what.clone(),
             Self::Socket { path, .. } => format!("socket {}", path.display()),
             Self::Directory { path, .. } => format!("directory {}", path.display()),
             Self::File { path, .. } => format!("file {}", path.display()),
             Self::PacketRules { table, .. } => format!("table inet {table} of nftables"),
             Self::LocalRoute { mark, .. } => format!("route for packets with mark {mark:#x}"),
-            Self::KernelParts => "BPF registrations and pins".to_owned(),
         }
     }
 }
@@ -207,36 +178,44 @@ impl fmt::Display for RouteKey {
     }
 }
 
-/// Connections that one process moved to an algorithm. Undoing this change moves them back to the
-/// algorithm that they had before; connections that are newer than the change get the algorithm
-/// that they would have had. The `kernel` crate does that ([`crate::KernelUndo`]).
+/// A change of a kind that this crate does not know. The crate that makes it registers how it is undone
+/// ([`crate::UndoKind`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Assigned {
-    /// The namespace of the connections; `None` stands for every namespace.
-    pub netns: Option<NetnsId>,
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// The way in which the connections got the algorithm.
-    pub way: AssignedWay,
+pub struct OtherChange {
+    /// The name of its kind.
+    pub name: String,
+    /// What was changed, in words.
+    pub what: String,
+    /// The stage at which it is undone.
+    pub stage: Stage,
+    /// What its kind needs to undo it, in a form of its own.
+    pub details: String,
 }
 
-/// The way in which connections got an algorithm that they had not set themselves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "way")]
-pub enum AssignedWay {
-    /// The algorithm was the default of their namespace, or of their route.
-    Default {
-        /// The network that the route leads to: address and length of the prefix. `None`: the
-        /// default was that of the namespace.
-        destination: Option<(IpAddr, u8)>,
-        /// The algorithm that the connections would have had; `None`: the default of their
-        /// namespace.
-        before: Option<String>,
-    },
-    /// Each connection was moved. A BPF map records for each the previous algorithm and the process
-    /// that moved it.
-    Moved {
-        /// The id of that process.
-        owner: u32,
-    },
+/// The order in which the changes of dead processes are undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Defaults of new connections: sysctls, and routes.
+    Defaults,
+    /// What covers a part of a change of the next stage.
+    Part,
+    /// What covers a whole namespace, or uses what is shared.
+    Whole,
+    /// What processes share. It is undone when no living process has recorded it.
+    Shared,
+    /// Everything else, namespaces included. Once the name of a namespace is removed, nothing in it can
+    /// be undone.
+    Rest,
+}
+
+impl Change {
+    /// The stage at which the change is undone.
+    pub(crate) fn stage(&self) -> Stage {
+        match self {
+            Self::Sysctl { .. } | Self::Route { .. } => Stage::Defaults,
+            Self::Other(other) => other.stage,
+            _ => Stage::Rest,
+        }
+    }
 }

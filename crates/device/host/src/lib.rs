@@ -38,7 +38,7 @@ mod watch;
 
 pub use apart::{ApartError, LOST_STATUS, block_signals, serve_apart, serving_user};
 pub use cgroup::{Cgroup, CgroupError};
-pub use change::{Assigned, AssignedWay, Change, FileId, Guard, RouteKey};
+pub use change::{Change, FileId, Guard, OtherChange, RouteKey, Stage};
 pub use clock::since_boot;
 pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
@@ -54,8 +54,9 @@ pub use process::ProcessId;
 pub use registry::{Holder, Role};
 pub use route::{Route, RouteError};
 pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6, rules_before};
-pub use sweep::{KernelUndo, KernelUnload, Removed, SweepError, holders, sweep};
+pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
+pub use undo::{UndoKind, UndoKinds};
 pub use watch::{
-    Drift, Drifts, InKernel, Keeper, KernelHolds, LOOK_EVERY, Outcome, Teller, Told, Watch, channel,
+    Drift, Drifts, Keeper, LOOK_EVERY, Outcome, Teller, Told, Watch, WatchOthers, channel,
 };

@@ -126,8 +126,7 @@ pub(crate) fn lock_within(path: &Path, patience: Duration) -> Result<Flock<File>
     }
 }
 
-/// Opens a lock and takes other users' permissions on it away: every user could open the locks of
-/// the previous version of Wakeai.
+/// Opens a lock and takes other users' permissions on it away.
 fn open_lock(path: &Path) -> Result<File, PrivateError> {
     let open = |create: bool| {
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC).bits();

@@ -73,11 +73,11 @@ pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Resu
     }
 }
 
-/// Removes what the process may have made, although the record has no identity: a dead socket, or
-/// an empty directory if the record is that of a directory.
+/// Removes what the process may have made, although the record has no identity: a dead socket if the record is that of
+/// a socket, or an empty directory if it is that of a directory.
 fn remove_intended(path: &Path, what: Kind, found: &Metadata) -> io::Result<Undone> {
     let kept = |why: &str| Ok(Undone::Kept(format!("found {}{why}", kind(found))));
-    if what != Kind::Directory && found.file_type().is_socket() {
+    if what == Kind::Socket && found.file_type().is_socket() {
         return match is_dead(path)? {
             true if found.uid() == geteuid().as_raw() => {
                 fs::remove_file(path).map(|()| Undone::Done)

@@ -4,41 +4,17 @@
 use std::fmt;
 use std::io;
 
-use crate::change::{Assigned, Change, Guard};
+use crate::change::{Change, Guard, Stage};
 use crate::lease::Lease;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
 use crate::remove::Undone;
-use crate::undo::{Stage, stage, undo};
-
-/// Removes the kernel's parts: the registrations of algorithms and the pinned BPF maps that all
-/// processes share. Returns `true` where there were any. It is called only when no live process
-/// holds [`Change::KernelParts`].
-pub type KernelUnload<'a> = &'a dyn Fn() -> Result<bool, Box<dyn std::error::Error>>;
-
-/// The parts of undoing that need the `kernel` crate, which this crate does not depend on. Both
-/// methods return `true` where there was anything to undo.
-pub trait KernelUndo {
-    /// See [`KernelUnload`].
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel refuses.
-    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>>;
-
-    /// Moves connections back to the algorithm that they had before.
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel refuses.
-    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>>;
-}
+use crate::undo::{UndoKind, UndoKinds, undo};
 
 /// A change that a sweep has undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// The process that made the change; `None` for the kernel's parts, which belong to no single
-    /// process.
+    /// The process that made the change; `None` for what processes share.
     pub process: Option<ProcessId>,
     /// The change.
     pub change: Change,
@@ -86,51 +62,50 @@ impl Guard {
     ///
     /// [`SweepError::Undo`].
     pub fn restore(self, lease: &Lease) -> Result<(), SweepError> {
-        let undone = undo(&self.0).and_then(|_| lease.forget(&self.0).map_err(io::Error::other));
+        let undone = undo(&self.0, &[]).and_then(|_| Ok(lease.forget(&self.0)?));
         undone.map_err(|error| SweepError::Undo { change: self.0, reason: error.to_string() })
     }
 }
 
 impl Lease {
-    /// Undoes every change that is still recorded, the newest first, and ends the lease. The last
-    /// live process that holds the kernel's parts unloads them. Returns the changes that could not
-    /// be undone, with the reasons; the next [`crate::sweep`] tries to undo them again.
-    pub fn release(self, unload: KernelUnload<'_>) -> Vec<(Change, String)> {
+    /// Undoes every change that is still recorded, the newest first, and ends the lease. What processes
+    /// share is undone by the last of them. Returns the changes that could not be undone, with the
+    /// reasons; the next [`crate::sweep`] tries to undo them again.
+    pub fn release(self, kinds: UndoKinds<'_>) -> Vec<(Change, String)> {
         let (registry, mut holder) = self.into_parts();
-        let mut failed = Vec::new();
-        match registry.lock() {
-            Ok(_lock) => {
-                failed.extend(undo_all(&holder));
-                let held_kernel_parts = holder.changes.contains(&Change::KernelParts);
-                holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
-                let kept = if failed.is_empty() {
-                    registry.remove(&holder)
-                } else {
-                    registry.write(&holder)
-                };
-                if let Err(error) = kept {
-                    tracing::warn!(%error, "the lease file could not be updated");
-                }
-                if held_kernel_parts
-                    && !kernel_parts_held(&registry)
-                    && let Err(error) = unload()
-                {
-                    failed.push((Change::KernelParts, error.to_string()));
-                }
-            }
+        let _lock = match registry.lock() {
+            Ok(lock) => lock,
             Err(error) => {
                 tracing::warn!(%error, "the leases could not be locked; the next wakeai command undoes the changes");
+                return Vec::new();
+            }
+        };
+        let mut failed = undo_all(&holder, kinds);
+        let all = std::mem::take(&mut holder.changes);
+        holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
+        let kept =
+            if failed.is_empty() { registry.remove(&holder) } else { registry.write(&holder) };
+        if let Err(error) = kept {
+            tracing::warn!(%error, "the lease file could not be updated");
+        }
+        for (kind, change) in shared(kinds) {
+            if all.contains(&change)
+                && !is_held(&registry, &change)
+                && let Err(error) = undo_shared(kind, &change)
+            {
+                failed.push((change, error.to_string()));
             }
         }
         failed
     }
 }
 
-/// Undoes the changes of one lease, the newest first; returns those that could not be undone.
-fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
+/// Undoes the changes of one lease, the newest first, but what is shared; returns those that could not
+/// be undone.
+fn undo_all(holder: &Holder, kinds: UndoKinds<'_>) -> Vec<(Change, String)> {
     let mut failed = Vec::new();
-    for change in holder.changes.iter().rev() {
-        match undo(change) {
+    for change in holder.changes.iter().rev().filter(|change| change.stage() != Stage::Shared) {
+        match undo(change, kinds) {
             Ok(Undone::Done | Undone::Nothing) => {}
             Ok(Undone::Kept(reason)) => tracing::warn!("left alone: {change}: {reason}"),
             Err(error) => failed.push((change.clone(), error.to_string())),
@@ -139,17 +114,29 @@ fn undo_all(holder: &Holder) -> Vec<(Change, String)> {
     failed
 }
 
-/// Whether a live process holds the kernel's parts. It is also `true` where that is not known,
-/// because the lease of a live process cannot be read or the leases cannot be listed.
-fn kernel_parts_held(registry: &Registry) -> bool {
+/// The changes that processes share.
+fn shared<'a>(kinds: UndoKinds<'a>) -> impl Iterator<Item = (&'a dyn UndoKind, Change)> {
+    kinds.iter().filter_map(|kind| Some((*kind, Change::Other(kind.shared()?))))
+}
+
+fn undo_shared(kind: &dyn UndoKind, change: &Change) -> Result<bool, Box<dyn std::error::Error>> {
+    match change {
+        Change::Other(other) => kind.undo(other),
+        _ => Ok(false),
+    }
+}
+
+/// Whether a living process has recorded the change. It is also `true` where that is not known,
+/// because the lease of a living process cannot be read or the leases cannot be listed.
+fn is_held(registry: &Registry, change: &Change) -> bool {
     let held = || -> io::Result<bool> {
         let mut holders = registry.holders()?.into_iter();
-        let holds = |holder: &Holder| holder.changes.contains(&Change::KernelParts);
-        let held = holders.any(|holder| holds(&holder) && holder.process.is_alive());
+        let held =
+            holders.any(|holder| holder.changes.contains(change) && holder.process.is_alive());
         Ok(held || !registry.unread()?.is_empty())
     };
     held().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the leases cannot be read: the BPF parts stay");
+        tracing::warn!(%error, "the leases cannot be read: {change} stay");
         true
     })
 }
@@ -175,15 +162,15 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
 ///
 /// The errors are the second part of the result. A change that cannot be undone does not end the
 /// sweep.
-pub fn sweep(kernel: &dyn KernelUndo) -> (Vec<Removed>, Vec<SweepError>) {
-    sweep_in(&Registry::system(), kernel)
+pub fn sweep(kinds: UndoKinds<'_>) -> (Vec<Removed>, Vec<SweepError>) {
+    sweep_in(&Registry::system(), kinds)
 }
 
 pub(crate) fn sweep_in(
     registry: &Registry,
-    kernel: &dyn KernelUndo,
+    kinds: UndoKinds<'_>,
 ) -> (Vec<Removed>, Vec<SweepError>) {
-    let mut sweep = Sweep { kernel, removed: Vec::new(), errors: Vec::new(), seen: Vec::new() };
+    let mut sweep = Sweep { kinds, removed: Vec::new(), errors: Vec::new(), seen: Vec::new() };
     if let Err(error) = sweep.run(registry) {
         sweep.errors.push(error.into());
     }
@@ -191,7 +178,7 @@ pub(crate) fn sweep_in(
 }
 
 struct Sweep<'a> {
-    kernel: &'a dyn KernelUndo,
+    kinds: UndoKinds<'a>,
     removed: Vec<Removed>,
     errors: Vec<SweepError>,
     /// The leases of earlier rounds. They are not undone again.
@@ -229,21 +216,21 @@ impl Sweep<'_> {
 
     fn round(&mut self, registry: &Registry, dead: Vec<Holder>) -> io::Result<()> {
         let mut dead: Vec<_> = dead.into_iter().map(|holder| (holder, true)).collect();
-        for stage in [Stage::Defaults, Stage::RouteConnections, Stage::Connections] {
+        for stage in [Stage::Defaults, Stage::Part, Stage::Whole] {
             for (holder, is_undone) in &mut dead {
                 *is_undone &= self.undo(holder, stage);
             }
         }
-        let unloaded = self.unload_unless_held(registry);
+        let was_held = self.undo_shared(registry);
         for (holder, mut is_undone) in dead {
             is_undone &= self.undo(&holder, Stage::Rest);
             if is_undone {
                 registry.remove(&holder)?;
             }
         }
-        if !unloaded {
+        if was_held {
             // The last holder may have been one of the processes that this sweep has killed.
-            self.unload_unless_held(registry);
+            self.undo_shared(registry);
         }
         Ok(())
     }
@@ -252,15 +239,8 @@ impl Sweep<'_> {
     /// not be undone.
     fn undo(&mut self, holder: &Holder, now: Stage) -> bool {
         let mut all = true;
-        for change in holder.changes.iter().rev().filter(|change| stage(change) == now) {
-            let undone = match change {
-                Change::Connections(assigned) => self
-                    .kernel
-                    .give_back(assigned)
-                    .map(|any| if any { Undone::Done } else { Undone::Nothing }),
-                other => undo(other).map_err(Into::into),
-            };
-            match undone {
+        for change in holder.changes.iter().rev().filter(|change| change.stage() == now) {
+            match undo(change, self.kinds) {
                 Ok(Undone::Done) => {
                     let change = change.clone();
                     self.removed.push(Removed { process: Some(holder.process), change });
@@ -278,19 +258,21 @@ impl Sweep<'_> {
         all
     }
 
-    /// Unloads the kernel's parts; returns `false` where a live process holds them.
-    fn unload_unless_held(&mut self, registry: &Registry) -> bool {
-        if kernel_parts_held(registry) {
-            return false;
-        }
-        match self.kernel.unload() {
-            Ok(true) => {
-                self.removed.push(Removed { process: None, change: Change::KernelParts });
+    /// Undoes what processes share and no living process holds; returns whether anything is held.
+    fn undo_shared(&mut self, registry: &Registry) -> bool {
+        let mut any_held = false;
+        for (kind, change) in shared(self.kinds) {
+            if is_held(registry, &change) {
+                any_held = true;
+                continue;
             }
-            Ok(false) => {}
-            Err(error) => self.fail(&Change::KernelParts, &*error),
+            match undo_shared(kind, &change) {
+                Ok(true) => self.removed.push(Removed { process: None, change }),
+                Ok(false) => {}
+                Err(error) => self.fail(&change, &*error),
+            }
         }
-        true
+        any_held
     }
 
     fn fail(&mut self, change: &Change, error: &dyn std::error::Error) {
@@ -301,27 +283,55 @@ impl Sweep<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{AssignedWay, FileId};
+    use crate::change::{FileId, OtherChange};
     use crate::lease::LeaseError;
     use crate::namespace::NetnsId;
     use crate::registry::Role;
     use std::cell::Cell;
 
-    /// A kernel whose parts are unloaded by this function.
-    struct Kernel<F>(F);
+    /// What processes share, which this function removes.
+    struct Parts<F>(F);
 
-    impl<F: Fn() -> bool> KernelUndo for Kernel<F> {
-        fn unload(&self) -> Result<bool, Box<dyn std::error::Error>> {
-            Ok(self.0())
+    impl<F: Fn() -> bool> UndoKind for Parts<F> {
+        fn name(&self) -> &'static str {
+            "parts"
         }
 
-        fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn std::error::Error>> {
-            if assigned.algorithm == "stuck" { Err("stuck".into()) } else { Ok(true) }
+        fn shared(&self) -> Option<OtherChange> {
+            let Change::Other(parts) = parts() else { return None };
+            Some(parts)
+        }
+
+        fn undo(&self, _: &OtherChange) -> Result<bool, Box<dyn std::error::Error>> {
+            Ok(self.0())
         }
     }
 
-    /// A kernel without parts.
-    const EMPTY: Kernel<fn() -> bool> = Kernel(|| false);
+    /// Connections, of which those with the algorithm `stuck` cannot be moved.
+    struct Connections;
+
+    impl UndoKind for Connections {
+        fn name(&self) -> &'static str {
+            "connections"
+        }
+
+        fn undo(&self, change: &OtherChange) -> Result<bool, Box<dyn std::error::Error>> {
+            if change.what == "stuck" { Err("stuck".into()) } else { Ok(true) }
+        }
+    }
+
+    fn other(name: &str, what: &str, stage: Stage) -> Change {
+        let (name, what, details) = (name.to_owned(), what.to_owned(), String::new());
+        Change::Other(OtherChange { name, what, stage, details })
+    }
+
+    fn parts() -> Change {
+        other("parts", "parts", Stage::Shared)
+    }
+
+    fn connections(algorithm: &str) -> Change {
+        other("connections", algorithm, Stage::Whole)
+    }
 
     fn dead() -> ProcessId {
         let me = ProcessId::current().unwrap();
@@ -355,11 +365,11 @@ mod tests {
             })
             .unwrap();
 
-        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        let (removed, errors) = sweep_in(&registry, &[]);
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(removed, [Removed { process: Some(dead()), change }]);
         assert!(!left.exists());
-        assert!(sweep_in(&registry, &EMPTY).0.is_empty());
+        assert!(sweep_in(&registry, &[]).0.is_empty());
     }
 
     #[test]
@@ -367,32 +377,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
         let namespace = dir.path().join("stands-for-a-namespace");
-        let changes = vec![made(&namespace), Change::KernelParts];
+        let changes = vec![made(&namespace), parts()];
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes }).unwrap();
-        let (removed, errors) = sweep_in(&registry, &Kernel(|| namespace.exists()));
+        let (removed, errors) = sweep_in(&registry, &[&Parts(|| namespace.exists())]);
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(removed.len(), 2, "{removed:?}");
-        assert_eq!(removed[0].change, Change::KernelParts);
-    }
-
-    fn connections(algorithm: &str) -> Change {
-        let way = AssignedWay::Moved { owner: 7 };
-        Change::Connections(Assigned { netns: None, algorithm: algorithm.to_owned(), way })
+        assert_eq!(removed[0].change, parts());
     }
 
     #[test]
     fn connections_are_restored_before_the_kernels_parts_are_unloaded() {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(&dir.path().join("leases"));
-        let changes = vec![Change::KernelParts, connections("wakeai_rtt")];
+        let changes = vec![parts(), connections("wakeai_rtt")];
         let role = Role::Use { exclusive: None };
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
-        let (removed, errors) = sweep_in(&registry, &Kernel(|| true));
+        let (removed, errors) = sweep_in(&registry, &[&Parts(|| true), &Connections]);
         assert!(errors.is_empty(), "{errors:?}");
         let removed: Vec<_> = removed.into_iter().map(|removed| removed.change).collect();
-        assert_eq!(removed, [connections("wakeai_rtt"), Change::KernelParts]);
+        assert_eq!(removed, [connections("wakeai_rtt"), parts()]);
         assert!(registry.holders().unwrap().is_empty());
     }
 
@@ -409,7 +414,7 @@ mod tests {
         registry.write(&Holder { process: agents, sequence: 0, role, changes }).unwrap();
         let (role, changes) = (Role::Lab, vec![Change::Process(agents)]);
         registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
-        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        let (removed, errors) = sweep_in(&registry, &[]);
         child.wait().unwrap();
         assert!(errors.is_empty() && removed.len() == 2, "{removed:?} {errors:?}");
         assert!(!socket.exists() && registry.holders().unwrap().is_empty());
@@ -429,12 +434,12 @@ mod tests {
         let (role, changes) = (Role::Lab, vec![Change::Process(agents)]);
         registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
         // The round calls this before it undoes the lease of the lab.
-        let ends = Kernel(|| {
+        let ends = Parts(|| {
             child.borrow_mut().kill().unwrap();
             child.borrow_mut().wait().unwrap();
             false
         });
-        let (removed, errors) = sweep_in(&registry, &ends);
+        let (removed, errors) = sweep_in(&registry, &[&ends]);
         assert!(errors.is_empty() && removed.len() == 1, "{removed:?} {errors:?}");
         assert!(!socket.exists() && registry.holders().unwrap().is_empty());
     }
@@ -460,7 +465,7 @@ mod tests {
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process, sequence: 0, role: agent(), changes }).unwrap();
         child.kill().unwrap();
-        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        let (removed, errors) = sweep_in(&registry, &[]);
         child.wait().unwrap();
         assert!(errors.is_empty() && removed.len() == 1, "{removed:?} {errors:?}");
         assert!(!socket.exists() && registry.holders().unwrap().is_empty());
@@ -473,7 +478,7 @@ mod tests {
         let _ = registry.lock().unwrap();
         let unfinished = dir.path().join("leases/1-1-0.new");
         std::fs::write(&unfinished, "{").unwrap();
-        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        let (removed, errors) = sweep_in(&registry, &[]);
         assert!(removed.is_empty() && errors.is_empty() && !unfinished.exists());
     }
 
@@ -485,7 +490,8 @@ mod tests {
         let changes = vec![connections("stuck")];
         let _ = registry.lock().unwrap();
         registry.write(&Holder { process: dead(), sequence: 0, role, changes }).unwrap();
-        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &[&Connections]).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &[]).1.len(), 1, "a command without the kind keeps it, too");
         assert_eq!(registry.holders().unwrap().len(), 1);
     }
 
@@ -499,7 +505,7 @@ mod tests {
         let second = take(Some("the route to 192.0.2.0/24")).unwrap_err();
         assert!(second.to_string().contains("--undo"), "{second}");
         let (_, _, _) = (take(Some("another")).unwrap(), take(None).unwrap(), take(None).unwrap());
-        first.release(&|| Ok(false));
+        first.release(&[]);
         assert!(take(Some("the route to 192.0.2.0/24")).is_ok());
     }
 
@@ -510,17 +516,17 @@ mod tests {
         let lease = Lease::take_in(registry.clone(), agent()).unwrap();
         let file = dir.path().join("held");
         lease.record(made(&file)).unwrap();
-        lease.record(Change::KernelParts).unwrap();
+        lease.record(parts()).unwrap();
 
-        let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts are held")));
+        let (removed, errors) = sweep_in(&registry, &[&Parts(|| panic!("the parts are held"))]);
         assert!(removed.is_empty() && errors.is_empty());
         assert!(file.exists());
 
         let unloaded = Cell::new(0);
-        let failed = lease.release(&|| {
+        let failed = lease.release(&[&Parts(|| {
             unloaded.set(unloaded.get() + 1);
-            Ok(true)
-        });
+            true
+        })]);
         assert!(failed.is_empty() && !file.exists());
         assert_eq!(unloaded.get(), 1, "the last holder unloads");
     }
@@ -544,7 +550,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::at(dir.path());
         std::fs::write(dir.path().join("1-1.json"), "{").unwrap();
-        let (removed, errors) = sweep_in(&registry, &EMPTY);
+        let (removed, errors) = sweep_in(&registry, &[]);
         assert!(removed.is_empty() && errors.is_empty());
         assert!(dir.path().join("1-1.unreadable").exists());
     }
@@ -557,7 +563,7 @@ mod tests {
         let lease = dir.path().join(format!("{}-{}-0.json", me.pid, me.start_time));
         std::fs::write(&lease, r#"{"process":{"pid":1},"role":{"role":"of-a-later-version"}}"#)
             .unwrap();
-        let (removed, errors) = sweep_in(&registry, &Kernel(|| panic!("the parts may be held")));
+        let (removed, errors) = sweep_in(&registry, &[&Parts(|| panic!("the parts may be held"))]);
         assert!(removed.is_empty() && errors.is_empty(), "{removed:?} {errors:?}");
         assert!(lease.exists(), "its process still needs it");
     }
@@ -575,7 +581,7 @@ mod tests {
         let name = format!("{}-{}-0.json", dead().pid, dead().start_time);
         let lease = dir.path().join("leases").join(name);
         std::fs::set_permissions(&lease, std::fs::Permissions::from_mode(0o666)).unwrap();
-        let (removed, _) = sweep_in(&registry, &EMPTY);
+        let (removed, _) = sweep_in(&registry, &[]);
         assert!(removed.is_empty(), "{removed:?}");
         assert!(precious.exists());
         assert!(lease.with_extension("unreadable").exists(), "it is kept for inspection");
@@ -593,7 +599,7 @@ mod tests {
         registry
             .write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes: vec![change] })
             .unwrap();
-        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
-        assert_eq!(sweep_in(&registry, &EMPTY).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &[]).1.len(), 1);
+        assert_eq!(sweep_in(&registry, &[]).1.len(), 1);
     }
 }

@@ -1,75 +1,71 @@
 //! Undoes a change of any process.
 
+use std::error::Error;
 use std::io;
 
-use crate::change::{Assigned, AssignedWay, Change};
+use crate::change::{Change, OtherChange};
 use crate::namespace::{Namespace, NetnsId};
 use crate::remove::{Kind, Undone, remove};
 use crate::{route, routing, sysctl};
 
-/// The order in which the changes of dead processes are undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Sysctls, and routes that give new connections an algorithm.
-    Defaults,
-    /// Connections over a route. They come before the connections of the whole namespace, because
-    /// these include them.
-    RouteConnections,
-    /// All other connections. They come before the algorithms are unloaded, because they may still
-    /// use one.
-    Connections,
-    /// Everything else, namespaces included. Namespaces come last: once the name of a namespace is
-    /// removed, its connections cannot be moved to another algorithm, and would keep theirs loaded.
-    Rest,
-}
+/// Undoes the changes of one kind that another crate makes.
+pub trait UndoKind {
+    /// The kind's name, which its changes have ([`OtherChange::name`]).
+    fn name(&self) -> &'static str;
 
-/// The stage at which a change is undone.
-pub(crate) fn stage(change: &Change) -> Stage {
-    match change {
-        Change::Sysctl { .. } | Change::Route { .. } => Stage::Defaults,
-        Change::Connections(Assigned {
-            way: AssignedWay::Default { destination: Some(_), .. },
-            ..
-        }) => Stage::RouteConnections,
-        Change::Connections(_) => Stage::Connections,
-        _ => Stage::Rest,
+    /// The change, where processes share a single one. A sweep undoes it whenever no living process has
+    /// recorded it, so it also removes what no lease names.
+    fn shared(&self) -> Option<OtherChange> {
+        None
     }
+
+    /// Undoes a change; returns `true` where there was anything to undo.
+    ///
+    /// # Errors
+    ///
+    /// Where that is not possible now. The change stays recorded.
+    fn undo(&self, change: &OtherChange) -> Result<bool, Box<dyn Error>>;
 }
 
-/// Undoes the change. It moves no connections, which needs a [`crate::KernelUndo`]. It does not
-/// unload the kernel's parts (registrations and pins that all processes share) either: the callers
-/// do, once no process uses them.
-pub(crate) fn undo(change: &Change) -> io::Result<Undone> {
+/// The kinds of change of other crates that a process can undo.
+pub type UndoKinds<'a> = &'a [&'a dyn UndoKind];
+
+/// Undoes the change.
+pub(crate) fn undo(change: &Change, kinds: UndoKinds<'_>) -> Result<Undone, Box<dyn Error>> {
     let was_there = match change {
         Change::Socket { path, made, spare } => {
             if let Some(spare) = spare {
                 remove(spare, Kind::Socket, made.as_ref())?;
             }
-            return remove(path, Kind::Socket, made.as_ref());
+            return Ok(remove(path, Kind::Socket, made.as_ref())?);
         }
-        Change::Directory { path, made } => return remove(path, Kind::Directory, made.as_ref()),
-        Change::File { path, made } => return remove(path, Kind::File, made.as_ref()),
+        Change::Directory { path, made } => {
+            return Ok(remove(path, Kind::Directory, made.as_ref())?);
+        }
+        Change::File { path, made } => return Ok(remove(path, Kind::File, made.as_ref())?),
         Change::Namespace { name, made: Some(made) } if Namespace::is_another(name, *made) => {
             return Ok(Undone::Kept("another namespace has its name now".to_owned()));
         }
-        Change::Namespace { name, .. } => Namespace::remove(name).map_err(io::Error::other),
-        Change::Process(process) => process.kill(),
+        Change::Namespace { name, .. } => Namespace::remove(name)?,
+        Change::Process(process) => process.kill()?,
         Change::Sysctl { netns, name, before, ours } => {
-            inside(*netns, || sysctl::restore(name, before, ours))
+            inside(*netns, || sysctl::restore(name, before, ours))?
         }
         Change::Route { netns, route, before, ours } => {
-            inside(*netns, || route::restore(route, before.as_deref(), ours))
+            inside(*netns, || route::restore(route, before.as_deref(), ours))?
         }
-        Change::Connections(_) => Err(io::Error::other("only a sweep restores connections")),
         Change::PacketRules { netns, table } => {
-            inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
+            inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))?
         }
         Change::LocalRoute { netns, mark, table } => {
-            inside(*netns, || routing::remove_local_route(*mark, *table).map_err(io::Error::other))
+            inside(*netns, || routing::remove_local_route(*mark, *table).map_err(io::Error::other))?
         }
-        Change::KernelParts => Ok(false),
+        Change::Other(other) => {
+            let kind = kinds.iter().find(|kind| kind.name() == other.name);
+            kind.ok_or("this command cannot undo this kind of change")?.undo(other)?
+        }
     };
-    was_there.map(|was_there| if was_there { Undone::Done } else { Undone::Nothing })
+    Ok(if was_there { Undone::Done } else { Undone::Nothing })
 }
 
 /// Runs `undo` in a namespace. Where the namespace does not exist any more, nothing is left to

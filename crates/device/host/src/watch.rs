@@ -27,7 +27,7 @@ use netlink_packet_route::AddressFamily;
 use serde::{Deserialize, Serialize};
 use wakeai_units::Instant;
 
-use crate::change::{Change, FileId};
+use crate::change::{Change, FileId, OtherChange, Stage};
 use crate::clock::since_boot;
 use crate::lease::Lease;
 use crate::namespace::Namespace;
@@ -44,37 +44,35 @@ pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 const MOST_PUT_BACK: usize = 3;
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// Looks at what only the `kernel` crate knows: registrations and pins of BPF
-/// ([`Change::KernelParts`]), and the programs that move connections ([`Change::Connections`]). A
-/// closure stands for a process that has only the former, or none of both.
-pub trait InKernel {
+/// Looks after the changes of the kinds that other crates make. A closure stands for a process that has
+/// one such change, which is never put back.
+pub trait WatchOthers {
     /// Whether the change is in force.
     ///
     /// # Errors
     ///
     /// What was found instead.
-    fn holds(&self, change: &Change) -> Result<(), String>;
+    fn holds(&self, change: &OtherChange) -> Result<(), String>;
 
     /// Makes the change again.
     ///
     /// # Errors
     ///
     /// Where that is not possible.
-    fn put_back(&self, change: &Change) -> io::Result<()>;
-}
-
-impl<F: Fn() -> Result<(), String>> InKernel for F {
-    fn holds(&self, change: &Change) -> Result<(), String> {
-        if *change == Change::KernelParts { self() } else { Ok(()) }
-    }
-
-    fn put_back(&self, _: &Change) -> io::Result<()> {
+    fn put_back(&self, _: &OtherChange) -> io::Result<()> {
         Ok(())
     }
+
+    /// Takes back what must not stay in force while the serving process hangs. The supervising process
+    /// ([`crate::serve_apart`]) calls this once per second.
+    fn take_back(&self) {}
 }
 
-/// See [`InKernel`].
-pub type KernelHolds<'a> = &'a dyn InKernel;
+impl<F: Fn() -> Result<(), String>> WatchOthers for F {
+    fn holds(&self, _: &OtherChange) -> Result<(), String> {
+        self()
+    }
+}
 
 /// A change that did not hold any more when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,7 +207,7 @@ impl Watch {
     }
 
     /// Looks, where a look is due, and puts back what may be put back. The findings are logged.
-    pub fn look(&mut self, lease: &Lease, kernel: KernelHolds<'_>) -> Vec<Drift> {
+    pub fn look(&mut self, lease: &Lease, others: &dyn WatchOthers) -> Vec<Drift> {
         let is_due = self.looked.is_none_or(|looked| elapsed(looked) >= LOOK_EVERY);
         let inside = |item: &Item| match &item.before {
             Baseline::Settings(_, reports, changed) => {
@@ -226,7 +224,7 @@ impl Watch {
         self.looked = Some(since_boot());
         self.follow(lease);
         let mut drifts: Vec<_> = look_at_record(lease).into_iter().collect();
-        drifts.extend(self.items.iter_mut().filter_map(|item| item.look(kernel)));
+        drifts.extend(self.items.iter_mut().filter_map(|item| item.look(others)));
         drifts
     }
 
@@ -285,8 +283,8 @@ fn baseline(change: &Change) -> Baseline {
 }
 
 impl Item {
-    fn look(&mut self, kernel: KernelHolds<'_>) -> Option<Drift> {
-        let standing = match standing(&self.change, &self.before, kernel) {
+    fn look(&mut self, others: &dyn WatchOthers) -> Option<Drift> {
+        let standing = match standing(&self.change, &self.before, others) {
             Ok(standing) => standing,
             Err(error) => {
                 tracing::debug!(change = %self.change, %error, "cannot be looked at");
@@ -299,7 +297,7 @@ impl Item {
             }
             return None;
         };
-        let outcome = self.mend(&found, kernel);
+        let outcome = self.mend(&found, others);
         let now = (outcome != Outcome::PutBack).then(|| (found.clone(), outcome.name()));
         let is_known = now.is_some() && now == self.told;
         self.told = now;
@@ -312,7 +310,7 @@ impl Item {
     }
 
     /// Puts the change back, where that is allowed.
-    fn mend(&mut self, found: &str, kernel: KernelHolds<'_>) -> Outcome {
+    fn mend(&mut self, found: &str, others: &dyn WatchOthers) -> Outcome {
         if let Some(why) = why_never(&self.change) {
             return Outcome::Lost(why.to_owned());
         }
@@ -323,7 +321,7 @@ impl Item {
         if self.put_back.len() >= MOST_PUT_BACK {
             return Outcome::Lost("it was put back three times within ten minutes".to_owned());
         }
-        match put_back(&self.change, kernel) {
+        match put_back(&self.change, others) {
             // What the change is about, such as a route that comes and goes with a link, is not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Outcome::Waits(error.to_string());
@@ -334,7 +332,7 @@ impl Item {
             }
             Ok(()) => self.put_back.push_back(since_boot()),
         }
-        match standing(&self.change, &self.before, kernel) {
+        match standing(&self.change, &self.before, others) {
             Ok(None) => Outcome::PutBack,
             Ok(Some(still)) if still == found => Outcome::Waits("it did not help".to_owned()),
             Ok(Some(still)) => Outcome::Waits(format!("now found {still}")),
@@ -361,7 +359,9 @@ fn why_never(change: &Change) -> Option<&'static str> {
         Change::Namespace { .. } => Some("what was measured in it would not be one network"),
         Change::Directory { .. } | Change::File { .. } => Some("its contents are gone with it"),
         Change::Socket { spare: None, .. } => Some("it has no second name"),
-        Change::KernelParts => Some("they are shared with other processes"),
+        Change::Other(other) if other.stage == Stage::Shared => {
+            Some("they are shared with other processes")
+        }
         _ => None,
     }
 }
@@ -370,7 +370,7 @@ fn why_never(change: &Change) -> Option<&'static str> {
 fn standing(
     change: &Change,
     before: &Baseline,
-    kernel: KernelHolds<'_>,
+    others: &dyn WatchOthers,
 ) -> io::Result<Option<String>> {
     let gone = || Some(Ok(Some("its network namespace is gone".to_owned())));
     let inside = match change {
@@ -385,7 +385,7 @@ fn standing(
                 None => Ok(Some("no namespace of that name".to_owned())),
             };
         }
-        Change::KernelParts | Change::Connections(_) => return Ok(kernel.holds(change).err()),
+        Change::Other(other) => return Ok(others.holds(other).err()),
         Change::Sysctl { netns, name, ours, .. } => within(*netns, || {
             let now = sysctl::read_sysctl(name)?;
             let by_us = |now: &String| {
@@ -492,7 +492,7 @@ fn local_route(mark: u32, table: u32, before: &Baseline) -> io::Result<Option<St
 }
 
 /// Makes the change again.
-fn put_back(change: &Change, kernel: KernelHolds<'_>) -> io::Result<()> {
+fn put_back(change: &Change, others: &dyn WatchOthers) -> io::Result<()> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "its network namespace is gone");
     let done = match change {
         Change::Sysctl { netns, name, ours, .. } => {
@@ -506,7 +506,7 @@ fn put_back(change: &Change, kernel: KernelHolds<'_>) -> io::Result<()> {
             within(*netns, again).ok_or_else(gone)
         }
         Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),
-        Change::Connections(_) => return kernel.put_back(change),
+        Change::Other(other) => return others.put_back(other),
         _ => return Ok(()),
     };
     done?
@@ -555,7 +555,7 @@ impl Told {
 pub struct Keeper<'a> {
     watch: Watch,
     lease: &'a Lease,
-    kernel: KernelHolds<'a>,
+    others: &'a dyn WatchOthers,
     to: Teller,
 }
 
@@ -567,8 +567,13 @@ impl fmt::Debug for Keeper<'_> {
 
 impl<'a> Keeper<'a> {
     /// Keeps what the lease has recorded.
-    pub fn new(lease: &'a Lease, kernel: KernelHolds<'a>, to: Teller) -> Self {
-        Self { watch: Watch::new(lease), lease, kernel, to }
+    pub fn new(lease: &'a Lease, others: &'a dyn WatchOthers, to: Teller) -> Self {
+        Self { watch: Watch::new(lease), lease, others, to }
+    }
+
+    /// See [`WatchOthers::take_back`].
+    pub(crate) fn take_back(&self) {
+        self.others.take_back();
     }
 
     /// See [`Watch::sockets`].
@@ -578,7 +583,7 @@ impl<'a> Keeper<'a> {
 
     /// Looks, and tells the serving process what was found. Where that does not read, the log has it.
     pub(crate) fn look(&mut self) {
-        for drift in self.watch.look(self.lease, self.kernel) {
+        for drift in self.watch.look(self.lease, self.others) {
             let told = serde_json::to_vec(&drift).map_err(io::Error::from);
             if let Err(error) = told.and_then(|told| self.to.0.send(&told)) {
                 tracing::debug!(%error, "the serving process was not told");

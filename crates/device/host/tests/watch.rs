@@ -46,7 +46,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        let left = self.lease.take().unwrap().release(&|| Ok(false));
+        let left = self.lease.take().unwrap().release(&[]);
         let _ = Namespace::remove(&self.name);
         if !std::thread::panicking() {
             assert!(left.is_empty(), "{left:?}");

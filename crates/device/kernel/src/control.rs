@@ -5,8 +5,9 @@ use std::os::unix::fs::MetadataExt as _;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_connection::SocketBounds;
-use zerocopy::IntoBytes as _;
+use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use crate::bounded::STALE_AFTER;
 use crate::error::Error;
 use crate::features::{BOUND, explain};
 use crate::raw::{BoundsValue, InterfaceKey};
@@ -155,6 +156,19 @@ impl Control {
         put(&self.heartbeats, interface(netns_cookie, ifindex).as_bytes(), &now.to_ne_bytes())
     }
 
+    /// A handle on the bounds of all interfaces of a namespace, for the process that supervises their agent.
+    ///
+    /// # Errors
+    ///
+    /// Where the maps' file descriptors cannot be copied.
+    pub fn supervised(&self, netns_cookie: u64) -> Result<SupervisedBounds, Error> {
+        let copy = |map: &MapHandle| {
+            MapHandle::try_from(map).map_err(|error| explain("supervise bounds", BOUND, error))
+        };
+        let (bounds, heartbeats) = (copy(&self.interface_bounds)?, copy(&self.heartbeats)?);
+        Ok(SupervisedBounds { netns_cookie, bounds, heartbeats })
+    }
+
     /// Removes the registration and its pins, also those of an agent that died. In every network namespace, sysctls
     /// that name a `wakeai_` algorithm and connections that use one are moved to the kernel's own algorithm. Returns
     /// `false` where there was no registration. Call it only while no other agent is alive.
@@ -166,6 +180,40 @@ impl Control {
     /// Where the kernel refuses.
     pub fn unload() -> Result<bool, Error> {
         registration::unload()
+    }
+}
+
+/// The bounds of all interfaces of a namespace, as the process that supervises their agent sees them.
+#[derive(Debug)]
+pub struct SupervisedBounds {
+    netns_cookie: u64,
+    bounds: MapHandle,
+    heartbeats: MapHandle,
+}
+
+impl SupervisedBounds {
+    /// Removes the bounds and the heartbeats of the namespace's interfaces whose heartbeat has been missing for longer than
+    /// [`STALE_AFTER`](crate::STALE_AFTER). In the kernel these bounds have expired. Returns the interfaces' indices.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn take_back(&self) -> Result<Vec<u32>, Error> {
+        let now = monotonic_ns().map_err(|error| Error::refused("read the clock", error))?;
+        let mut taken = Vec::new();
+        for key in self.heartbeats.keys() {
+            let Ok(found) = InterfaceKey::read_from_bytes(&key) else { continue };
+            let beat = self.heartbeats.lookup(&key, MapFlags::ANY);
+            let beat = beat.map_err(|error| explain("read a heartbeat", BOUND, error))?;
+            let beat = beat.and_then(|beat| beat.first_chunk().copied()).map(u64::from_ne_bytes);
+            let is_stale = beat.is_some_and(|beat| now.abs_diff(beat) > STALE_AFTER.as_nanos());
+            if found.netns_cookie == self.netns_cookie && is_stale {
+                take(&self.heartbeats, &key)?;
+                take(&self.bounds, &key)?;
+                taken.push(found.ifindex);
+            }
+        }
+        Ok(taken)
     }
 }
 

@@ -9,7 +9,7 @@
 //!   connections. Both see only the network namespace of the calling thread.
 //! - [`Assigner`] applies an algorithm to the connections of an [`Assignment`], and restores their previous
 //!   algorithms: [`Assigner::open`], [`Assigner::take_existing`], [`Assigner::aim`] when the target changes,
-//!   [`Assigner::give_back`]. [`Undo`] restores them for a process that died.
+//!   [`Assigner::give_back`]. [`UNDO`] restores them for a process that died.
 //! - [`Monitor`] streams samples and events of all namespaces: [`Monitor::open`], then
 //!   [`Monitor::poll`] in a loop.
 //! - [`features::detect`] finds the features that this kernel lacks, with consequences and remedies.
@@ -38,13 +38,13 @@ pub use applied::AppliedBounds;
 pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
 pub use connections::{MoveReport, move_connections, prepare_to_move};
-pub use control::Control;
+pub use control::{Control, SupervisedBounds};
 pub use error::Error;
 pub use monitor::{Filter, Monitor, MonitorConfig, Record};
 pub use netns::netns_cookie;
 pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
-pub use undo::{Undo, release};
+pub use undo::{Assigned, AssignedWay, UNDO, parts, release};
 pub use wakeai_connection::{
     CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal, SocketBounds,
 };

@@ -140,8 +140,7 @@ pub(crate) fn clear() -> io::Result<bool> {
         }
     }
     let noted = fs::read_to_string(mounted_by_us()).ok();
-    // An older version wrote an empty file.
-    if noted.is_some_and(|inode| inode.is_empty() || inode.parse().ok() == mounts::here()) {
+    if noted.is_some_and(|inode| inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {
                 return Ok(found);

@@ -1,34 +1,124 @@
-//! Undoes the changes that a dead process made to connections.
+//! How the changes of this crate are undone: the registrations that processes share, and connections that were moved.
 
 use std::error::Error as StdError;
+use std::net::IpAddr;
 
-use wakeai_host::{Assigned, AssignedWay, Change, KernelUndo, Lease};
+use serde::{Deserialize, Serialize};
+use wakeai_host::{Change, Lease, NetnsId, OtherChange, Stage, UndoKind, UndoKinds};
 
 use crate::assign::{Assigner, Assignment, Covered, Destination};
 use crate::control::Control;
 
-/// Undoes the changes of a lease; see [`Lease::release`]. The last holder of the kernel's parts unloads them. A process that
-/// has given up the privilege to unmount the bpffs leaves that to the next command.
-pub fn release(lease: Lease) -> Vec<(Change, String)> {
-    lease.release(&|| match Control::unload() {
-        Err(error) if error.is_missing() => {
-            tracing::info!(%error, "the BPF parts stay until the next wakeai command or `wakeai sweep`");
-            Ok(true)
-        }
-        other => other.map_err(Into::into),
-    })
+/// How a command undoes the changes of this crate.
+pub const UNDO: UndoKinds<'static> = &[&Parts { is_leaving: false }, &Connections];
+
+/// The registrations of the algorithms in the kernel and the pinned BPF maps. All processes share them.
+pub fn parts() -> Change {
+    Change::Other(shared_parts())
 }
 
-/// The part of [`wakeai_host::sweep`] that needs this crate.
-#[derive(Clone, Copy, Debug)]
-pub struct Undo;
+fn shared_parts() -> OtherChange {
+    OtherChange {
+        name: PARTS.to_owned(),
+        what: "BPF registrations and pins".to_owned(),
+        stage: Stage::Shared,
+        details: String::new(),
+    }
+}
 
-impl KernelUndo for Undo {
-    fn unload(&self) -> Result<bool, Box<dyn StdError>> {
-        Ok(Control::unload()?)
+const PARTS: &str = "kernel_parts";
+const CONNECTIONS: &str = "connections";
+
+/// Undoes the changes of a lease; see [`Lease::release`].
+pub fn release(lease: Lease) -> Vec<(Change, String)> {
+    lease.release(&[&Parts { is_leaving: true }, &Connections])
+}
+
+/// Undoes [`parts`].
+struct Parts {
+    /// Whether the process is about to end, and may have given up the privilege to unmount the bpffs. It leaves that to
+    /// the next command.
+    is_leaving: bool,
+}
+
+impl UndoKind for Parts {
+    fn name(&self) -> &'static str {
+        PARTS
     }
 
-    fn give_back(&self, assigned: &Assigned) -> Result<bool, Box<dyn StdError>> {
+    fn shared(&self) -> Option<OtherChange> {
+        Some(shared_parts())
+    }
+
+    fn undo(&self, _: &OtherChange) -> Result<bool, Box<dyn StdError>> {
+        match Control::unload() {
+            Err(error) if self.is_leaving && error.is_missing() => {
+                tracing::info!(%error, "the BPF parts stay until the next wakeai command or `wakeai sweep`");
+                Ok(true)
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+/// Connections that one process moved to an algorithm. Undoing this change moves them back to the
+/// algorithm that they had before; connections that are newer than the change get the algorithm
+/// that they would have had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assigned {
+    /// The namespace of the connections; `None` stands for every namespace.
+    pub netns: Option<NetnsId>,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// The way in which the connections got the algorithm.
+    pub way: AssignedWay,
+}
+
+/// The way in which connections got an algorithm that they had not set themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "way")]
+pub enum AssignedWay {
+    /// The algorithm was the default of their namespace, or of their route.
+    Default {
+        /// The network that the route leads to: address and length of the prefix. `None`: the
+        /// default was that of the namespace.
+        destination: Option<(IpAddr, u8)>,
+        /// The algorithm that the connections would have had; `None`: the default of their
+        /// namespace.
+        before: Option<String>,
+    },
+    /// Each connection was moved. A BPF map records for each the previous algorithm and the process
+    /// that moved it.
+    Moved {
+        /// The id of that process.
+        owner: u32,
+    },
+}
+
+impl Assigned {
+    /// The change for a lease. Connections over a route come before those of a whole namespace, because the latter include
+    /// them.
+    pub fn change(&self) -> Change {
+        let is_route = matches!(self.way, AssignedWay::Default { destination: Some(_), .. });
+        Change::Other(OtherChange {
+            name: CONNECTIONS.to_owned(),
+            what: format!("connections that were moved to {}", self.algorithm),
+            stage: if is_route { Stage::Part } else { Stage::Whole },
+            details: serde_json::to_string(self).expect("it has string keys and integers alone"),
+        })
+    }
+}
+
+/// Undoes [`Assigned`].
+struct Connections;
+
+impl UndoKind for Connections {
+    fn name(&self) -> &'static str {
+        CONNECTIONS
+    }
+
+    fn undo(&self, change: &OtherChange) -> Result<bool, Box<dyn StdError>> {
+        let assigned: Assigned = serde_json::from_str(&change.details)?;
         let (owner, destination, covered) = match &assigned.way {
             AssignedWay::Default { destination, before } => {
                 let to = |(address, length)| Destination { address, length, port: None };
@@ -41,7 +131,7 @@ impl KernelUndo for Undo {
         let algorithm = assigned.algorithm.as_str();
         let assignment = Assignment { algorithm, covered, bytes_per_second: 0, destination, owner };
         let give_back = || Assigner::open(&assignment)?.give_back();
-        let report = match assigned.netns.map(wakeai_host::NetnsId::open) {
+        let report = match assigned.netns.map(NetnsId::open) {
             None => give_back()?,
             Some(Some(namespace)) => namespace.run(give_back)??,
             Some(None) => return Ok(false), // the connections ended with their namespace

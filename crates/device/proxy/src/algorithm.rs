@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use wakeai_host::{Change, Lease, Role, read_sysctl};
+use wakeai_host::{Lease, Role, read_sysctl};
 use wakeai_kernel::{Bounded, Control, HOLDS_A_RATE};
 
 use crate::config::Config;
@@ -38,7 +38,7 @@ pub(crate) fn prepare(
 }
 
 fn load(held: &mut Option<Lease>) -> Result<Control, ProxyError> {
-    lease(held)?.record(Change::KernelParts)?;
+    lease(held)?.record(wakeai_kernel::parts())?;
     Ok(Control::open()?)
 }
 

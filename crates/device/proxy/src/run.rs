@@ -109,7 +109,7 @@ fn serve_apart(
         tracing::error!(%error, "the serving process ends");
         if error.is_lost() { LOST_STATUS } else { 1 }
     };
-    Ok(wakeai_host::serve_apart(user, lease, [&to_serve, &to_undo], &registered, serve)?)
+    Ok(wakeai_host::serve_apart(Some(user), lease, [&to_serve, &to_undo], &registered, serve)?)
 }
 
 /// Whether the algorithms are still registered.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use wakeai_host::{Change, Lease, Role};
+use wakeai_host::{Lease, Role};
 use wakeai_net::Local;
 use wakeai_results::result::{Lateness, Report};
 use wakeai_scenario::Scenario;
@@ -60,7 +60,7 @@ pub fn run(
     note_other_labs(progress);
     // The lab unloads the algorithms that the stations' agents and proxies register. These daemons
     // cannot do so at their end, because they have dropped the privilege to unmount the bpffs.
-    lease.record(Change::KernelParts)?;
+    lease.record(wakeai_kernel::parts())?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
     let steering = Steering::plan();

@@ -449,7 +449,7 @@ fn after_kill_9_the_next_sweep_removes_everything() {
     lab.wait().unwrap();
     // Another command on this machine may have undone the changes before, so the list of what this
     // sweep removed is not checked.
-    let (_, failed) = wakeai_host::sweep(&wakeai_kernel::Undo);
+    let (_, failed) = wakeai_host::sweep(wakeai_kernel::UNDO);
     assert!(failed.is_empty(), "{failed:?}");
     let left = left_of(lab.id());
     assert!(left.is_empty(), "{left:?}");

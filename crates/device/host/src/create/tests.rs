@@ -5,20 +5,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry, Role};
-use crate::sweep::{SweepError, sweep_in};
-use crate::{Assigned, KernelUndo, Removed};
-
-struct NoKernel;
-
-impl KernelUndo for NoKernel {
-    fn unload(&self) -> Result<bool, Box<dyn std::error::Error>> {
-        Ok(false)
-    }
-
-    fn give_back(&self, _: &Assigned) -> Result<bool, Box<dyn std::error::Error>> {
-        Ok(false)
-    }
-}
+use crate::sweep::{Removed, SweepError, sweep_in};
 
 struct Rig {
     directory: tempfile::TempDir,
@@ -56,7 +43,7 @@ impl Rig {
             holder.process.start_time -= 1;
             registry.write(&holder).unwrap();
         }
-        sweep_in(&registry, &NoKernel)
+        sweep_in(&registry, &[])
     }
 
     /// Writes the lease of a dead process that recorded only this change, and sweeps.
@@ -67,7 +54,7 @@ impl Rig {
         let _ = self.registry().lock().unwrap();
         let holder = Holder { process, sequence: 0, role, changes: vec![change] };
         self.registry().write(&holder).unwrap();
-        sweep_in(&self.registry(), &NoKernel)
+        sweep_in(&self.registry(), &[])
     }
 }
 
@@ -83,7 +70,7 @@ fn release_removes_a_socket_and_a_directory_with_contents() {
     fs::create_dir(directory.join("below")).unwrap();
     fs::write(directory.join("below/log"), "").unwrap();
     std::os::unix::fs::symlink(rig.directory.path(), directory.join("link")).unwrap();
-    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(lease.release(&[]).is_empty());
     assert!(!socket.exists() && !directory.exists());
     assert!(rig.path("leases").exists(), "what a link leads to stays");
 }
@@ -107,7 +94,7 @@ fn an_occupied_path_is_refused_before_it_is_recorded() {
         }
         assert!(rig.on_disk().is_empty());
     }
-    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(lease.release(&[]).is_empty());
     assert!(paths.iter().all(|path| path.symlink_metadata().is_ok()));
     let nowhere = rig.path("none/a.sock");
     assert!(check_socket_path(&nowhere).unwrap_err().to_string().contains("No such file"));
@@ -202,26 +189,6 @@ fn without_identity_a_dead_socket_and_an_empty_directory_are_removed() {
     assert!(removed.len() == 1 && !path.exists());
 }
 
-#[test]
-fn a_lease_of_the_previous_version_removes_only_dead_sockets() {
-    let rig = Rig::new();
-    let change = |path: &Path| {
-        let text = format!("{{\"kind\":\"file\",\"path\":{path:?}}}");
-        serde_json::from_str::<Change>(&text).unwrap()
-    };
-    let (socket, file, empty) = (rig.path("a.sock"), rig.path("notes"), rig.path("empty"));
-    drop(UnixListener::bind(&socket).unwrap());
-    fs::write(&file, "mine").unwrap();
-    fs::create_dir(&empty).unwrap();
-    for path in [&socket, &file, &empty] {
-        rig.sweep_of(change(path));
-    }
-    assert!(!socket.exists() && file.exists() && empty.exists());
-    let namespace = r#"{"kind":"namespace","name":"wakeai-1-tablet1"}"#;
-    let namespace: Change = serde_json::from_str(namespace).unwrap();
-    assert!(matches!(namespace, Change::Namespace { made: None, .. }));
-}
-
 /// Makes writes of leases fail, as on a full disk, until the returned path is removed.
 fn stop_writing(rig: &Rig) -> PathBuf {
     let mut files = fs::read_dir(rig.path("leases")).unwrap().flatten().map(|file| file.path());
@@ -241,7 +208,7 @@ fn nothing_is_made_that_cannot_be_recorded() {
     lease.create_directory(&directory).unwrap_err();
     assert!(!socket.exists() && !directory.exists());
     fs::remove_dir(obstacle).unwrap();
-    assert!(lease.release(&|| Ok(false)).is_empty());
+    assert!(lease.release(&[]).is_empty());
 }
 
 #[test]
