@@ -115,7 +115,7 @@ fn tick(criterion: &mut Criterion) {
     }
     // Measures the part of a tick that divides the bounds.
     let crowd = Crowd::new(100, 1000);
-    let (seen, bounds) = crowd.own.last();
+    let (seen, bounds) = (crowd.own.observation(), crowd.own.decision().bounds);
     group.bench_function("divided_among_1000", |bencher| {
         bencher.iter(|| black_box(Actuation::new(bounds, &seen.own.connections)));
     });

@@ -197,7 +197,7 @@ fn the_law_sees_what_the_peers_announce() {
     victim.handle_datagram(now, &codec.encode(&quiet));
     victim.handle_datagram(now, &codec.encode(&loud));
     victim.handle_tick(victim.next_tick(), None, &[]);
-    let (seen, _) = victim.last();
+    let seen = victim.observation();
     assert_eq!((seen.senders, seen.live_peers, seen.peers.len()), (1, 2, 1));
     assert_eq!(seen.total_rate, Rate::from_mbps(12));
     assert_eq!(seen.peers[0].announced, says);

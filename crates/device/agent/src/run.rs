@@ -64,7 +64,7 @@ pub fn run(
     let user = user.map(serving_user).transpose()?;
     // Signals are blocked until their handlers are installed, so that each signal leads to an orderly end.
     let mask = block_signals()?;
-    let outcome = start(config, user, mask, shutdown);
+    let outcome = start(config, user.as_ref(), mask, shutdown);
     let _ = mask.thread_set_mask(); // cannot fail: this mask was valid before
     outcome
 }
@@ -97,7 +97,7 @@ fn is_an_agents(path: &Path) -> bool {
 
 fn start(
     config: Config,
-    user: Option<User>,
+    user: Option<&User>,
     mask: SigSet,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
@@ -120,7 +120,7 @@ fn start(
     let started = set_up(config, controller, interface, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard)) => {
-            let outcome = serve_apart(user.as_ref(), &lease, &supervised(&station)?, |told| {
+            let outcome = serve_apart(user, &lease, &supervised(&station)?, |told| {
                 serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, told)
             });
             undo_changes(&mut station, guard, &lease);

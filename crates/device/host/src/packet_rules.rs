@@ -50,6 +50,12 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
     Ok(Some(PacketRules(all)))
 }
 
+/// Fails where the kernel has no nftables, or does not let this process read them.
+pub(crate) fn are_readable() -> io::Result<()> {
+    let tables = Message { kind: GET_TABLE, attributes: Vec::new() };
+    Netlink::open_netfilter()?.dump(tables).map(drop)
+}
+
 /// A message of nftables about the family inet, after its header (`struct nfgenmsg`).
 #[derive(Clone, Debug)]
 struct Message {

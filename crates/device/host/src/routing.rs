@@ -1,40 +1,51 @@
-//! Makes packet rules with `nft`, and policy routes with `ip`, in a network namespace.
+//! Makes packet rules with `nft`, and policy routes over rtnetlink, in a network namespace.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Asked};
+use nix::errno::Errno;
 
 use crate::change::Change;
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
-use crate::policy;
+use crate::netlink::Netlink;
 use crate::sysctl::read_sysctl;
+use crate::{packet_rules, policy};
+
+/// The index of the loopback interface of every namespace.
+const LOOPBACK: u32 = 1;
 
 /// A rule or a route could not be made or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RoutingError {
-    /// The program is not installed.
-    #[error("{program} is missing: install {package}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// The Debian package that contains it.
-        package: &'static str,
-    },
-    /// The program reported an error.
-    #[error("{program} {arguments}: {said}")]
+    /// nft is not installed.
+    #[error("nft is missing: install nftables")]
+    NoNft,
+    /// nft could not be run.
+    #[error("cannot run nft: {0}")]
+    Run(io::Error),
+    /// nft reported an error.
+    #[error("nft {arguments}: {said}")]
     Refused {
-        /// The program.
-        program: &'static str,
         /// Its arguments.
         arguments: String,
         /// Its error message.
         said: String,
+        /// Whether the kernel has no nftables, or does not let this process use them.
+        is_missing: bool,
     },
-    /// The program could not be run.
-    #[error("cannot run {program}: {source}")]
-    Run {
-        /// The program.
-        program: &'static str,
+    /// The kernel refused.
+    #[error("cannot change the route for packets with mark {mark:#x}: {source}")]
+    Kernel {
+        /// The mark.
+        mark: u32,
         /// The kernel's error.
         source: io::Error,
     },
@@ -47,12 +58,17 @@ impl RoutingError {
     /// Whether a program, a privilege or a kernel feature is missing.
     pub fn is_missing(&self) -> bool {
         match self {
-            Self::Program { .. } => true,
-            Self::Refused { said, .. } => {
-                said.contains("Operation not permitted") || said.contains("not supported")
+            Self::NoNft => true,
+            Self::Refused { is_missing, .. } => *is_missing,
+            Self::Kernel { source, .. } => {
+                [Errno::EPERM, Errno::EOPNOTSUPP, Errno::EAFNOSUPPORT].contains(&errno(source))
             }
-            Self::Run { .. } | Self::Lease(_) => false,
+            Self::Run(_) | Self::Lease(_) => false,
         }
+    }
+
+    fn kernel(mark: u32) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Kernel { mark, source }
     }
 }
 
@@ -66,7 +82,7 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
     let netns = current()?;
     let change = Change::PacketRules { netns, table: table.to_owned() };
     lease.record_alone(change.clone())?;
-    let made = run("nft", &["-f", "-"], rules);
+    let made = nft(&["-f", "-"], rules);
     if made.is_err() {
         lease.forget(&change)?;
     }
@@ -79,32 +95,53 @@ pub fn add_packet_rules(lease: &Lease, table: &str, rules: &str) -> Result<(), R
 /// # Errors
 ///
 /// Where another process has made the same route ([`LeaseError::Held`]), the lease cannot be
-/// written or `ip` refuses. Releasing the lease then removes the part that this process made, and
+/// written or the kernel refuses. Releasing the lease then removes the part that this process made, and
 /// nothing of another process.
 pub fn add_local_route(lease: &Lease, mark: u32, table: u32) -> Result<(), RoutingError> {
     let netns = current()?;
     lease.record_alone(Change::LocalRoute { netns, mark, table })?;
-    let (mark, table) = (mark.to_string(), table.to_string());
-    for family in families().filter(|family| *family == "-4" || has_ipv6()) {
-        let route = [family, "route", "add", "local", "default", "dev", "lo", "table", &table];
-        run("ip", &route, "")?;
-        run("ip", &[family, "rule", "add", "fwmark", &mark, "lookup", &table], "")?;
-    }
-    Ok(())
+    let add = |message| Netlink::open()?.change(message, NLM_F_CREATE | NLM_F_EXCL);
+    policy::families().into_iter().try_for_each(|family| {
+        add(Asked::NewRoute(route(family, table)))
+            .and_then(|()| add(Asked::NewRule(rule(family, mark, table))))
+            .map_err(RoutingError::kernel(mark))
+    })
 }
 
 /// Makes what is missing of [`add_local_route`]. A rule without a priority is put before all others
 /// but those of priority 0, so a rule that another program has put before it comes after it then.
-pub(crate) fn make_local_route_again(mark: u32, table: u32) -> Result<(), RoutingError> {
-    let (mark, table) = (mark.to_string(), table.to_string());
-    for family in families().filter(|family| *family == "-4" || has_ipv6()) {
-        let route = [family, "route", "replace", "local", "default", "dev", "lo", "table", &table];
-        run("ip", &route, "")?;
-        let rule = |action| [family, "rule", action, "fwmark", &mark, "lookup", &table];
-        was_there(run("ip", &rule("del"), ""))?;
-        run("ip", &rule("add"), "")?;
-    }
-    Ok(())
+pub(crate) fn make_local_route_again(mark: u32, table: u32) -> io::Result<()> {
+    let netlink = Netlink::open()?;
+    policy::families().into_iter().try_for_each(|family| {
+        let route = Asked::NewRoute(route(family, table));
+        netlink.change(route, NLM_F_CREATE | NLM_F_REPLACE)?;
+        was_there(netlink.change(Asked::DelRule(rule(family, mark, table)), 0))?;
+        let rule = Asked::NewRule(rule(family, mark, table));
+        netlink.change(rule, NLM_F_CREATE | NLM_F_EXCL)
+    })
+}
+
+/// The route of the table, which delivers every packet on this machine.
+fn route(family: AddressFamily, table: u32) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: family,
+        protocol: RouteProtocol::Boot, // as ip(8)
+        scope: RouteScope::Host,
+        kind: RouteType::Local,
+        ..RouteHeader::default()
+    };
+    message.attributes = vec![RouteAttribute::Table(table), RouteAttribute::Oif(LOOPBACK)];
+    message
+}
+
+/// The rule by which packets with the mark take the route of the table.
+fn rule(family: AddressFamily, mark: u32, table: u32) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family;
+    message.header.action = RuleAction::ToTable;
+    message.attributes = vec![RuleAttribute::Table(table), RuleAttribute::FwMark(mark)];
+    message
 }
 
 /// What takes packets with `mark` before [`add_local_route`]'s rule does, in the calling thread's
@@ -126,18 +163,19 @@ pub fn rules_before(mark: u32, table: u32) -> io::Result<Vec<(String, bool)>> {
 /// Removes the table from the calling thread's namespace; returns `false` where the table did not
 /// exist.
 pub(crate) fn remove_packet_rules(table: &str) -> Result<bool, RoutingError> {
-    was_there(run("nft", &["delete", "table", "inet", table], ""))
+    if matches!(packet_rules::read(table), Ok(None)) {
+        return Ok(false);
+    }
+    nft(&["delete", "table", "inet", table], "").map(|()| true)
 }
 
 /// Removes the route and the rule of [`add_local_route`]; returns `false` where neither existed.
-pub(crate) fn remove_local_route(mark: u32, table: u32) -> Result<bool, RoutingError> {
-    let (mark, table) = (mark.to_string(), table.to_string());
+pub(crate) fn remove_local_route(mark: u32, table: u32) -> io::Result<bool> {
+    let netlink = Netlink::open()?;
     let mut any = false;
     for family in families() {
-        let rule = [family, "rule", "del", "fwmark", &mark, "lookup", &table];
-        any |= was_there(run("ip", &rule, ""))?;
-        let route = [family, "route", "del", "local", "default", "dev", "lo", "table", &table];
-        any |= was_there(run("ip", &route, ""))?;
+        any |= was_there(netlink.change(Asked::DelRule(rule(family, mark, table)), 0))?;
+        any |= was_there(netlink.change(Asked::DelRoute(route(family, table)), 0))?;
     }
     Ok(any)
 }
@@ -148,38 +186,36 @@ pub fn has_ipv6() -> bool {
     read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
 }
 
-/// The address families of this kernel, as `ip` names them.
-fn families() -> impl Iterator<Item = &'static str> {
-    let v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
-    std::iter::once("-4").chain(v6.then_some("-6"))
+/// The address families of this kernel.
+fn families() -> impl Iterator<Item = AddressFamily> {
+    let v6 = Path::new("/proc/sys/net/ipv6").exists().then_some(AddressFamily::Inet6);
+    std::iter::once(AddressFamily::Inet).chain(v6)
 }
 
 fn current() -> Result<NetnsId, RoutingError> {
     NetnsId::current().map_err(|error| LeaseError::Io(error).into())
 }
 
-/// Returns `false` where the error means that there was nothing to remove. The kernel's error is
-/// ENOENT for rules and tables, and ESRCH for routes.
-fn was_there(removed: Result<(), RoutingError>) -> Result<bool, RoutingError> {
+/// Returns `false` where the error means that there was nothing to remove: ENOENT for rules, and ESRCH
+/// for routes.
+fn was_there(removed: io::Result<()>) -> io::Result<bool> {
     match removed {
         Ok(()) => Ok(true),
-        Err(RoutingError::Refused { said, .. })
-            if ["No such file or directory", "No such process", "does not exist"]
-                .iter()
-                .any(|absent| said.contains(absent)) =>
-        {
-            Ok(false)
-        }
+        Err(error) if [Errno::ENOENT, Errno::ESRCH].contains(&errno(&error)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), RoutingError> {
+fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw)
+}
+
+fn nft(arguments: &[&str], input: &str) -> Result<(), RoutingError> {
     let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => RoutingError::Program { program, package: package(program) },
-        _ => RoutingError::Run { program, source },
+        io::ErrorKind::NotFound => RoutingError::NoNft,
+        _ => RoutingError::Run(source),
     };
-    let mut child = Command::new(program)
+    let mut child = Command::new("nft")
         .args(arguments)
         .env("LC_ALL", "C")
         .stdin(Stdio::piped())
@@ -188,8 +224,7 @@ fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), Rou
         .spawn()
         .map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // An error here is not reported: a program that does not read its input exits with an error
-        // message.
+        // An error here is not reported: nft exits with an error message where it does not read its input.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;
@@ -197,9 +232,6 @@ fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<(), Rou
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(RoutingError::Refused { program, arguments: arguments.join(" "), said })
-}
-
-fn package(program: &str) -> &'static str {
-    if program == "nft" { "nftables" } else { "iproute2" }
+    let is_missing = packet_rules::are_readable().is_err();
+    Err(RoutingError::Refused { arguments: arguments.join(" "), said, is_missing })
 }

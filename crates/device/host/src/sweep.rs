@@ -115,7 +115,7 @@ fn undo_all(holder: &Holder, kinds: UndoKinds<'_>) -> Vec<(Change, String)> {
 }
 
 /// The changes that processes share.
-fn shared<'a>(kinds: UndoKinds<'a>) -> impl Iterator<Item = (&'a dyn UndoKind, Change)> {
+fn shared(kinds: UndoKinds<'_>) -> impl Iterator<Item = (&dyn UndoKind, Change)> {
     kinds.iter().filter_map(|kind| Some((*kind, Change::Other(kind.shared()?))))
 }
 

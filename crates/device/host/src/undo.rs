@@ -58,7 +58,7 @@ pub(crate) fn undo(change: &Change, kinds: UndoKinds<'_>) -> Result<Undone, Box<
             inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))?
         }
         Change::LocalRoute { netns, mark, table } => {
-            inside(*netns, || routing::remove_local_route(*mark, *table).map_err(io::Error::other))?
+            inside(*netns, || routing::remove_local_route(*mark, *table))?
         }
         Change::Other(other) => {
             let kind = kinds.iter().find(|kind| kind.name() == other.name);

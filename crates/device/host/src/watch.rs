@@ -502,7 +502,7 @@ fn put_back(change: &Change, others: &dyn WatchOthers) -> io::Result<()> {
             within(*netns, || route::put_back(route, ours)).ok_or_else(gone)
         }
         Change::LocalRoute { netns, mark, table } => {
-            let again = || routing::make_local_route_again(*mark, *table).map_err(io::Error::other);
+            let again = || routing::make_local_route_again(*mark, *table);
             within(*netns, again).ok_or_else(gone)
         }
         Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),

@@ -209,7 +209,8 @@ mod tests {
             ProxyError::NothingForwarded,
             ProxyError::Apart(ApartError::System { asked: "fork", source: refused() }),
             ProxyError::Apart(ApartError::Lost),
-            ProxyError::Routing(RoutingError::Run { program: "nft", source: refused() }),
+            ProxyError::Routing(RoutingError::Run(refused())),
+            ProxyError::Routing(RoutingError::Kernel { mark: 7, source: refused() }),
             ProxyError::Lease(LeaseError::Io(refused())),
             ProxyError::Privilege(PrivilegeError::Missing { program: "x", needed, missing }),
             ProxyError::Kernel(wakeai_kernel::Error::Privilege {
