@@ -28,8 +28,9 @@ pub(crate) struct Run {
     pub(crate) end: End,
 }
 
-/// Runs the command, and kills it after its step number `fatal`, counted from zero. If `up` is given, the command gets
-/// SIGTERM when it has written this text to a file or a socket. Otherwise it ends by itself.
+/// Runs the command, and kills its first process after step number `fatal` of all its processes, counted from zero. If
+/// `up` is given, the command gets SIGTERM when it has written this text to a file or a socket. Otherwise it ends by
+/// itself.
 #[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
 pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
     // The shell waits until it is traced.
@@ -44,6 +45,7 @@ pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> R
     let leader = Pid::from_raw(child.id().cast_signed());
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK // an agent serves in a second process
         | Options::PTRACE_O_TRACEEXEC
         | Options::PTRACE_O_EXITKILL;
     ptrace::seize(leader, options).unwrap();
