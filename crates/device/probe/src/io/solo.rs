@@ -2,8 +2,6 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakeai_units::Duration;
@@ -71,24 +69,23 @@ fn leg(
 ) -> Result<Leg, ProbeError> {
     let to = sender.to();
     let done = AtomicBool::new(false);
-    let result = Mutex::new(None);
-    let times = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let found = transfer((to, token), stream, stop);
-            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    let (times, goodput) = std::thread::scope(|scope| {
+        let transfer = scope.spawn(|| {
+            let goodput = transfer((to, token), stream, stop);
             done.store(true, Ordering::Relaxed);
+            goodput
         });
-        let pings = pings(sender, &|_| done.load(Ordering::Relaxed));
         // If a ping fails, the transfer ends by itself, because it fails for the same reasons: the
         // user stops the probe, or the listener is gone.
-        pings
-    })?;
-    let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let times = pings(sender, &|_| done.load(Ordering::Relaxed));
+        (times, transfer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let times = times?;
     let failed = |source| SendError::Socket {
         what: format!("transfer data with {to}"),
         source: in_words(source),
     };
-    let goodput = result.expect("the thread has ended").map_err(failed)?;
+    let goodput = goodput.map_err(failed)?;
     Ok(Leg::new(&goodput, RoundTrips::from_times(&times), idle))
 }
 
