@@ -1,8 +1,6 @@
 //! The wall clock is read only where a person or another machine reads the time. Durations (patience,
 //! ages, leases, deadlines) are those of `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`, which nobody can set.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,6 @@
 //! Checks what `packaging/` has: the users of the systemd units, the exposure of the units as
 //! `systemd-analyze security` computes it, and the default configuration of Debian's package.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
-#![allow(clippy::print_stdout, reason = "the harness shows it where a test is skipped")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -100,7 +97,7 @@ fn the_default_configuration_has_the_required_keys_and_no_other() {
 /// Each row of the reference page is a key in the file; where it has a default, the file shows this default.
 #[test]
 fn the_default_configuration_shows_every_key_with_its_default() {
-    let page = include_str!("../../docs/reference/agent.md");
+    let page = include_str!("../../../docs/reference/agent.md");
     let (_, page) = page.split_once("## Configuration\n").unwrap();
     let page = page.split("\n## ").next().unwrap();
     let shown = keys(&default_configuration());

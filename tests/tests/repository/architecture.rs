@@ -1,8 +1,6 @@
 //! The dependencies between the crates go one way (ARCHITECTURE.md). This file lists what each
 //! crate uses, and the tests fail for any other dependency, and for one that is listed and not used.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

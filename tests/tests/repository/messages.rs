@@ -2,8 +2,6 @@
 //! error, a message or a log line that formats a value with `{:?}`. Debug of a *text* quotes it, which
 //! is meant, and stands in the list below.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
