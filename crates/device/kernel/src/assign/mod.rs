@@ -52,7 +52,7 @@ impl Assigner {
     /// Loads the programs, and attaches the program for new connections.
     ///
     /// Where connections are moved, or where the algorithm is `wakeai_av`, the caller has recorded
-    /// `Change::KernelParts` in its lease. Then no other process removes the maps that all
+    /// [`parts`](crate::parts) in its lease. Then no other process removes the maps that all
     /// processes share, such as the map of moved connections.
     ///
     /// # Errors
