@@ -3,13 +3,15 @@
 use crate::CongestionState;
 
 /// An event of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum EventKind {
     /// The connection was established.
     Opened,
     /// The connection ended, in order or not.
     Closed,
     /// The congestion state changed.
+    #[strum(to_string = "state")]
     StateChange {
         /// The state before.
         from: CongestionState,
@@ -38,15 +40,8 @@ pub enum Signal {
 
 impl EventKind {
     /// The name of the event in records and in the monitor's output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Opened => "opened",
-            Self::Closed => "closed",
-            Self::StateChange { .. } => "state",
-            Self::Retransmit => "retransmit",
-            Self::Timeout => "timeout",
-            Self::Error(_) => "error",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The number beside the name in records. A change of state has the number of the new state,
@@ -77,7 +72,8 @@ impl EventKind {
 }
 
 /// The congestion events of Matsuno et al., table 2, with its codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorCode {
     /// Segments were selectively acknowledged out of order, and nothing was taken for lost.
     Reordering = 1,
@@ -96,13 +92,8 @@ impl ErrorCode {
     }
 
     /// The name of the event in the results' JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reordering => "reordering",
-            Self::LocalOverflow => "local_overflow",
-            Self::DuplicateAck => "duplicate_ack",
-            Self::Timeout => "timeout",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

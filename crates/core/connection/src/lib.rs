@@ -18,7 +18,20 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// The kernel's congestion state (`icsk_ca_state`), in the order and with the numbers of its
 /// `enum tcp_ca_state`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum CongestionState {
     /// Nothing unusual.
@@ -58,13 +71,7 @@ impl CongestionState {
 
     /// The name of the state, in lower case.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Disorder => "disorder",
-            Self::Cwr => "cwr",
-            Self::Recovery => "recovery",
-            Self::Loss => "loss",
-        }
+        self.into()
     }
 }
 

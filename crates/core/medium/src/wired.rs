@@ -22,21 +22,21 @@ pub(crate) struct Wire<T> {
     departures: VecDeque<(Instant, u32)>,
     /// The sum of the lengths in `departures`.
     bytes: u64,
-    flows: Vec<Flow<T>>,
+    flows: Vec<WireFlow<T>>,
     /// The first packet of each flow that has any, sorted by arrival and then by order of sending.
     heads: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     sent: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Flow<T> {
+struct WireFlow<T> {
     last_arrival: Instant,
     on_their_way: VecDeque<(Instant, u64, T)>,
 }
 
 impl<T> Wire<T> {
     pub(crate) fn new(config: &Wired, flows: usize) -> Self {
-        let flow = || Flow { last_arrival: Instant::ZERO, on_their_way: VecDeque::new() };
+        let flow = || WireFlow { last_arrival: Instant::ZERO, on_their_way: VecDeque::new() };
         let Wired { rate, delay, queue } = *config;
         Self {
             line: Serializer::new(rate),

@@ -11,17 +11,25 @@ pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
 /// An amendment of IEEE 802.11, as a BSS (an access point with its stations) or one station uses
 /// it. All of them use OFDM; 802.11b is not supported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::Display,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Standard {
     /// 802.11a: OFDM at 5 GHz (802.11-2020 clause 17), DCF.
+    #[strum(to_string = "802.11a")]
     A,
     /// 802.11g: ERP-OFDM at 2.4 GHz with the short slot (clause 18), DCF.
+    #[strum(to_string = "802.11g")]
     G,
     /// 802.11n: HT, mixed format, at 5 GHz (clause 19), EDCA best effort.
+    #[strum(to_string = "802.11n")]
     N,
     /// 802.11ac: VHT single user (clause 21), EDCA best effort.
+    #[strum(to_string = "802.11ac")]
     Ac,
     /// 802.11ax: HE single user (802.11ax-2021 clause 27), EDCA best effort.
+    #[strum(to_string = "802.11ax")]
     Ax,
 }
 
@@ -30,14 +38,8 @@ impl Standard {
     pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
 
     /// The standard's name, as it is written in a scenario: `802.11ax`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::A => "802.11a",
-            Self::G => "802.11g",
-            Self::N => "802.11n",
-            Self::Ac => "802.11ac",
-            Self::Ax => "802.11ax",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (18.5).
@@ -132,40 +134,26 @@ impl Standard {
     }
 }
 
-impl fmt::Display for Standard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Width of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 pub enum Width {
     /// 20 MHz.
+    #[strum(to_string = "20MHz")]
     Mhz20,
     /// 40 MHz.
+    #[strum(to_string = "40MHz")]
     Mhz40,
     /// 80 MHz.
+    #[strum(to_string = "80MHz")]
     Mhz80,
     /// 160 MHz.
+    #[strum(to_string = "160MHz")]
     Mhz160,
 }
 
 impl Width {
     /// All widths, ascending.
     pub const ALL: [Self; 4] = [Self::Mhz20, Self::Mhz40, Self::Mhz80, Self::Mhz160];
-}
-
-impl fmt::Display for Width {
-    /// Formats the width as in a scenario: `80MHz`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mhz20 => "20MHz",
-            Self::Mhz40 => "40MHz",
-            Self::Mhz80 => "80MHz",
-            Self::Mhz160 => "160MHz",
-        })
-    }
 }
 
 /// Guard interval of a data symbol.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use wakeai_kernel::{Filter, Monitor, MonitorConfig, Record, Socket};
-use wakeai_world::{Place, SenderMeter};
+use wakeai_world::{MeterPlace, SenderMeter};
 
 use crate::error::LabError;
 use crate::host::Host;
@@ -94,7 +94,7 @@ struct Reader {
     /// The known sockets, by the kernel's socket cookie. The value is the flow's connection that
     /// the socket sends, or `None` for all other sockets (iperf3's control connections, receivers,
     /// agents).
-    sockets: HashMap<u64, Option<Place>>,
+    sockets: HashMap<u64, Option<MeterPlace>>,
     connections: Vec<u32>,
     meter: Option<SenderMeter>,
 }
@@ -136,7 +136,7 @@ impl Reader {
     }
 
     /// The flow's connection whose data the socket sends; `None` for any other socket.
-    fn place_of(&mut self, socket: &Socket) -> Option<Place> {
+    fn place_of(&mut self, socket: &Socket) -> Option<MeterPlace> {
         if let Some(known) = self.sockets.get(&socket.cookie) {
             return *known;
         }

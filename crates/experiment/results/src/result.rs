@@ -161,7 +161,10 @@ pub struct GroupResult {
 }
 
 /// The source of a station's solo goodput.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum MaxFrom {
     /// A run of that station alone, which measured it.
@@ -172,11 +175,8 @@ pub enum MaxFrom {
 
 impl MaxFrom {
     /// The name in a result.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Solo => "solo",
-            Self::Given => "given",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -245,7 +245,8 @@ pub struct FlowReservation {
 }
 
 /// The outcome of a reservation in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum ReservationOutcome {
     /// The peers left the rate free.
@@ -262,14 +263,8 @@ pub enum ReservationOutcome {
 
 impl ReservationOutcome {
     /// The name in a result.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Admitted => "admitted",
-            Self::Refused => "refused",
-            Self::Unmeasured => "unmeasured",
-            Self::Waiting => "waiting",
-            Self::NoAgent => "no-agent",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -30,7 +30,8 @@ pub enum Node {
 }
 
 /// The direction of a flow, as seen from its station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Direction {
     /// To the server.
     Up,
@@ -42,12 +43,8 @@ pub enum Direction {
 
 impl Direction {
     /// The name in a result.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Peer => "peer",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

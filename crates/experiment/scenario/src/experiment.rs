@@ -41,7 +41,8 @@ pub enum Endpoint {
 }
 
 /// The protocol of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FlowKind {
     /// One TCP connection, or several in sequence.
     Tcp,
@@ -51,11 +52,8 @@ pub enum FlowKind {
 
 impl FlowKind {
     /// The name in a scenario file and in a result.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -120,7 +120,8 @@ impl StationGroup {
 }
 
 /// The queue between a host's TCP and its radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum HostQueue {
     /// A plain FIFO. TCP takes its overflow for local congestion.
     Fifo,
@@ -133,12 +134,8 @@ pub enum HostQueue {
 
 impl HostQueue {
     /// The name in a scenario file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::Tsq => "tsq",
-            Self::Mac80211 => "mac80211",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The number of packets that the queue holds by default.

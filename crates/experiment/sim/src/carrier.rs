@@ -4,7 +4,7 @@ use wakeai_control::Event;
 use wakeai_medium::{Delivery, Destination, Medium, Node};
 use wakeai_tcp::Segment;
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{Place, Span};
+use wakeai_world::{MeterPlace, Span};
 
 use crate::packet::Packet;
 
@@ -77,7 +77,7 @@ impl<O: Observer> Carrier<O> {
         from: Node,
         to: Destination,
         packet: Packet,
-        place: Place,
+        place: MeterPlace,
     ) -> bool {
         let seen = O::LOOKS.then(|| packet.clone());
         let sent = self.medium.enqueue(now, from, to, packet).is_ok();
@@ -89,7 +89,7 @@ impl<O: Observer> Carrier<O> {
     }
 
     /// Shows the observer a packet that has arrived.
-    pub(crate) fn show(&mut self, delivery: &Delivery<Packet>, place: Place) {
+    pub(crate) fn show(&mut self, delivery: &Delivery<Packet>, place: MeterPlace) {
         if O::LOOKS {
             let at = self.span.since(delivery.at);
             let packet = see(&delivery.packet, place);
@@ -98,7 +98,7 @@ impl<O: Observer> Carrier<O> {
     }
 }
 
-fn see(packet: &Packet, (flow, connection): Place) -> Seen<'_> {
+fn see(packet: &Packet, (flow, connection): MeterPlace) -> Seen<'_> {
     match packet {
         Packet::Segment(wire) => {
             Seen::Segment { flow, connection, to_sender: wire.to_sender, segment: wire.unpack() }

@@ -4,7 +4,7 @@ use wakeai_connection::EventKind;
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
 use wakeai_units::{Instant, Segments};
-use wakeai_world::Place;
+use wakeai_world::MeterPlace;
 
 use crate::carrier::{Carrier, Observer};
 use crate::packet::{Packet, Wire};
@@ -51,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 impl Connection {
-    fn place(&self) -> Place {
+    fn place(&self) -> MeterPlace {
         (self.flow, self.number)
     }
 

@@ -2,7 +2,7 @@
 
 use wakeai_connection::{EventKind, Figures};
 use wakeai_units::{Duration, Instant, Segments};
-use wakeai_world::{Place, SenderMeter, Span};
+use wakeai_world::{MeterPlace, SenderMeter, Span};
 
 /// The shortest time between two samples of a connection.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ impl Senders {
 
     /// Records a sample. It is called when an ACK has arrived at a sender with outstanding data,
     /// before the sender handles the ACK.
-    pub(crate) fn sample(&mut self, now: Instant, place: Place, figures: Figures) {
+    pub(crate) fn sample(&mut self, now: Instant, place: MeterPlace, figures: Figures) {
         let flow = place.0 as usize;
         if self.span.counts(now) {
             let (sum, count) = &mut self.windows[flow];
@@ -43,7 +43,13 @@ impl Senders {
     }
 
     /// Counts an event of a sender. A congestion event is also counted by its error code.
-    pub(crate) fn event(&mut self, now: Instant, place: Place, kind: EventKind, cwnd: Segments) {
+    pub(crate) fn event(
+        &mut self,
+        now: Instant,
+        place: MeterPlace,
+        kind: EventKind,
+        cwnd: Segments,
+    ) {
         self.meter.event(now, place, kind, cwnd);
         if let Some(code) = kind.error() {
             self.meter.event(now, place, EventKind::Error(code), cwnd);

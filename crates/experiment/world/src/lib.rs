@@ -30,7 +30,7 @@ pub use medium::{
     Change, Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,
     medium_config, station_address,
 };
-pub use meters::{Place, ReceiverMeter, SenderMeter};
+pub use meters::{MeterPlace, ReceiverMeter, SenderMeter};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Outcome, Task, World};
 pub use solos::{KnownSolos, SoloKey};

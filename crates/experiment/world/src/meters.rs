@@ -183,7 +183,7 @@ impl ReceiverMeter {
 }
 
 /// One of the connections of a flow: the flow's index, and the connection's number from 0.
-pub type Place = (u32, u32);
+pub type MeterPlace = (u32, u32);
 
 /// Counts the events of the TCP senders of a run, and records them.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ impl SenderMeter {
 
     /// Records a sample of a connection. The caller passes at most one sample per millisecond of
     /// each connection.
-    pub fn sample(&mut self, at: Instant, (flow, connection): Place, figures: Figures) {
+    pub fn sample(&mut self, at: Instant, (flow, connection): MeterPlace, figures: Figures) {
         if let Some(rtt) = figures.latest_rtt.filter(|_| self.span.counts(at)) {
             self.rtt[self.groups[flow as usize]].record(rtt);
         }
@@ -222,7 +222,7 @@ impl SenderMeter {
     }
 
     /// Records an event of a connection whose congestion window is `cwnd`.
-    pub fn event(&mut self, at: Instant, place: Place, kind: EventKind, cwnd: Segments) {
+    pub fn event(&mut self, at: Instant, place: MeterPlace, kind: EventKind, cwnd: Segments) {
         let (retransmits, timeouts) = &mut self.flows[place.0 as usize];
         match kind {
             EventKind::Retransmit if self.span.contains(at) => *retransmits += 1,
@@ -246,7 +246,7 @@ impl SenderMeter {
         }
     }
 
-    fn row(&self, at: Instant, (flow, connection): Place, event: RowEvent, cwnd: Segments) {
+    fn row(&self, at: Instant, (flow, connection): MeterPlace, event: RowEvent, cwnd: Segments) {
         if let Some(sink) = self.sink.as_ref().filter(|_| at <= self.span.end) {
             let at_ns = self.span.since(at).as_nanos();
             sink.row(Row::Event(EventRow { at_ns, flow, connection, event, cwnd }));

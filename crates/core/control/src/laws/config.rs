@@ -1,6 +1,5 @@
 //! The laws by name, their parameters with ranges and defaults, and the reader of both for scenarios and agents.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
 use wakeai_settings::{Field, Fields, Value};
@@ -11,7 +10,8 @@ use super::{Fixed, Law, shimada};
 use crate::Bounds;
 
 /// The name of a law in scenarios and configurations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 pub enum LawName {
     /// [`LawConfig::Fixed`].
     Fixed,
@@ -30,19 +30,8 @@ impl LawName {
         [Self::Fixed, Self::ShimadaBefore, Self::ShimadaAfter, Self::Airtime];
 
     /// The name as it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::ShimadaBefore => "shimada-before",
-            Self::ShimadaAfter => "shimada-after",
-            Self::Airtime => "airtime",
-        }
-    }
-}
-
-impl fmt::Display for LawName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -31,14 +31,14 @@ fn by_senders(observation: &Observation) -> Option<Bounds> {
 
 /// One row of table 1: the smallest queueing delay of the row (ms), the ceiling and the floor
 /// (segments).
-type Row = (u64, u32, u32);
+type TableRow = (u64, u32, u32);
 
 /// The law `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
 pub(super) struct Shimada {
     name: LawName,
     /// One column of table 1.
-    table: [Row; 5],
+    table: [TableRow; 5],
 }
 
 /// The left column of table 1, 改善前 (before the improvement).

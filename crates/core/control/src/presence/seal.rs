@@ -17,7 +17,8 @@ pub(super) const TAG_LEN: usize = 16;
 const COMMON_LEN: usize = 20;
 
 /// A format of messages on the presence port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum MessageFormat {
     /// Presence messages.
     Presence,
@@ -29,10 +30,7 @@ impl MessageFormat {
     /// The name of the format. The keys of the format are derived from the group keys with a BLAKE3
     /// context that contains this name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Presence => "presence",
-            Self::Fleet => "fleet",
-        }
+        self.into()
     }
 
     /// The version that this program writes and reads.

@@ -26,7 +26,7 @@ const TICKS_IN_MEAN: u64 = 4;
 
 /// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Air {
+pub(super) struct AirMeter {
     basis: Basis,
     /// The exponential mean of the sum; `None` before the first tick.
     mean: Option<Rate>,
@@ -34,7 +34,7 @@ pub(super) struct Air {
     used: WindowedMax<Rate>,
 }
 
-impl Air {
+impl AirMeter {
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let basis = Basis::of(seen);
         if basis != self.basis {
@@ -179,7 +179,7 @@ mod tests {
     fn a_slow_station_gets_the_same_air_and_fewer_bytes() {
         let peers = vec![weighted(2, 2, Some(5), 6), weighted(3, 10, Some(25), 54)];
         let seen = seen(10, Some(25), Some(54), peers);
-        let mut air = Air::default();
+        let mut air = AirMeter::default();
         air.on_tick(Instant::ZERO, &seen);
         // The stations use 2/5, 10/25 and 10/25 of the air.
         assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(30)));
@@ -192,7 +192,7 @@ mod tests {
     fn the_owner_of_a_reservation_does_not_share_the_rest() {
         let peers = vec![weighted(2, 10, Some(25), 54), weighted(3, 10, Some(25), 54)];
         let seen = seen(5, Some(25), Some(54), peers);
-        let mut air = Air::default();
+        let mut air = AirMeter::default();
         air.on_tick(Instant::ZERO, &seen);
         let half = Share::from_percent(50);
         let level = air.level(half, &seen, true, |station| station != StationId(2));
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_varying_sum_counts_by_its_mean() {
-        let mut air = Air::default();
+        let mut air = AirMeter::default();
         for tick in 0..200 {
             let (rate, now) =
                 (20 + 10 * (tick % 2), Instant::ZERO + Duration::from_millis(tick * 500));
@@ -223,7 +223,7 @@ mod tests {
     fn a_rate_counts_up_to_twice_what_its_station_reaches() {
         // In the second case the peer's rate would not fit 64 bits when it is scaled.
         for max in [60, 1] {
-            let mut air = Air::default();
+            let mut air = AirMeter::default();
             let max_rate = Some(Rate::from_bps(max));
             let liar = peer(2, Announcement { max_rate, ..announcement(1_000_000) });
             air.on_tick(Instant::ZERO, &seen(10, Some(25), None, vec![liar]));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn on_an_idle_air_the_weights_give_the_estimate() {
-        let mut air = Air::default();
+        let mut air = AirMeter::default();
         air.on_tick(Instant::ZERO, &seen(0, Some(20), None, Vec::new()));
         assert_eq!(air.whole_for(Rate::from_mbps(20)), Some(Rate::from_mbps(18)));
         air.on_tick(Instant::ZERO, &seen(0, None, Some(50), Vec::new()));

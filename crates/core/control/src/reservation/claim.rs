@@ -53,7 +53,7 @@ pub(super) struct ClaimControl {
 
 /// The measurements of an owner at a tick.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct ClaimFigures {
     pub(super) needed: Needed,
     /// The owner's delivery rate, the mean of four ticks.
     pub(super) delivered: Rate,
@@ -66,7 +66,7 @@ pub(super) struct Measured {
 }
 
 impl ClaimControl {
-    pub(super) fn on_tick(&mut self, measured: &Measured) {
+    pub(super) fn on_tick(&mut self, measured: &ClaimFigures) {
         let Needed { rate, data_waits } = measured.needed;
         let part = |percent| rate.mul_div(percent, 100).unwrap_or(rate);
         let share =
@@ -108,8 +108,8 @@ fn scale(ppm: u32, permille: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn measured(rate: u64, delivered: Rate, interval_s: u64) -> Measured {
-        Measured {
+    fn measured(rate: u64, delivered: Rate, interval_s: u64) -> ClaimFigures {
+        ClaimFigures {
             needed: Needed { rate: Rate::from_mbps(rate), data_waits: true },
             delivered,
             whole: Some(Rate::from_mbps(24)),
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    fn ticks(control: &mut ClaimControl, count: u32, measured: &Measured) {
+    fn ticks(control: &mut ClaimControl, count: u32, measured: &ClaimFigures) {
         (0..count).for_each(|_| control.on_tick(measured));
     }
 
@@ -132,7 +132,7 @@ mod tests {
             claims.push(control.claim);
             let left = claims[claims.len() - 1 - delay];
             let delivered = left.of_rate(Rate::from_mbps(carries));
-            control.on_tick(&Measured { left, ..measured(10, delivered, interval_s) });
+            control.on_tick(&ClaimFigures { left, ..measured(10, delivered, interval_s) });
             if tick >= 400 {
                 least = least.min(delivered.as_mbps_f64());
                 most = most.max(delivered.as_mbps_f64());
@@ -180,7 +180,7 @@ mod tests {
         let mut control = ClaimControl::default();
         ticks(&mut control, 1_000, &measured(6, Rate::from_mbps(8), 1));
         let short =
-            Measured { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
+            ClaimFigures { left: Share::from_percent(25), ..measured(6, Rate::from_mbps(5), 1) };
         ticks(&mut control, 6, &short);
         assert!(control.claim >= Share::from_percent(20), "{}", control.claim);
     }
@@ -191,7 +191,7 @@ mod tests {
         let waits = measured(12, Rate::from_mbps(3), 1);
         ticks(&mut control, 100, &waits);
         let needed = Needed { rate: Rate::from_mbps(3), data_waits: false };
-        let less = Measured { needed, ..waits };
+        let less = ClaimFigures { needed, ..waits };
         ticks(&mut control, 1, &less);
         // 125 % of 3 Mbit/s, of 24 Mbit/s.
         assert_eq!((control.claim, control.short), (Share::from_ppm(156_250), false));
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn without_a_measured_air_nothing_is_claimed() {
         let mut control = ClaimControl::default();
-        ticks(&mut control, 20, &Measured { whole: None, ..measured(6, Rate::ZERO, 1) });
+        ticks(&mut control, 20, &ClaimFigures { whole: None, ..measured(6, Rate::ZERO, 1) });
         assert_eq!((control.claim, control.short), (Share::ZERO, true));
     }
 }

@@ -30,9 +30,9 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::{
     Bounds, Observation, Reservation, ReservationLimit, ReservationState, Share, StationId,
 };
-use air::Air;
+use air::AirMeter;
 use asking::Asking;
-use claim::{ClaimControl, Measured};
+use claim::{ClaimControl, ClaimFigures};
 use need::Need;
 
 /// The reservations of this station and of its peers.
@@ -46,8 +46,8 @@ pub(crate) struct Reservations {
     asking: Asking,
     need: Need,
     control: ClaimControl,
-    air: Air,
-    received: BTreeMap<StationId, Received>,
+    air: AirMeter,
+    received: BTreeMap<StationId, RememberedRequest>,
     admitted: BTreeSet<StationId>,
     state: ReservationState,
     /// The part of the sum of the peers' claims that this station already leaves free.
@@ -56,7 +56,7 @@ pub(crate) struct Reservations {
 
 /// A peer's reservation, and the time until which it is kept without a further message.
 #[derive(Debug)]
-struct Received {
+struct RememberedRequest {
     asked: Reservation,
     until: Instant,
 }
@@ -83,7 +83,7 @@ impl Reservations {
             asking: Asking::new(now),
             need: Need::default(),
             control: ClaimControl::default(),
-            air: Air::default(),
+            air: AirMeter::default(),
             received: BTreeMap::new(),
             admitted: BTreeSet::new(),
             state: ReservationState::None,
@@ -138,7 +138,7 @@ impl Reservations {
             (self.need, self.control) = (Need::default(), ClaimControl::default());
             return;
         };
-        self.control.on_tick(&Measured {
+        self.control.on_tick(&ClaimFigures {
             needed: self.need.on_tick(now, asked.rate, seen),
             delivered: seen.mean_rate,
             whole: self.air.whole_for(self.air.own_weight(seen)),
@@ -153,7 +153,8 @@ impl Reservations {
             let left = remembered.saturating_sub(peer.age);
             match peer.announced.reservation {
                 Some(asked) if left > Duration::ZERO => {
-                    self.received.insert(peer.station, Received { asked, until: now + left });
+                    self.received
+                        .insert(peer.station, RememberedRequest { asked, until: now + left });
                 }
                 _ => {
                     self.received.remove(&peer.station);

@@ -36,7 +36,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use self::order::Order;
 pub use self::request::{Permission, Turn, TurnState};
-use self::request::{Phase, Request};
+use self::request::{Request, RequestPhase};
 use crate::{Observation, PeerView, StationId};
 
 /// A station begins when the stations before it need at most this time together. Each announces the
@@ -106,7 +106,7 @@ impl Turns {
             (Some(left), Some(own)) => own.left = time(left),
             (Some(left), None) => {
                 self.order.hear(now, peers);
-                let phase = Phase::Listening { until: now + LISTENS_FOR };
+                let phase = RequestPhase::Listening { until: now + LISTENS_FOR };
                 let ticket = self.order.next_ticket();
                 self.own = Some(Request { ticket, phase, left: time(left) });
             }
@@ -124,11 +124,12 @@ impl Turns {
         self.next_timeout = None;
         let Some(mut own) = self.own else { return };
         own.phase = self.decide(now, own, alone);
-        if let Phase::Sending { since } | Phase::Additional { since } = &mut own.phase {
+        if let RequestPhase::Sending { since } | RequestPhase::Additional { since } = &mut own.phase
+        {
             if now >= *since + TURN && self.order.somebody_waits() {
                 // The turn is over. The station goes to the end of the order with a new ticket.
                 own.ticket = self.order.next_ticket().max(own.ticket.saturating_add(1));
-                own.phase = Phase::Waiting { first_since: None };
+                own.phase = RequestPhase::Waiting { first_since: None };
                 own.phase = self.decide(now, own, alone);
             } else {
                 *since = if now >= *since + TURN { now } else { *since };
@@ -139,7 +140,7 @@ impl Turns {
         self.own = Some(own);
     }
 
-    fn decide(&mut self, now: Instant, own: Request, alone: bool) -> Phase {
+    fn decide(&mut self, now: Instant, own: Request, alone: bool) -> RequestPhase {
         let place = self.order.place(now, (own.ticket, self.station), self.left_out(now));
         if let Some(at) = place.changes_at {
             self.wake_at(at);
@@ -148,44 +149,44 @@ impl Turns {
             self.next_trial = now + FREE_FOR;
         }
         match own.phase {
-            Phase::Listening { until } if now < until && !alone => {
+            RequestPhase::Listening { until } if now < until && !alone => {
                 self.wake_at(until);
                 own.phase
             }
-            Phase::Sending { .. } | Phase::Additional { .. } => own.phase,
-            _ if alone || place.is_turn => Phase::Sending { since: now },
-            Phase::Trial { .. } => own.phase,
-            Phase::Listening { .. } => self.wait(now, None, place.waiting),
-            Phase::Waiting { first_since } => self.wait(now, first_since, place.waiting),
+            RequestPhase::Sending { .. } | RequestPhase::Additional { .. } => own.phase,
+            _ if alone || place.is_turn => RequestPhase::Sending { since: now },
+            RequestPhase::Trial { .. } => own.phase,
+            RequestPhase::Listening { .. } => self.wait(now, None, place.waiting),
+            RequestPhase::Waiting { first_since } => self.wait(now, first_since, place.waiting),
         }
     }
 
     /// Returns the phase of a waiting station. A trial begins where its time has come. `before` is
     /// the number of waiting stations before this one.
-    fn wait(&mut self, now: Instant, first_since: Option<Instant>, before: usize) -> Phase {
+    fn wait(&mut self, now: Instant, first_since: Option<Instant>, before: usize) -> RequestPhase {
         if before > 0 {
-            return Phase::Waiting { first_since: None };
+            return RequestPhase::Waiting { first_since: None };
         }
         let since = first_since.unwrap_or(now);
         let at = (since + FIRST_FOR).max(self.next_trial);
         if now >= at {
             self.next_trial = now + FREE_FOR;
-            return Phase::Trial { since: now, best: Rate::ZERO };
+            return RequestPhase::Trial { since: now, best: Rate::ZERO };
         }
         self.wake_at(at);
-        Phase::Waiting { first_since: Some(since) }
+        RequestPhase::Waiting { first_since: Some(since) }
     }
 
     /// Judges a trial at its end, by the station's largest delivery rate in one tick of the trial.
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let Some(own) = &mut self.own else { return };
-        let Phase::Trial { since, best } = &mut own.phase else { return };
+        let RequestPhase::Trial { since, best } = &mut own.phase else { return };
         *best = (*best).max(seen.delivery_rate);
         if now >= *since + TRIAL {
             own.phase = if trial::finds_unused(seen, *best) {
-                Phase::Additional { since: now }
+                RequestPhase::Additional { since: now }
             } else {
-                Phase::Waiting { first_since: Some(now) }
+                RequestPhase::Waiting { first_since: Some(now) }
             };
         }
     }
@@ -207,7 +208,7 @@ impl Turns {
     }
 
     fn is_additional(&self) -> bool {
-        matches!(self.own, Some(Request { phase: Phase::Additional { .. }, .. }))
+        matches!(self.own, Some(Request { phase: RequestPhase::Additional { .. }, .. }))
     }
 
     /// The number of stations before this one that are ignored now.

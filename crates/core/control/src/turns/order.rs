@@ -10,13 +10,13 @@ use crate::{PeerView, StationId};
 /// The requests of the peers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    peers: BTreeMap<StationId, Peer>,
+    peers: BTreeMap<StationId, PeerInTurn>,
     /// The largest ticket of all peers' requests so far.
     last_ticket: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Peer {
+struct PeerInTurn {
     announced: Turn,
     /// The ticket that counts for the order. It is larger than the announced ticket where an
     /// earlier turn of this peer was too long.
@@ -29,7 +29,7 @@ struct Peer {
 
 /// The place of this station's request in the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TurnPlace {
     /// Whether it is this station's turn.
     pub(super) is_turn: bool,
     /// The number of peers before this station that wait and whose turn has not come.
@@ -48,12 +48,12 @@ impl Order {
             let known = self.peers.get(&peer.station);
             let entry = match known {
                 Some(known) if known.announced.ticket == announced.ticket => {
-                    Peer { announced, heard: at, ..*known }
+                    PeerInTurn { announced, heard: at, ..*known }
                 }
                 // A new request of a peer gets no earlier place than its old request had.
                 _ => {
                     let ticket = announced.ticket.max(known.map_or(0, |known| known.ticket));
-                    Peer { announced, ticket, heard: at, turn_since: None }
+                    PeerInTurn { announced, ticket, heard: at, turn_since: None }
                 }
             };
             self.last_ticket = self.last_ticket.max(announced.ticket);
@@ -69,7 +69,7 @@ impl Order {
 
     /// The number of peers that send before their turn, because a trial showed unused air.
     pub(super) fn additional(&self) -> usize {
-        let is = |peer: &&Peer| peer.announced.state == TurnState::Additional;
+        let is = |peer: &&PeerInTurn| peer.announced.state == TurnState::Additional;
         self.peers.values().filter(is).count()
     }
 
@@ -86,13 +86,18 @@ impl Order {
 
     /// The place of this station's request `own` among the peers' requests. The time that the first
     /// `left_out` peers in turn still need is not counted.
-    pub(super) fn place(&mut self, now: Instant, own: (u32, StationId), left_out: usize) -> Place {
+    pub(super) fn place(
+        &mut self,
+        now: Instant,
+        own: (u32, StationId),
+        left_out: usize,
+    ) -> TurnPlace {
         let mut order: Vec<(u32, StationId)> =
             self.peers.iter().map(|(station, peer)| (peer.ticket, *station)).collect();
         order.push(own);
         order.sort_unstable();
         let last = order.last().map_or(0, |(ticket, _)| ticket.saturating_add(1));
-        let mut place = Place::default();
+        let mut place = TurnPlace::default();
         let mut before = Duration::ZERO;
         let mut counted = 0;
         for key in order {

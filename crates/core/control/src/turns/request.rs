@@ -71,7 +71,7 @@ impl Permission {
 
 /// The phase of this station's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RequestPhase {
     /// The station waits, and receives the requests of others, until the time `until`.
     Listening { until: Instant },
     /// The station waits. `first_since` is the time since which it has been the first of the
@@ -89,7 +89,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) ticket: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: RequestPhase,
     /// The time that the rest of the transfers takes at the rate that the station reaches alone.
     pub(super) left: Duration,
 }
@@ -97,18 +97,18 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn permission(&self) -> Permission {
         match self.phase {
-            Phase::Listening { .. } | Phase::Waiting { .. } => Permission::Wait,
-            Phase::Trial { .. } => Permission::Try,
-            Phase::Sending { .. } | Phase::Additional { .. } => Permission::Send,
+            RequestPhase::Listening { .. } | RequestPhase::Waiting { .. } => Permission::Wait,
+            RequestPhase::Trial { .. } => Permission::Try,
+            RequestPhase::Sending { .. } | RequestPhase::Additional { .. } => Permission::Send,
         }
     }
 
     pub(super) fn announced(&self) -> Turn {
         let state = match self.phase {
-            Phase::Listening { .. } | Phase::Waiting { .. } => TurnState::Waiting,
-            Phase::Sending { .. } => TurnState::Sending,
-            Phase::Trial { .. } => TurnState::Trying,
-            Phase::Additional { .. } => TurnState::Additional,
+            RequestPhase::Listening { .. } | RequestPhase::Waiting { .. } => TurnState::Waiting,
+            RequestPhase::Sending { .. } => TurnState::Sending,
+            RequestPhase::Trial { .. } => TurnState::Trying,
+            RequestPhase::Additional { .. } => TurnState::Additional,
         };
         Turn { ticket: self.ticket, state, left: self.left }
     }

@@ -19,12 +19,12 @@ const BYTE: u64 = 8_000_000_000;
 /// The packets of the stations in one direction.
 ///
 /// Time is divided into intervals from [`Instant::ZERO`] on. At each boundary between two
-/// intervals, first the packets of the last interval arrive ([`Direction::arrive`]). Then the next
-/// interval is granted ([`Direction::grant`]) to stations that have something to send at that
+/// intervals, first the packets of the last interval arrive ([`CellDirection::arrive`]). Then the next
+/// interval is granted ([`CellDirection::grant`]) to stations that have something to send at that
 /// moment. A packet may be divided over several grants. It arrives when the interval of its last
 /// byte ends.
 #[derive(Clone, Debug)]
-pub(super) struct Direction<T> {
+pub(super) struct CellDirection<T> {
     rate: Rate,
     queues: Vec<VecDeque<Waiting<T>>>,
     limits: Vec<QueueLimit>,
@@ -56,7 +56,7 @@ struct Waiting<T> {
     left: u64,
 }
 
-impl<T> Direction<T> {
+impl<T> CellDirection<T> {
     /// A direction whose stations' queues have the limits `limits`.
     pub(super) fn new(rate: Rate, scheduler: Scheduler, limits: Vec<QueueLimit>) -> Self {
         let stations = limits.len();

@@ -15,7 +15,7 @@ mod turns;
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Cell, QueueLimit, Wired};
 
-use direction::Direction;
+use direction::CellDirection;
 
 use crate::base::{Base, Transit, WiredEvent, earlier};
 use crate::error::ConfigError;
@@ -69,13 +69,13 @@ fn granted_rate(what: &'static str, rate: Rate) -> Result<(), ConfigError> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cellular<P> {
     pub(crate) base: Base<P>,
-    uplink: Direction<Transit<P>>,
-    downlink: Direction<Transit<P>>,
+    uplink: CellDirection<Transit<P>>,
+    downlink: CellDirection<Transit<P>>,
 }
 
 /// An event of the medium.
 #[derive(Clone, Copy)]
-pub(crate) enum Event {
+pub(crate) enum CellEvent {
     Wired(WiredEvent),
     /// A boundary between two intervals of the uplink.
     Uplink,
@@ -94,8 +94,8 @@ impl<P: Packet> Cellular<P> {
         let delays = stations.iter().map(|station| station.wired_delay).collect();
         Ok(Self {
             base: Base::new(wired, delays),
-            uplink: Direction::new(uplink, scheduler, queues),
-            downlink: Direction::new(downlink, scheduler, buffers),
+            uplink: CellDirection::new(uplink, scheduler, queues),
+            downlink: CellDirection::new(downlink, scheduler, buffers),
         })
     }
 
@@ -129,7 +129,7 @@ impl<P: Packet> Cellular<P> {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
             self.base.advance(at);
             match event {
-                Event::Wired(event) => {
+                CellEvent::Wired(event) => {
                     let arrived = self.base.handle(at, event);
                     if let Some(transit) = arrived
                         && let Destination::Unicast(Node::Station(station)) = transit.to
@@ -137,8 +137,8 @@ impl<P: Packet> Cellular<P> {
                         self.send_down(at, station.index(), transit);
                     }
                 }
-                Event::Uplink => self.end_uplink_interval(at),
-                Event::Downlink => self.end_downlink_interval(at),
+                CellEvent::Uplink => self.end_uplink_interval(at),
+                CellEvent::Downlink => self.end_downlink_interval(at),
             }
         }
     }
@@ -146,10 +146,10 @@ impl<P: Packet> Cellular<P> {
     /// The next event. Where several events have the same time, the wire comes first, so that a
     /// packet that arrives can be granted at once. The uplink comes before the downlink, so that
     /// the same holds for packets from station to station.
-    pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
-        let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
-        let uplink = self.uplink.next_boundary().map(|at| (at, Event::Uplink));
-        let downlink = self.downlink.next_boundary().map(|at| (at, Event::Downlink));
+    pub(crate) fn next_event(&self) -> Option<(Instant, CellEvent)> {
+        let wired = self.base.next_event().map(|(at, event)| (at, CellEvent::Wired(event)));
+        let uplink = self.uplink.next_boundary().map(|at| (at, CellEvent::Uplink));
+        let downlink = self.downlink.next_boundary().map(|at| (at, CellEvent::Downlink));
         earlier(earlier(wired, uplink), downlink)
     }
 

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant};
 use super::Wifi;
 use super::attempt::{Attempt, Contender, Path};
 use super::frames::{Framing, Limits};
-use super::link::Link;
+use super::link::StationLink;
 use super::turn::Turn;
 use crate::node::{Node, Packet, StationId};
 
@@ -71,7 +71,7 @@ impl<P: Packet> Wifi<P> {
         });
     }
 
-    fn plan_data(&self, path: Path, station: &Link, turn: Turn) -> Option<Attempt> {
+    fn plan_data(&self, path: Path, station: &StationLink, turn: Turn) -> Option<Attempt> {
         let psdu = self.queue(path).plan(&turn.limits(station))?;
         let is_protected = turn.first && psdu.bytes > station.protected_above;
         let lead = if is_protected { station.lead } else { Duration::ZERO };

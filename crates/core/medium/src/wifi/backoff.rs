@@ -6,7 +6,7 @@ use wakeai_wifi::Contention;
 
 /// The state of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ContenderPhase {
     /// It has nothing to send. The backoff after its last frame may still be counting down.
     Quiet,
     /// It has frames and counts down, among the contenders of its class, which all count the
@@ -32,14 +32,14 @@ pub(crate) struct Backoff {
     pub(crate) class: usize,
     /// The value of the class's slot counter at which the backoff is over.
     pub(crate) ends_at: u64,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ContenderPhase,
 }
 
 impl Backoff {
     pub(crate) fn new(rules: Contention, class: usize, retry_limit: u8) -> Self {
         let (cw_min, cw_max) = (u32::from(rules.cw_min), u32::from(rules.cw_max));
         debug_assert!(cw_min <= cw_max && retry_limit > 0, "the ranges were checked");
-        let phase = Phase::Quiet;
+        let phase = ContenderPhase::Quiet;
         Self { cw_min, cw_max, cw: cw_min, failures: 0, retry_limit, class, ends_at: 0, phase }
     }
 

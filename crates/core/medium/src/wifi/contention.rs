@@ -23,7 +23,7 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Contention as Rules;
 
-use super::backoff::{Backoff, Phase};
+use super::backoff::{Backoff, ContenderPhase};
 use super::wheel::Wheel;
 
 /// The most slots by which a contender can begin later than its class, because of EIFS or its ACK
@@ -113,7 +113,7 @@ impl Contention {
 
     /// Whether the contender has frames to send, or is sending.
     pub(crate) fn is_active(&self, contender: usize) -> bool {
-        self.contenders[contender].phase != Phase::Quiet
+        self.contenders[contender].phase != ContenderPhase::Quiet
     }
 
     /// The contender's backoff, which records the outcome of its access.
@@ -128,7 +128,7 @@ impl Contention {
     /// AIFS (10.3.4.2), and draws a backoff if it has not.
     pub(crate) fn request(&mut self, contender: usize, now: Instant, rng: &mut Pcg64Mcg) {
         let backoff = &mut self.contenders[contender];
-        debug_assert_eq!(backoff.phase, Phase::Quiet, "it contends already");
+        debug_assert_eq!(backoff.phase, ContenderPhase::Quiet, "it contends already");
         let class = &mut self.classes[backoff.class];
         let first = self.deferral + class.aifsn;
         let left = backoff.ends_at.saturating_sub(class.count);
@@ -140,13 +140,13 @@ impl Contention {
             let start = since.div_ceil(self.slot.as_nanos());
             let contender = contender as u32;
             self.late.push(Late { contender, start, remaining: 0, immediate: true });
-            backoff.phase = Phase::Late;
+            backoff.phase = ContenderPhase::Late;
             return;
         }
         if left == 0 {
             backoff.ends_at = class.count + backoff.draw(rng);
         }
-        backoff.phase = Phase::Counting;
+        backoff.phase = ContenderPhase::Counting;
         class.waiting.insert(contender as u32, backoff.ends_at);
     }
 
@@ -190,11 +190,11 @@ impl Contention {
                 late.remaining - class.counted(late.start, access)
             };
             backoff.ends_at = class.count + remaining;
-            backoff.phase = Phase::Counting;
+            backoff.phase = ContenderPhase::Counting;
             class.waiting.insert(late.contender, backoff.ends_at);
         }
         for &sender in senders.iter() {
-            self.contenders[sender as usize].phase = Phase::Sending;
+            self.contenders[sender as usize].phase = ContenderPhase::Sending;
         }
         self.idle_since = None;
     }
@@ -217,19 +217,19 @@ impl Contention {
         rng: &mut Pcg64Mcg,
     ) {
         let backoff = &mut self.contenders[contender];
-        debug_assert_eq!(backoff.phase, Phase::Sending, "it did not send");
+        debug_assert_eq!(backoff.phase, ContenderPhase::Sending, "it did not send");
         let class = &mut self.classes[backoff.class];
         let remaining = backoff.draw(rng);
         backoff.ends_at = class.count + remaining + late.saturating_sub(self.deferral);
         if !has_frames {
-            backoff.phase = Phase::Quiet;
+            backoff.phase = ContenderPhase::Quiet;
         } else if late == self.deferral {
-            backoff.phase = Phase::Counting;
+            backoff.phase = ContenderPhase::Counting;
             class.waiting.insert(contender as u32, backoff.ends_at);
         } else {
             let (contender, start) = (contender as u32, late + class.aifsn);
             self.late.push(Late { contender, start, remaining, immediate: false });
-            backoff.phase = Phase::Late;
+            backoff.phase = ContenderPhase::Late;
         }
     }
 
@@ -237,7 +237,7 @@ impl Contention {
     /// this contender received the frame with errors.
     pub(crate) fn defer_one(&mut self, contender: usize, slots: u64) {
         let backoff = &mut self.contenders[contender];
-        if backoff.phase != Phase::Counting || slots <= self.deferral {
+        if backoff.phase != ContenderPhase::Counting || slots <= self.deferral {
             return;
         }
         let class = &mut self.classes[backoff.class];
@@ -248,7 +248,7 @@ impl Contention {
             remaining: backoff.ends_at - class.count,
             immediate: false,
         });
-        backoff.phase = Phase::Late;
+        backoff.phase = ContenderPhase::Late;
     }
 
     /// The number of slots from `end` to `instant`, rounded up to the grid.

@@ -91,7 +91,7 @@ pub(crate) struct Settled {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FrameState {
     Waiting,
     /// In the aggregate on the air, and decoded; the sender has no BlockAck yet.
     Decoded,
@@ -111,13 +111,13 @@ pub(crate) struct Frame<P> {
     pub(crate) to: Destination,
     shape: Shape,
     attempts: u8,
-    state: State,
+    state: FrameState,
 }
 
 impl<P> Frame<P> {
     /// Whether its sender still waits for its ACK or BlockAck.
     fn is_unsettled(&self) -> bool {
-        matches!(self.state, State::Waiting | State::Decoded | State::Damaged)
+        matches!(self.state, FrameState::Waiting | FrameState::Decoded | FrameState::Damaged)
     }
 }
 
@@ -160,7 +160,7 @@ impl<P> Frames<P> {
     /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         let inside = self.queue.iter().skip(self.handed_up);
-        inside.filter(|frame| frame.state != State::GivenUp).count()
+        inside.filter(|frame| frame.state != FrameState::GivenUp).count()
     }
 
     /// The number of the frame in front, counted from the first frame that was ever pushed.
@@ -171,7 +171,14 @@ impl<P> Frames<P> {
     /// Adds a frame, and returns its number.
     pub(crate) fn push(&mut self, packet: P, from: Node, to: Destination, shape: Shape) -> u64 {
         let number = self.taken + self.queue.len() as u64;
-        self.queue.push_back(Frame { packet, from, to, shape, attempts: 0, state: State::Waiting });
+        self.queue.push_back(Frame {
+            packet,
+            from,
+            to,
+            shape,
+            attempts: 0,
+            state: FrameState::Waiting,
+        });
         self.waiting += 1;
         self.bytes += u64::from(shape.packet);
         number
@@ -186,7 +193,7 @@ impl<P> Frames<P> {
     ) {
         let most = if limits.framing == Framing::Single { 1 } else { limits.subframes };
         let whole = |shape: Shape| (DELIMITER + shape.mpdu).next_multiple_of(4);
-        let waiting = self.queue.iter().filter(|frame| frame.state == State::Waiting);
+        let waiting = self.queue.iter().filter(|frame| frame.state == FrameState::Waiting);
         let mut bytes: u32 = waiting.map(|frame| whole(frame.shape)).sum();
         while self.queue.len() < most && (self.waiting == 0 || bytes < limits.psdu) {
             let Some((packet, from, to, shape)) = next() else { return };
@@ -198,7 +205,7 @@ impl<P> Frames<P> {
     /// Removes the last frame, unless it is among the first `keep` or was sent before.
     pub(crate) fn pop_untried(&mut self, keep: usize) -> Option<P> {
         let last = self.queue.back()?;
-        if self.queue.len() <= keep || last.attempts > 0 || last.state != State::Waiting {
+        if self.queue.len() <= keep || last.attempts > 0 || last.state != FrameState::Waiting {
             return None;
         }
         self.waiting -= 1;
@@ -222,7 +229,7 @@ impl<P> Frames<P> {
         let mut psdu = Psdu { span: 0, mpdus: 0, bytes: 0 };
         let mut padded = 0;
         let window = self.queue.iter().take(limits.subframes).enumerate();
-        for (place, frame) in window.filter(|(_, frame)| frame.state == State::Waiting) {
+        for (place, frame) in window.filter(|(_, frame)| frame.state == FrameState::Waiting) {
             let whole = (DELIMITER + frame.shape.mpdu).next_multiple_of(4);
             let bytes = padded + if pad_last { whole } else { DELIMITER + frame.shape.mpdu };
             if psdu.mpdus > 0 && bytes > limits.psdu {
@@ -259,16 +266,16 @@ impl<P> Frames<P> {
 
     /// Records, while the aggregate goes on, that the frame at `place` was decoded or damaged.
     pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
-        self.queue[place].state = if damaged { State::Damaged } else { State::Decoded };
+        self.queue[place].state = if damaged { FrameState::Damaged } else { FrameState::Decoded };
     }
 
     /// The next frame that the receiver may hand up in order while the aggregate goes on.
     pub(crate) fn hand_up(&mut self) -> Option<&Frame<P>> {
         loop {
             match self.queue.get(self.handed_up)?.state {
-                State::Waiting | State::Damaged => return None,
-                State::GivenUp => self.handed_up += 1,
-                State::Decoded | State::Held => break,
+                FrameState::Waiting | FrameState::Damaged => return None,
+                FrameState::GivenUp => self.handed_up += 1,
+                FrameState::Decoded | FrameState::Held => break,
             }
         }
         self.handed_up += 1;
@@ -288,23 +295,23 @@ impl<P> Frames<P> {
         let mut settled = Settled::default();
         for frame in self.queue.iter_mut().take(psdu.span) {
             let has_arrived = match frame.state {
-                State::Held | State::GivenUp => continue,
-                State::Waiting => arrived(),
-                State::Decoded => true,
-                State::Damaged => false,
+                FrameState::Held | FrameState::GivenUp => continue,
+                FrameState::Waiting => arrived(),
+                FrameState::Decoded => true,
+                FrameState::Damaged => false,
             };
             if has_arrived {
-                frame.state = State::Held;
+                frame.state = FrameState::Held;
                 settled.acknowledged += 1;
                 self.bytes -= u64::from(frame.shape.packet);
                 gone(&frame.packet);
                 continue;
             }
             settled.failed += 1;
-            frame.state = State::Waiting;
+            frame.state = FrameState::Waiting;
             frame.attempts += 1;
             if frame.attempts >= retry_limit {
-                frame.state = State::GivenUp;
+                frame.state = FrameState::GivenUp;
                 settled.dropped += 1;
                 self.bytes -= u64::from(frame.shape.packet);
                 gone(&frame.packet);
@@ -319,12 +326,12 @@ impl<P> Frames<P> {
     /// Removes the next frame that the receiver may hand up in order. Returns it where
     /// [`Frames::hand_up`] has not passed it before.
     pub(crate) fn release(&mut self) -> Option<Frame<P>> {
-        while self.queue.front().is_some_and(|frame| frame.state != State::Waiting) {
+        while self.queue.front().is_some_and(|frame| frame.state != FrameState::Waiting) {
             let frame = self.queue.pop_front()?;
             self.taken += 1;
             if self.handed_up > 0 {
                 self.handed_up -= 1;
-            } else if frame.state == State::Held {
+            } else if frame.state == FrameState::Held {
                 return Some(frame);
             }
         }

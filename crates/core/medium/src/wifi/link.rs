@@ -21,7 +21,7 @@ const BLOCK_ACK_256: u32 = 56;
 
 /// One station's link, the same in both directions.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct StationLink {
     pub(crate) standard: Standard,
     pub(crate) rate: PhyRate,
     pub(crate) limits: Limits,
@@ -42,7 +42,7 @@ pub(crate) struct Link {
     pub(crate) queue: usize,
 }
 
-impl Link {
+impl StationLink {
     pub(crate) fn new(station: &WifiStationConfig, bss: &Bss) -> Result<Self, ConfigError> {
         let WifiStationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay: _ } =
             *station;

@@ -30,7 +30,7 @@ pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
 use contention::Contention;
 use frames::{Frames, Shape};
 use host_queue::{HostQueue, Room};
-use link::{Common, Link};
+use link::{Common, StationLink};
 use reception::Reception;
 
 use crate::base::{Base, WiredEvent, earlier};
@@ -43,7 +43,7 @@ pub(crate) struct Wifi<P> {
     pub(crate) base: Base<P>,
     bss: Common,
     /// The link of each station.
-    links: Vec<Link>,
+    links: Vec<StationLink>,
     /// For each station, the frames that it sends.
     uplinks: Vec<Frames<P>>,
     /// For each station, the FQ-CoDel queue from which its frames are taken. `None` for a station
@@ -76,7 +76,7 @@ type Hosted<P> = (P, Destination, Shape);
 
 /// An event of the medium.
 #[derive(Clone, Copy)]
-pub(crate) enum Event {
+pub(crate) enum AirEvent {
     Wired(WiredEvent),
     /// An MPDU of the aggregate on the air has arrived.
     MpduEnds,
@@ -91,7 +91,7 @@ impl<P: Packet> Wifi<P> {
         config::validate(config)?;
         let bss = Common::new(config)?;
         // Each setting is named here, so that a new setting that nothing uses does not compile. The
-        // settings of a link are used in `Link::new`, and the settings of the BSS in `Common::new`.
+        // settings of a link are used in `StationLink::new`, and the settings of the BSS in `Common::new`.
         let WifiConfig {
             bss:
                 Bss {
@@ -115,8 +115,8 @@ impl<P: Packet> Wifi<P> {
             eifs_after_collision: _,
             hand_up_after_ppdu: _,
         } = config;
-        let links: Result<Vec<Link>, _> =
-            configs.iter().map(|station| Link::new(station, &config.bss)).collect();
+        let links: Result<Vec<StationLink>, _> =
+            configs.iter().map(|station| StationLink::new(station, &config.bss)).collect();
         let links = links?;
         let stations = links.len();
         let rules = rules(config);
@@ -145,27 +145,27 @@ impl<P: Packet> Wifi<P> {
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
             self.base.advance(at);
             match event {
-                Event::Wired(event) => {
+                AirEvent::Wired(event) => {
                     if let Some(transit) = self.base.handle(at, event) {
                         self.send_down(at, transit.from, transit.to, transit.packet);
                     }
                 }
-                Event::MpduEnds => self.end_mpdu(at),
-                Event::AirEnds => self.end_access(at),
-                Event::AirBegins => self.begin_access(at),
+                AirEvent::MpduEnds => self.end_mpdu(at),
+                AirEvent::AirEnds => self.end_access(at),
+                AirEvent::AirBegins => self.begin_access(at),
             }
         }
     }
 
     /// The next event. Where several events have the same time, the wire comes first, so that a
     /// packet that arrives can still be sent.
-    pub(crate) fn next_event(&self) -> Option<(Instant, Event)> {
+    pub(crate) fn next_event(&self) -> Option<(Instant, AirEvent)> {
         let air = match self.busy_until {
-            Some(end) => Some((end, Event::AirEnds)),
-            None => self.contention.next_access().map(|at| (at, Event::AirBegins)),
+            Some(end) => Some((end, AirEvent::AirEnds)),
+            None => self.contention.next_access().map(|at| (at, AirEvent::AirBegins)),
         };
-        let wired = self.base.next_event().map(|(at, event)| (at, Event::Wired(event)));
-        let mpdu = self.reception.map(|reception| (reception.at, Event::MpduEnds));
+        let wired = self.base.next_event().map(|(at, event)| (at, AirEvent::Wired(event)));
+        let mpdu = self.reception.map(|reception| (reception.at, AirEvent::MpduEnds));
         earlier(earlier(wired, mpdu), air)
     }
 
@@ -185,7 +185,7 @@ impl<P: Packet> Wifi<P> {
         let mut changed = self.config.stations[place].clone();
         change(&mut changed);
         config::validate_station(place, &changed, &self.config.bss)?;
-        self.links[place] = Link::new(&changed, &self.config.bss)?;
+        self.links[place] = StationLink::new(&changed, &self.config.bss)?;
         self.config.stations[place] = changed;
         Ok(())
     }

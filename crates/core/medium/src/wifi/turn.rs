@@ -3,7 +3,7 @@
 use wakeai_units::{Duration, Instant};
 
 use super::frames::Limits;
-use super::link::Link;
+use super::link::StationLink;
 
 /// The time of an exchange within a TXOP, which is the time of one access.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// The limits of the data frame. In the first exchange the data frame starts after RTS and CTS.
-    pub(crate) fn limits(&self, station: &Link) -> Limits {
+    pub(crate) fn limits(&self, station: &StationLink) -> Limits {
         if self.txop_end == self.start {
             return station.limits;
         }

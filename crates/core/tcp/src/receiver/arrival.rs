@@ -3,9 +3,9 @@
 
 use wakeai_units::Instant;
 
-use super::autotune::Progress;
-use super::delayed_ack::{Arrival, Situation};
-use super::lifecycle::Phase;
+use super::autotune::ReadProgress;
+use super::delayed_ack::{ArrivedSegment, Situation};
+use super::lifecycle::ReceiverPhase;
 use super::{Receiver, clock_ms};
 use crate::segment::Segment;
 
@@ -107,8 +107,8 @@ impl Receiver {
         if !self.reassembly.is_empty() {
             self.close_gap(end);
         }
-        if self.finished() && self.phase == Phase::Established {
-            self.phase = Phase::CloseWait;
+        if self.finished() && self.phase == ReceiverPhase::Established {
+            self.phase = ReceiverPhase::CloseWait;
             self.acks.on_fin();
         }
     }
@@ -120,7 +120,7 @@ impl Receiver {
             self.window.note_full_segment();
         }
         let window = self.window.offered();
-        let arrival = Arrival { len: u64::from(len), pushed: segment.flags.psh, window };
+        let arrival = ArrivedSegment { len: u64::from(len), pushed: segment.flags.psh, window };
         self.acks.on_data(now, arrival, self.handshake.timeout);
         self.autotune.on_data(now, self.next, window);
         if len >= WORTH_GROWING {
@@ -189,7 +189,7 @@ impl Receiver {
         if !self.config.autotuned_buffers {
             return;
         }
-        let progress = Progress { read: self.read, next: self.next, ahead: self.ahead() };
+        let progress = ReadProgress { read: self.read, next: self.next, ahead: self.ahead() };
         if let Some(space) = self.autotune.on_read(now, progress) {
             self.window.set_space(space);
         }

@@ -28,7 +28,7 @@ pub(super) struct Autotune {
 
 /// Positions in the stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct ReadProgress {
     /// The position up to which the application has read.
     pub(super) read: u64,
     /// The position up to which data has arrived in order.
@@ -93,7 +93,7 @@ impl Autotune {
 
     /// Handles a read of the application. Returns the new size of the buffer, at most once per RTT,
     /// and only where the application took more than in any RTT before.
-    pub(super) fn on_read(&mut self, now: Instant, progress: Progress) -> Option<u64> {
+    pub(super) fn on_read(&mut self, now: Instant, progress: ReadProgress) -> Option<u64> {
         let (position, began) = self.since;
         if now.saturating_since(began) < self.rtt()? {
             return None;
@@ -127,8 +127,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn read(position: u64) -> Progress {
-        Progress { read: position, next: position, ahead: 0 }
+    fn read(position: u64) -> ReadProgress {
+        ReadProgress { read: position, next: position, ahead: 0 }
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
     fn what_the_application_leaves_lying_counts_against_it() {
         let mut autotune = Autotune::new(at(0), MSS);
         autotune.on_echo(1, 100, true, true);
-        let slow = Progress { read: 1 + 20 * MSS, next: 1 + 30 * MSS, ahead: 0 };
+        let slow = ReadProgress { read: 1 + 20 * MSS, next: 1 + 30 * MSS, ahead: 0 };
         assert_eq!(autotune.on_read(at(100), slow), None);
     }
 

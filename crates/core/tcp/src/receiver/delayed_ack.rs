@@ -41,7 +41,7 @@ pub(super) struct Situation {
 
 /// Data that arrived in order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct ArrivedSegment {
     pub(super) len: u64,
     /// Whether the segment has PSH.
     pub(super) pushed: bool,
@@ -127,8 +127,8 @@ impl DelayedAck {
     }
 
     /// Handles data that arrived in order. `timeout` is the receiver's own retransmission timeout.
-    pub(super) fn on_data(&mut self, now: Instant, arrival: Arrival, timeout: Duration) {
-        let Arrival { len, pushed, window } = arrival;
+    pub(super) fn on_data(&mut self, now: Instant, arrival: ArrivedSegment, timeout: Duration) {
+        let ArrivedSegment { len, pushed, window } = arrival;
         self.schedule();
         // Of full segments PSH counts since Linux 6.6 (4720852ed9af): a sender that waits for the
         // ACK of a write of whole segments would otherwise wait for the delayed ACK's timer.

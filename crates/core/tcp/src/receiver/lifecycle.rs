@@ -3,12 +3,12 @@
 use wakeai_units::{Duration, Instant};
 
 use super::retransmission::{Expiry, FIN_RETRIES, SYN_ACK_RETRIES};
-use super::{Autotune, Due, HandshakeRtt, Phase as P, Receiver, Retransmission, clock_ms};
+use super::{Autotune, Due, HandshakeRtt, Receiver, ReceiverPhase as P, Retransmission, clock_ms};
 use crate::segment::Segment;
 
 /// The states of RFC 9293 section 3.3.2 for an end that is opened by the peer and closes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ReceiverPhase {
     Listen,
     SynReceived,
     Established,

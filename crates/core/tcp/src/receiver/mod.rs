@@ -17,8 +17,8 @@ use crate::config::TcpConfig;
 use crate::segment::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
 use autotune::Autotune;
 use delayed_ack::DelayedAck;
-use lifecycle::Phase;
-use reader::Reader;
+use lifecycle::ReceiverPhase;
+use reader::ApplicationReader;
 use reassembly::Reassembly;
 use retransmission::{HandshakeRtt, Retransmission};
 use sacks::Sacks;
@@ -63,7 +63,7 @@ pub struct ReceiverCounters {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: TcpConfig,
-    phase: Phase,
+    phase: ReceiverPhase,
     /// The next position that is expected (the kernel's `rcv_nxt`).
     next: u64,
     /// The position up to which the application has read.
@@ -75,7 +75,7 @@ pub struct Receiver {
     window: Window,
     acks: DelayedAck,
     autotune: Autotune,
-    reader: Reader,
+    reader: ApplicationReader,
     handshake: HandshakeRtt,
     /// The time at which the SYN-ACK was sent; `None` where it was sent more than once.
     syn_ack_sent: Option<Instant>,
@@ -108,7 +108,7 @@ impl Receiver {
         config.assert_ranges();
         let mss = u64::from(config.mss);
         Self {
-            phase: Phase::Listen,
+            phase: ReceiverPhase::Listen,
             next: 0,
             read: 0,
             fin: None,
@@ -117,7 +117,7 @@ impl Receiver {
             window: Window::new(mss, config.receive_buffer_limit, config.autotuned_buffers),
             acks: DelayedAck::new(config),
             autotune: Autotune::new(Instant::ZERO, mss),
-            reader: Reader::default(),
+            reader: ApplicationReader::default(),
             handshake: HandshakeRtt::unknown(config.initial_timeout),
             syn_ack_sent: None,
             retransmission: None,
@@ -142,7 +142,7 @@ impl Receiver {
 
     /// Whether the connection has been opened and has ended.
     pub fn is_closed(&self) -> bool {
-        self.phase == Phase::Closed
+        self.phase == ReceiverPhase::Closed
     }
 
     /// The counters.
@@ -193,7 +193,7 @@ impl Receiver {
     /// The position after everything that this end has sent.
     fn own_next(&self) -> u64 {
         match self.phase {
-            Phase::LastAck | Phase::Closed => 2,
+            ReceiverPhase::LastAck | ReceiverPhase::Closed => 2,
             _ => 1,
         }
     }

@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// The times at which the application reads, and the amounts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct ApplicationReader {
     reading: Reading,
     /// The time since which data has been waiting, and the bytes read since then; `None` while no
     /// data waits. For time without data the application does not catch up later.
@@ -33,7 +33,7 @@ struct Busy {
     taken: u64,
 }
 
-impl Reader {
+impl ApplicationReader {
     /// Changes how the application reads from `now` on.
     pub(super) fn set(&mut self, now: Instant, reading: Reading, waiting: u64) {
         self.reading = reading;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_read_to_the_byte_over_time() {
-        let mut reader = Reader::default();
+        let mut reader = ApplicationReader::default();
         reader.set(at(0), Reading::At(Rate::from_bps(1_000_000)), 1_000_000);
         let mut taken = 0;
         for _ in 0..30 {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn time_without_data_is_not_made_up_for() {
-        let mut reader = Reader::default();
+        let mut reader = ApplicationReader::default();
         reader.set(at(0), Reading::At(Rate::from_bps(8_000)), 0);
         assert_eq!(reader.next_timeout(), None);
         reader.on_data(at(5_000), 100);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_paused_application_takes_nothing_and_never_wakes() {
-        let mut reader = Reader::default();
+        let mut reader = ApplicationReader::default();
         reader.set(at(0), Reading::Paused, 100);
         assert_eq!((reader.take(at(1_000), 100), reader.next_timeout()), (0, None));
     }

@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::rtt::stamp;
 use super::timers::TimerKind;
-use super::{Phase, Sender};
+use super::{Sender, SenderPhase};
 use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions};
 
@@ -70,7 +70,7 @@ impl Sender {
         if !answers || self.counters.syns_sent == 0 {
             return;
         }
-        self.phase = Phase::Established;
+        self.phase = SenderPhase::Established;
         self.timer.clear();
         self.output.syn = false;
         self.output.ack = true;
@@ -149,7 +149,7 @@ impl Sender {
 
     pub(super) fn close_connection(&mut self) {
         self.timer.clear();
-        self.phase = Phase::Closed;
+        self.phase = SenderPhase::Closed;
         self.events.push_back(EventKind::Closed);
     }
 }

@@ -38,7 +38,7 @@ use loss_detection::{Counting, Rack, TailLossProbe};
 use recovery::Episode;
 use rtt::{RttEstimator, Timestamps};
 use scoreboard::Scoreboard;
-use stream::Stream;
+use stream::SendStream;
 use timers::{Persist, RetransmissionTimeout, Timer};
 use transmission::{Pacing, PeerWindow};
 
@@ -61,10 +61,10 @@ pub use report::SenderCounters;
 pub struct Sender {
     config: TcpConfig,
     algorithm: Algorithm,
-    phase: Phase,
+    phase: SenderPhase,
     state: CongestionState,
     handshake: Handshake,
-    stream: Stream,
+    stream: SendStream,
     board: Scoreboard,
     /// The first position that is not acknowledged.
     una: u64,
@@ -96,7 +96,7 @@ pub struct Sender {
 
 /// The life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SenderPhase {
     /// Not opened.
     Idle,
     /// A SYN is out.
@@ -152,10 +152,10 @@ impl Sender {
         algorithm.sk_pacing_shift = config.small_queue_shift;
         Self {
             algorithm,
-            phase: Phase::Idle,
+            phase: SenderPhase::Idle,
             state: CongestionState::Open,
             handshake: Handshake::default(),
-            stream: Stream::new(config),
+            stream: SendStream::new(config),
             board: Scoreboard::new(),
             una: 0,
             nxt: 0,
@@ -183,8 +183,8 @@ impl Sender {
 
     /// Begins the handshake.
     pub fn open(&mut self, now: Instant) {
-        debug_assert_eq!(self.phase, Phase::Idle, "opened once");
-        self.phase = Phase::Opening;
+        debug_assert_eq!(self.phase, SenderPhase::Idle, "opened once");
+        self.phase = SenderPhase::Opening;
         self.handshake.opened_at = now;
         self.output.syn = true;
     }
@@ -214,10 +214,10 @@ impl Sender {
             return;
         }
         match self.phase {
-            Phase::Opening => self.handle_handshake(now, segment),
-            Phase::Established => self.handle_established(now, segment),
-            Phase::Closed => self.output.ack |= segment.end() > segment.seq,
-            Phase::Idle | Phase::Failed => {}
+            SenderPhase::Opening => self.handle_handshake(now, segment),
+            SenderPhase::Established => self.handle_established(now, segment),
+            SenderPhase::Closed => self.output.ack |= segment.end() > segment.seq,
+            SenderPhase::Idle | SenderPhase::Failed => {}
         }
         self.assert_order();
     }
@@ -311,8 +311,8 @@ impl Sender {
     }
 
     fn fail(&mut self) {
-        if !matches!(self.phase, Phase::Closed | Phase::Failed) {
-            self.phase = Phase::Failed;
+        if !matches!(self.phase, SenderPhase::Closed | SenderPhase::Failed) {
+            self.phase = SenderPhase::Failed;
             self.timer.clear();
             self.output = Output::default();
             self.events.push_back(EventKind::Closed);
@@ -333,7 +333,7 @@ impl Sender {
         self.assert_order();
         let out = self.board.out();
         let waits = self.output.syn || self.output.ack || self.output.forced.is_some();
-        let is_open = self.phase == Phase::Established;
+        let is_open = self.phase == SenderPhase::Established;
         assert!(!is_open || out == 0 || self.timer.is_armed() || waits, "nothing is waited for");
     }
 }

@@ -80,12 +80,12 @@ impl Sender {
 
     /// Whether both directions are closed.
     pub fn is_closed(&self) -> bool {
-        self.phase == super::Phase::Closed
+        self.phase == super::SenderPhase::Closed
     }
 
     /// Whether the sender has given up, after too many timeouts or because the peer refused.
     pub fn has_failed(&self) -> bool {
-        self.phase == super::Phase::Failed
+        self.phase == super::SenderPhase::Failed
     }
 
     /// The retransmission timeout, including the backoff.

@@ -15,7 +15,7 @@ const OVERHEAD: u64 = 416;
 /// its number. Where the stream is closed before the last segment leaves, the FIN travels with that
 /// segment. Otherwise the FIN is a segment by itself.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
+pub(super) struct SendStream {
     mss: u64,
     /// The position at which the data ends; `u64::MAX` where it has no end.
     data_end: u64,
@@ -40,7 +40,7 @@ impl Piece {
     }
 }
 
-impl Stream {
+impl SendStream {
     pub(super) fn new(config: &TcpConfig) -> Self {
         let mss = u64::from(config.mss);
         let limit = config.send_buffer_limit;
@@ -165,8 +165,8 @@ mod tests {
     use super::*;
     use crate::config::Profile;
 
-    fn stream(bytes: u64) -> Stream {
-        let mut stream = Stream::new(&TcpConfig::new(Profile::Linux));
+    fn stream(bytes: u64) -> SendStream {
+        let mut stream = SendStream::new(&TcpConfig::new(Profile::Linux));
         stream.supply(Some(bytes), 0);
         stream
     }

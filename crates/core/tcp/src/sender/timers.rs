@@ -4,7 +4,7 @@
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
-use super::{Forced, Phase, Retransmission, Sender};
+use super::{Forced, Retransmission, Sender, SenderPhase};
 use crate::config::TcpConfig;
 
 /// The event for which the timer waits.
@@ -162,7 +162,7 @@ impl Sender {
     /// meanwhile, it counts from the transmission of the oldest segment.
     pub(super) fn rearm_timeout(&mut self, now: Instant) {
         if self.board.out() == 0 {
-            if self.phase == Phase::Established {
+            if self.phase == SenderPhase::Established {
                 self.timer.clear();
             }
             return;

@@ -7,7 +7,7 @@ use super::lifecycle::OWN_WINDOW;
 use super::rtt::stamp;
 use super::stream::Piece;
 use super::timers::{LOCAL_RETRY, TimerKind};
-use super::{Forced, Phase, Retransmission, Sender, microseconds};
+use super::{Forced, Retransmission, Sender, SenderPhase, microseconds};
 use crate::segment::{Flags, Segment};
 
 impl Sender {
@@ -15,10 +15,10 @@ impl Sender {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.pacing.stop_waiting();
         match self.phase {
-            Phase::Opening => return self.output.syn.then(|| self.send_syn(now)),
-            Phase::Established => {}
-            Phase::Closed => return self.output.ack.then(|| self.send_ack(now)),
-            Phase::Idle | Phase::Failed => return None,
+            SenderPhase::Opening => return self.output.syn.then(|| self.send_syn(now)),
+            SenderPhase::Established => {}
+            SenderPhase::Closed => return self.output.ack.then(|| self.send_ack(now)),
+            SenderPhase::Idle | SenderPhase::Failed => return None,
         }
         if self.output.ack {
             return Some(self.send_ack(now));

@@ -43,7 +43,7 @@ pub enum RowEvent {
 
 impl RowEvent {
     /// The word in the file.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Connection(kind) => kind.name(),
             Self::Reservation(_) => "reservation",
@@ -98,7 +98,8 @@ impl GoodputRow {
 }
 
 /// A queue of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Queue {
     /// The host queue of the station with this index.
     Station(u32),
@@ -112,13 +113,8 @@ pub enum Queue {
 
 impl Queue {
     /// The word in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Station(_) => "station",
-            Self::AccessPoint => "access_point",
-            Self::WiredUp => "wired_up",
-            Self::WiredDown => "wired_down",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -134,7 +130,8 @@ pub struct QueueRow {
 }
 
 /// A use of the air.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AirKind {
     /// Data frames that carry data of applications.
     Data,
@@ -154,21 +151,14 @@ pub enum AirKind {
 
 impl AirKind {
     /// The word in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::TcpAck => "tcp_ack",
-            Self::Presence => "presence",
-            Self::MacAck => "mac_ack",
-            Self::Protection => "protection",
-            Self::Collision => "collision",
-            Self::Idle => "idle",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The sender and, for frames to one station, the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AirOf {
     /// Frames that the station with this index sent.
     Up(u32),
@@ -182,13 +172,8 @@ pub enum AirOf {
 
 impl AirOf {
     /// The word in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Up(_) => "up",
-            Self::Down(_) => "down",
-            Self::AccessPoint => "access_point",
-            Self::All => "all",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -33,7 +33,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
 pub(crate) use self::path::Path;
-use self::share::{Bottleneck, Share};
+use self::share::{AirtimeShare, Bottleneck};
 use self::strangers::{Contest, Release};
 use crate::driver::TICK;
 use crate::rates::MEAN_TICKS;
@@ -79,7 +79,7 @@ impl Default for AirtimeKnobs {
 #[derive(Clone, Debug, Default)]
 pub struct Airtime {
     knobs: AirtimeKnobs,
-    share: Share,
+    share: AirtimeShare,
     /// The largest rate that this station delivered in the last ten seconds.
     delivered: WindowedMax<Rate>,
     /// Whether the station is in [`Phase::Opening`], which ends when there is a queue.
@@ -164,7 +164,7 @@ impl Airtime {
         *self = Self::new(self.knobs.clone());
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All stations together, each at its share, deliver as much as one station alone.
-            let whole = Share::of_total(seen.max_rate.unwrap_or(share));
+            let whole = AirtimeShare::of_total(seen.max_rate.unwrap_or(share));
             let target = target::queue(&self.knobs, seen, None, &whole, Bottleneck::Air);
             window::of_newcomer(share, target, seen)
         })

@@ -44,7 +44,7 @@ pub(super) enum Bottleneck {
 /// parts are equal, the rates are in proportion to the weights. So a slow station gets the same
 /// airtime as the others, and delivers fewer bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct AirtimeShare {
     /// The highest sum of the parts of all stations in the last ten seconds, millionths.
     highest: WindowedMax<u64>,
     /// The sum of the parts of all senders, divided by the expected sum, millionths. `None` in three
@@ -129,7 +129,7 @@ fn part(rate: Rate, weight: Rate) -> u64 {
         .map_or(most, |part| part.bits_per_second().min(most))
 }
 
-impl Share {
+impl AirtimeShare {
     /// The share of a station that does not send yet, beside senders that deliver `total` together.
     pub(super) fn of_total(total: Rate) -> Self {
         Self { total, ..Self::default() }
@@ -235,8 +235,8 @@ mod tests {
         }
     }
 
-    fn share_after(ticks: u32, seen: &Observation) -> (Share, Rate) {
-        let mut share = Share::default();
+    fn share_after(ticks: u32, seen: &Observation) -> (AirtimeShare, Rate) {
+        let mut share = AirtimeShare::default();
         let mut rate = Rate::ZERO;
         for tick in 1..=ticks {
             let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
@@ -305,7 +305,7 @@ mod tests {
     fn a_low_sum_lowers_the_share_only_while_there_is_a_queue() {
         let little = seen((5, Some(50), None), &[(5, Some(50), None)]);
         let share_with = |queues| {
-            let mut share = Share::default();
+            let mut share = AirtimeShare::default();
             let rates = (1..=30).map(|tick| {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
                 share.on_tick(now, tick, &little, queues)

@@ -17,7 +17,7 @@ use wakeai_wifi::LONGEST_PPDU;
 
 use super::AirtimeKnobs;
 use super::aggregate::{BESIDE_PAYLOAD, aggregate};
-use super::share::{Bottleneck, Share};
+use super::share::{AirtimeShare, Bottleneck};
 use crate::Observation;
 
 /// With room in the air, the queue of stations that aggregate: about the longest turn (5.5 ms), and
@@ -35,12 +35,12 @@ const ACK_BUFFER_PERCENT: u64 = 80;
 /// The target queueing delay of a station whose minimum RTT is `own_path`, where it is known.
 ///
 /// All stations compute nearly the same target, because it follows from what all announce: the PHY
-/// rates and weights ([`Share::round`]) and the mean of the minimum RTTs.
+/// rates and weights ([`AirtimeShare::round`]) and the mean of the minimum RTTs.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
     seen: &Observation,
     own_path: Option<Duration>,
-    share: &Share,
+    share: &AirtimeShare,
     bottleneck: Bottleneck,
 ) -> Duration {
     let path = mean_path(seen, own_path);
@@ -109,8 +109,8 @@ mod tests {
     }
 
     /// The share of a station where a round lasts this long, ms, and all deliver `mbps` together.
-    fn share(round: u64, mbps: u64) -> Share {
-        let mut share = Share::of_total(Rate::from_mbps(mbps));
+    fn share(round: u64, mbps: u64) -> AirtimeShare {
+        let mut share = AirtimeShare::of_total(Rate::from_mbps(mbps));
         share.round = ms(round);
         share
     }
@@ -157,7 +157,7 @@ mod tests {
             &AirtimeKnobs::default(),
             &seen(Some(65), &[]),
             None,
-            &Share::default(),
+            &AirtimeShare::default(),
             Bottleneck::Air,
         );
         assert_eq!(none, ms(6) + ms(100) / 12, "no path is known");

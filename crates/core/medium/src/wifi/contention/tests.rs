@@ -37,7 +37,7 @@ fn counting(contention: &mut Contention, contender: usize, slots: u64) {
     let backoff = &mut contention.contenders[contender];
     let class = &mut contention.classes[backoff.class];
     backoff.ends_at = class.count + slots;
-    backoff.phase = Phase::Counting;
+    backoff.phase = ContenderPhase::Counting;
     class.waiting.insert(contender as u32, backoff.ends_at);
 }
 

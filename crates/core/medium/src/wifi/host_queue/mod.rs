@@ -57,7 +57,7 @@ const fn memory_of(bytes: u32) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue<T> {
     /// By hash. An empty queue stays in the map because it keeps the state of CoDel.
-    queues: BTreeMap<u16, Flow<T>>,
+    queues: BTreeMap<u16, QueuedFlow<T>>,
     /// The hashes of the queues that have just become busy, and of the other busy ones.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
@@ -68,7 +68,7 @@ pub(crate) struct HostQueue<T> {
 
 /// The packets of one flow, or of several whose hash is the same.
 #[derive(Clone, Debug)]
-struct Flow<T> {
+struct QueuedFlow<T> {
     packets: VecDeque<Waiting<T>>,
     bytes: u64,
     /// Bytes granted less bytes taken.
@@ -78,7 +78,7 @@ struct Flow<T> {
     codel: Codel,
 }
 
-impl<T> Default for Flow<T> {
+impl<T> Default for QueuedFlow<T> {
     fn default() -> Self {
         let (packets, codel) = (VecDeque::new(), Codel::default());
         Self { packets, bytes: 0, deficit: 0, is_listed: false, codel }
@@ -159,7 +159,7 @@ impl<T> HostQueue<T> {
                 self.old.push_back(hash);
                 continue;
             }
-            let Flow { packets, codel, bytes, .. } = queue;
+            let QueuedFlow { packets, codel, bytes, .. } = queue;
             let (gone, memory) = (&mut self.packets, &mut self.memory);
             let take = || {
                 let packet = packets.pop_front()?;
@@ -185,7 +185,7 @@ impl<T> HostQueue<T> {
 }
 
 /// The queue with the most bytes. Of several such queues it is the first.
-fn longest<T>(queues: &mut BTreeMap<u16, Flow<T>>) -> Option<&mut Flow<T>> {
+fn longest<T>(queues: &mut BTreeMap<u16, QueuedFlow<T>>) -> Option<&mut QueuedFlow<T>> {
     let busy = queues.iter().filter(|(_, queue)| !queue.packets.is_empty());
     let busy = busy.map(|(hash, queue)| (queue.bytes, std::cmp::Reverse(*hash)));
     let (_, std::cmp::Reverse(hash)) = busy.max()?;
