@@ -11,7 +11,7 @@ use wakeai_world::{MeterPlace, SenderMeter};
 
 use crate::error::LabError;
 use crate::host::Host;
-use crate::traffic::{FlowPlan, Kind};
+use crate::traffic::{FlowPlan, TrafficKind};
 
 /// The time between two reads of the kernel's buffer. Reads every 10 ms take 2 % of a core at
 /// 0.9 Gbit/s.
@@ -162,9 +162,11 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
         return false;
     }
     match plan.kind {
-        Kind::Tcp => (socket.local.port(), socket.remote.port()) == (plan.port, plan.data_port),
-        Kind::Own(_) => socket.remote.port() == plan.port,
-        Kind::Udp(_) => false,
+        TrafficKind::Tcp => {
+            (socket.local.port(), socket.remote.port()) == (plan.port, plan.data_port)
+        }
+        TrafficKind::Own(_) => socket.remote.port() == plan.port,
+        TrafficKind::Udp(_) => false,
     }
 }
 
@@ -185,7 +187,7 @@ mod tests {
     use wakeai_world::flows::Division;
     use wakeai_world::{SERVER_ADDRESS, station_address};
 
-    fn plan(index: usize, kind: Kind) -> FlowPlan {
+    fn plan(index: usize, kind: TrafficKind) -> FlowPlan {
         FlowPlan {
             index,
             group: index,
@@ -210,8 +212,8 @@ mod tests {
     /// A reader for two flows.
     fn reader() -> Reader {
         let plans = vec![
-            plan(0, Kind::Tcp),
-            plan(1, Kind::Own(Division::of(Some(Bytes::new(2)), Chunks::Count(2), false))),
+            plan(0, TrafficKind::Tcp),
+            plan(1, TrafficKind::Own(Division::of(Some(Bytes::new(2)), Chunks::Count(2), false))),
         ];
         Reader::new(plans)
     }

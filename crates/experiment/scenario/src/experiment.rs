@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use wakeai_control::LawConfig;
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::Wired;
 
-use crate::condition::Condition;
 use crate::stations::{AccessPoint, Selector, StationGroup};
 
 /// The content of a scenario file.
@@ -142,6 +142,46 @@ impl Experiment {
         match selector.number {
             Some(number) => first + number as usize - 1..first + number as usize,
             None => first..first + self.stations[selector.group].count as usize,
+        }
+    }
+}
+
+/// A law for some stations, as in a fleet whose agents were not all updated or configured alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LawRule {
+    /// The stations.
+    pub stations: Selector,
+    /// Their law.
+    pub law: LawConfig,
+}
+
+/// An entry of `[[conditions]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The name of the condition, which is unique in the file.
+    pub name: String,
+    /// The law of the agents; with `None` no agent runs.
+    pub law: Option<LawConfig>,
+    /// The stations that run an agent; empty means all.
+    pub agents: Vec<Selector>,
+    /// The stations with another law than the condition's.
+    pub laws: Vec<LawRule>,
+    /// The bounds of the law `fixed`, for some stations each.
+    pub bounds: Vec<LawRule>,
+    /// The path and the value of each key that `set` changes, as they are written in the file.
+    pub set: Vec<(String, String)>,
+}
+
+impl Condition {
+    /// A condition without a law.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            law: None,
+            agents: Vec::new(),
+            laws: Vec::new(),
+            bounds: Vec::new(),
+            set: Vec::new(),
         }
     }
 }

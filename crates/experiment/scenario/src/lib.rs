@@ -6,8 +6,6 @@
 //! station reaches alone. A world (the simulator or the lab) makes the runs; what comes of them is in
 //! the crate `wakeai-results`.
 
-mod condition;
-mod error;
 mod expand;
 mod experiment;
 mod read;
@@ -18,11 +16,11 @@ mod stations;
 
 pub use wakeai_settings::{Place, Problem};
 
-pub use condition::{Condition, LawRule};
-pub use error::ScenarioError;
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
-pub use experiment::{Chunks, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec};
-pub use scenario::{ResolvedCondition, Scenario};
+pub use experiment::{
+    Chunks, Condition, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, LawRule,
+};
+pub use scenario::{ResolvedCondition, Scenario, ScenarioError};
 pub use solo::{SoloRun, first_flows, solo_lengths, solo_plan};
 pub use stations::{
     AccessPoint, AnnouncedRate, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile,

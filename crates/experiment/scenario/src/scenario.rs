@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use toml::de::DeValue;
 
-use crate::condition::Condition;
-use crate::error::ScenarioError;
-use crate::experiment::Experiment;
+use crate::experiment::{Condition, Experiment};
 use crate::read;
 use crate::set;
 use wakeai_control::{LawConfig, LawName};
-use wakeai_settings::{Finding, Node, Origin, Problems, Source, Table, Value};
+use wakeai_settings::{Finding, Node, Origin, Problem, Problems, Refused, Source, Table, Value};
 
 /// A scenario: its content, which [`Deref`] reaches, and the text that it was read from.
 #[derive(Clone, Debug)]
@@ -212,5 +210,31 @@ fn override_node(value: &str, index: usize) -> Node {
             wakeai_settings::of_override(&parsed, index)
         }
         _ => Node::string(origin, value),
+    }
+}
+
+/// A scenario that was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The scenario file could not be read.
+    #[error("cannot read the scenario {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The content is not a scenario.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl ScenarioError {
+    /// The problems of the content; empty if the file could not be read.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Unreadable { .. } => &[],
+            Self::Refused(refused) => &refused.problems,
+        }
     }
 }

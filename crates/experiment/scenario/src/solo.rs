@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use wakeai_units::Duration;
 
-use crate::condition::Condition;
 use crate::expand::{Flow, Node, StationDirection};
+use crate::experiment::Condition;
 use crate::experiment::{Chunks, Endpoint, Experiment, FlowKnobs, FlowSpec};
 use crate::scenario::ResolvedCondition;
 use crate::stations::{Announces, Selector, StationGroup};

@@ -30,7 +30,6 @@
 
 mod order;
 mod request;
-mod trial;
 
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
@@ -100,7 +99,7 @@ impl Turns {
         seen: &Observation,
         peers: &[PeerView],
     ) {
-        let time = |left| trial::alone(seen).time_for(left).unwrap_or(Duration::MAX);
+        let time = |left| request::alone(seen).time_for(left).unwrap_or(Duration::MAX);
         match (left, &mut self.own) {
             (None, _) => (self.own, self.next_timeout) = (None, None),
             (Some(left), Some(own)) => own.left = time(left),
@@ -183,7 +182,7 @@ impl Turns {
         let RequestPhase::Trial { since, best } = &mut own.phase else { return };
         *best = (*best).max(seen.delivery_rate);
         if now >= *since + TRIAL {
-            own.phase = if trial::finds_unused(seen, *best) {
+            own.phase = if request::finds_unused(seen, *best) {
                 RequestPhase::Additional { since: now }
             } else {
                 RequestPhase::Waiting { first_since: Some(now) }

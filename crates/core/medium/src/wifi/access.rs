@@ -4,10 +4,9 @@
 use wakeai_units::{Duration, Instant};
 
 use super::Wifi;
-use super::attempt::{Attempt, Contender, Path};
+use super::attempt::{Attempt, Contender, Path, Turn};
 use super::frames::{Framing, Limits};
 use super::link::StationLink;
-use super::turn::Turn;
 use crate::node::{Node, Packet, StationId};
 
 /// The limits of a broadcast, which is one MPDU (frame) without a QoS field.

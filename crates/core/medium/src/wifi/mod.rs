@@ -7,7 +7,6 @@
 mod access;
 mod access_point;
 mod attempt;
-mod backoff;
 mod config;
 mod contention;
 mod frames;
@@ -17,7 +16,6 @@ mod outcome;
 mod phy;
 mod ports;
 mod reception;
-mod turn;
 mod wheel;
 
 use rand_pcg::Pcg64Mcg;

@@ -3,12 +3,11 @@
 use wakeai_units::{Duration, Instant};
 
 use super::Wifi;
-use super::attempt::{Attempt, Contender, Path, Receiver};
-use super::backoff::Backoff;
+use super::attempt::{Attempt, Contender, Path, Receiver, Turn};
+use super::contention::Backoff;
 use super::frames::Psdu;
 use super::link::is_damaged;
 use super::ports::queue_mut;
-use super::turn::Turn;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::node::{Node, Packet, StationId, Stations};
 

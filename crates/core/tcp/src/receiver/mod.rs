@@ -2,7 +2,6 @@
 
 mod arrival;
 mod autotune;
-mod compression;
 mod delayed_ack;
 mod lifecycle;
 mod reader;

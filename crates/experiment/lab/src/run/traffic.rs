@@ -11,8 +11,8 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::Child;
 use crate::traffic::iperf::{self, Receiver};
-use crate::traffic::transfer::Transfer;
-use crate::traffic::{FlowPlan, Kind};
+use crate::traffic::transfer::OwnTransfer;
+use crate::traffic::{FlowPlan, TrafficKind};
 
 /// The longest wait until all iperf3 servers listen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ pub(super) struct Traffic<'a> {
     launches: Vec<(i128, usize)>,
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
-    transfers: Vec<(usize, Transfer)>,
+    transfers: Vec<(usize, OwnTransfer)>,
 }
 
 impl<'a> Traffic<'a> {
@@ -69,7 +69,7 @@ impl<'a> Traffic<'a> {
             transfers: Vec::new(),
         };
         let mut ports = Vec::new();
-        for plan in plans.iter().filter(|plan| !matches!(plan.kind, Kind::Own(_))) {
+        for plan in plans.iter().filter(|plan| !matches!(plan.kind, TrafficKind::Own(_))) {
             let sender = iperf::spawn_sender(plan, testbed.sender(plan), bench.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
@@ -102,13 +102,13 @@ impl<'a> Traffic<'a> {
     /// are due before the run's time zero.
     pub(super) fn start(&mut self, span: Span, agents: &mut Agents) -> Result<(), LabError> {
         self.span = Some(span);
-        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, Kind::Own(_))) {
+        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, TrafficKind::Own(_))) {
             let (from, to) = (self.testbed.sender(plan), &self.testbed.hosts[plan.receiver]);
             let targets = self.bench.targets.clone();
             let station = plan.sender.checked_sub(1).filter(|_| plan.turns);
             let agent = station.and_then(|station| agents.api_on(station));
             let meter = self.meter(plan.index);
-            let transfer = Transfer::start(plan, meter, from, to, targets, agent)?;
+            let transfer = OwnTransfer::start(plan, meter, from, to, targets, agent)?;
             self.transfers.push((plan.index, transfer));
         }
         while let Some((at, _)) = self.launches.last().copied()

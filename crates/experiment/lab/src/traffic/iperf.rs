@@ -16,8 +16,8 @@ use wakeai_host::Lease;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::ReceiverMeter;
 
-use self::report::{BadReport, Life, Report};
-use super::{FlowPlan, Kind};
+use self::report::{BadReport, IperfReport, Life};
+use super::{FlowPlan, TrafficKind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{Child, Host, held_back};
@@ -115,7 +115,7 @@ impl Receiver {
         if let Some(algorithm) = &plan.requested {
             command.args(["--congestion", algorithm]);
         }
-        if let Kind::Udp(rate) = plan.kind {
+        if let TrafficKind::Udp(rate) = plan.kind {
             let rate = rate.bits_per_second().to_string();
             command.args(["--udp", "--length", DATAGRAM_BYTES, "--bitrate", &rate]);
         }
@@ -131,7 +131,7 @@ impl Receiver {
             }
             text
         });
-        let is_udp = matches!(plan.kind, Kind::Udp(_));
+        let is_udp = matches!(plan.kind, TrafficKind::Udp(_));
         Ok(Self { child, output, spawned, data_port: plan.data_port, is_udp, opened: None })
     }
 
@@ -162,7 +162,7 @@ impl Receiver {
             return error;
         }
         let text = self.output.join().unwrap_or_default();
-        let stated = Report::parse(&text).ok().and_then(Report::error);
+        let stated = IperfReport::parse(&text).ok().and_then(IperfReport::error);
         let reason = stated.unwrap_or_else(|| "it ended during the run".to_owned());
         LabError::child("iperf3", &station, reason)
     }
@@ -196,7 +196,7 @@ impl Receiver {
 /// Counts what a client has received. The report has no intervals if the station got so little air that its
 /// connections were not set up.
 fn count(text: &str, life: &Life, meter: &mut ReceiverMeter) -> Result<(), BadReport> {
-    for arrival in Report::parse(text)?.arrivals(life)? {
+    for arrival in IperfReport::parse(text)?.arrivals(life)? {
         meter.on_received_between(arrival.from, arrival.to, arrival.bytes);
     }
     Ok(())

@@ -27,7 +27,7 @@ const MAX_FLOWS: usize = 10_000;
 
 /// The way in which a flow is carried.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TrafficKind {
     /// iperf3's endless TCP connection.
     Tcp,
     /// iperf3's datagrams at a rate.
@@ -70,7 +70,7 @@ pub(crate) struct FlowPlan {
     /// The round-trip time over the wire.
     pub(crate) round_trip: Duration,
     /// The connections or the program that carry the flow.
-    pub(crate) kind: Kind,
+    pub(crate) kind: TrafficKind,
     /// The congestion control that the sender runs; `None` for UDP.
     pub(crate) algorithm: Option<String>,
     /// The congestion control that the sending application sets on its socket; `None` leaves the
@@ -129,11 +129,11 @@ fn plan_flow(
     let target = target(flow);
     let proxied = sender.behind.is_some();
     let kind = match (flow.kind, flow.size) {
-        (FlowKind::Tcp, None) if by_iperf && flow.start.is_zero() => Kind::Tcp,
-        (FlowKind::Tcp, _) => Kind::Own(Division::new(flow)),
-        (FlowKind::Udp, None) => {
-            Kind::Udp(flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)))
-        }
+        (FlowKind::Tcp, None) if by_iperf && flow.start.is_zero() => TrafficKind::Tcp,
+        (FlowKind::Tcp, _) => TrafficKind::Own(Division::new(flow)),
+        (FlowKind::Udp, None) => TrafficKind::Udp(
+            flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)),
+        ),
         (FlowKind::Udp, Some(_)) => {
             return Err(unsupported(
                 format!("flows.{}: a UDP flow with a size", flow.entry + 1),

@@ -27,8 +27,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 use wakeai_world::ReceiverMeter;
 use wakeai_world::flows::{Share, Writing};
 
-use super::turn::Turn;
-use super::{FlowPlan, Kind};
+use super::turn::FlowTurn;
+use super::{FlowPlan, TrafficKind};
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Host;
@@ -46,7 +46,7 @@ const SEGMENT: Bytes = Bytes::new(1_448);
 
 /// One flow, with a thread at each end.
 #[derive(Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct OwnTransfer {
     station: String,
     stop: Arc<AtomicBool>,
     /// When the sender began.
@@ -55,7 +55,7 @@ pub(crate) struct Transfer {
     receiver: JoinHandle<(ReceiverMeter, io::Result<()>)>,
 }
 
-impl Transfer {
+impl OwnTransfer {
     /// Prepares both ends. The first connection is opened at the flow's start. `meter` counts the
     /// received bytes.
     pub(crate) fn start(
@@ -66,7 +66,7 @@ impl Transfer {
         targets: Option<Arc<Control>>,
         agent: Option<PathBuf>,
     ) -> Result<Self, LabError> {
-        let Kind::Own(mut division) = plan.kind.clone() else {
+        let TrafficKind::Own(mut division) = plan.kind.clone() else {
             unreachable!("the others are iperf3's")
         };
         let start = meter.start();
@@ -77,7 +77,7 @@ impl Transfer {
         let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (division.size(), Arc::clone(&stop));
         let arrived = Arc::new(AtomicU64::new(0));
-        let turn = Turn::new(agent, expected, Arc::clone(&arrived));
+        let turn = FlowTurn::new(agent, expected, Arc::clone(&arrived));
         let receive = move || {
             let result = receive_all(&listener, expected, &stopped, &arrived, &mut meter);
             (meter, result)
@@ -244,7 +244,7 @@ impl Way {
 }
 
 /// Sends one chunk over a new connection, and waits until the receiver has received all of it.
-fn send(way: &Way, share: Share, turn: &Turn, stop: &AtomicBool) -> io::Result<()> {
+fn send(way: &Way, share: Share, turn: &FlowTurn, stop: &AtomicBool) -> io::Result<()> {
     let Some(mut stream) = open(way.socket()?, way.to, stop)? else { return Ok(()) };
     let block = vec![0; BLOCK_BYTES];
     let size = share.size.unwrap_or(ENDLESS);

@@ -20,7 +20,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Asks the agent of a flow's station whether the flow may send, as `wakeai put` does.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct FlowTurn {
     agent: Option<PathBuf>,
     client: RefCell<Option<TransferClient>>,
     size: Bytes,
@@ -29,7 +29,7 @@ pub(super) struct Turn {
     next: Cell<Instant>,
 }
 
-impl Turn {
+impl FlowTurn {
     /// The turn of a flow of `size` bytes; a flow without `agent` or size always sends.
     pub(super) fn new(
         agent: Option<PathBuf>,

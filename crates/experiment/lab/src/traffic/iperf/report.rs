@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Instant};
 
 /// The parts of iperf3's JSON that the lab uses.
 #[derive(Debug, Deserialize)]
-pub(super) struct Report {
+pub(super) struct IperfReport {
     #[serde(default)]
     intervals: Vec<Interval>,
     error: Option<String>,
@@ -95,7 +95,7 @@ struct Checked {
     bytes: u64,
 }
 
-impl Report {
+impl IperfReport {
     /// Reads the report.
     pub(super) fn parse(text: &str) -> Result<Self, BadReport> {
         serde_json::from_str(text)
@@ -194,7 +194,7 @@ mod tests {
         });
         let intervals = intervals.collect::<Vec<_>>().join(",");
         let text = format!(r#"{{"start":{{}},"intervals":[{intervals}],"error":"interrupt"}}"#);
-        let report = Report::parse(&text).unwrap();
+        let report = IperfReport::parse(&text).unwrap();
         report.arrivals(&life()).map_err(|error| error.to_string())
     }
 
@@ -245,17 +245,17 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_an_error_that_shows_it() {
-        let of = |text: &str| Report::parse(text).unwrap_err().to_string();
+        let of = |text: &str| IperfReport::parse(text).unwrap_err().to_string();
         assert!(of("").contains("cannot be read"));
         assert!(of(&format!("é{}", "x".repeat(1_000))).ends_with(&"x".repeat(299)));
         for interval in ["{}", r#"{"sum":null}"#, r#"{"sum":{"start":0,"end":null,"bytes":null}}"#]
         {
-            let report = Report::parse(&format!(r#"{{"intervals":[{interval}]}}"#)).unwrap();
+            let report = IperfReport::parse(&format!(r#"{{"intervals":[{interval}]}}"#)).unwrap();
             let found = report.arrivals(&life()).unwrap_err().to_string();
             assert_eq!(found, "its report has no figures for interval 1");
         }
         let null_times = r#"{"intervals":[{"sum":{"start":null,"end":null,"bytes":0}}]}"#;
-        assert!(Report::parse(null_times).unwrap().arrivals(&life()).unwrap().is_empty());
+        assert!(IperfReport::parse(null_times).unwrap().arrivals(&life()).unwrap().is_empty());
     }
 
     fn number() -> impl Strategy<Value = String> {
@@ -282,7 +282,7 @@ mod tests {
                 format!(r#"{{"sum":{{"start":{start},"end":{end},"bytes":{bytes}}}}}"#)
             });
             let text = format!(r#"{{"intervals":[{}]}}"#, intervals.collect::<Vec<_>>().join(","));
-            if let Ok(found) = Report::parse(&text).unwrap().arrivals(&life) {
+            if let Ok(found) = IperfReport::parse(&text).unwrap().arrivals(&life) {
                 for one in &found {
                     prop_assert!(life.spawned <= one.from && one.from <= one.to, "{one:?}");
                     prop_assert!(one.to <= life.stopped && one.bytes > 0, "{one:?}");
@@ -293,7 +293,7 @@ mod tests {
 
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC*") {
-            let _ = Report::parse(&text).map(|report| report.arrivals(&life()));
+            let _ = IperfReport::parse(&text).map(|report| report.arrivals(&life()));
         }
     }
 }
