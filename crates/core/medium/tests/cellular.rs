@@ -258,7 +258,7 @@ fn what_a_cell_does_not_have_is_refused_by_name() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum Action {
     Send { from: usize, to: usize, length: usize },
     Broadcast(usize),
     Wait(u64),
@@ -270,20 +270,20 @@ fn node(number: usize) -> Node {
     number.checked_sub(1).map_or(Node::Server, station)
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         8 => (0..4_usize, 0..4_usize, 0..2_000_usize)
-            .prop_map(|(from, to, length)| Step::Send { from, to, length }),
-        1 => (0..4_usize).prop_map(Step::Broadcast),
-        3 => (0..20_000_u64).prop_map(Step::Wait),
-        1 => (0..3_u32, 0..50_u64).prop_map(|(station, ms)| Step::Delay(station, ms)),
+            .prop_map(|(from, to, length)| Action::Send { from, to, length }),
+        1 => (0..4_usize).prop_map(Action::Broadcast),
+        3 => (0..20_000_u64).prop_map(Action::Wait),
+        1 => (0..3_u32, 0..50_u64).prop_map(|(station, ms)| Action::Delay(station, ms)),
     ]
 }
 
 proptest! {
     #[test]
     fn every_packet_is_dropped_delivered_or_inside_and_none_overtakes(
-        steps in prop::collection::vec(step(), 1..200),
+        steps in prop::collection::vec(action(), 1..200),
         fair in any::<bool>(),
         limit in 1..20_u32,
         kbps in 10..50_000_u64,
@@ -297,21 +297,21 @@ proptest! {
         let (mut now, mut taken, mut arrived) = (Instant::ZERO, 0_u64, Vec::new());
         for (id, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Send { from, to, length } => {
+                Action::Send { from, to, length } => {
                     let packet = Datagram { id: id as u64, length };
                     let to = Destination::Unicast(node(to));
                     taken += u64::from(cell.enqueue(now, node(from), to, packet).is_ok());
                 }
-                Step::Broadcast(from) => {
+                Action::Broadcast(from) => {
                     let packet = Datagram { id: id as u64, length: 100 };
                     prop_assert!(cell.enqueue(now, node(from), Destination::Broadcast, packet).is_ok());
                 }
-                Step::Wait(us) => {
+                Action::Wait(us) => {
                     now += Duration::from_micros(us);
                     cell.handle_timeout(now);
                     arrived.extend(std::iter::from_fn(|| cell.poll_delivery()));
                 }
-                Step::Delay(station, ms) => {
+                Action::Delay(station, ms) => {
                     let delay = Duration::from_millis(ms);
                     cell.set_wired_delay(StationId(station), delay).unwrap();
                 }

@@ -88,14 +88,14 @@ prop_compose! {
 
 /// All results of one run.
 #[derive(Debug, PartialEq)]
-struct Outcome {
+struct Played {
     arrived: Vec<Delivery<Datagram>>,
     counters: Counters,
 }
 
 /// Applies the operations, and then runs until nothing more happens. With `late` the driver handles
 /// no event when it is due, but only at the next operation.
-fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) -> Outcome {
+fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) -> Played {
     let mut medium = medium(config, seed);
     let (mut now, mut next_id, mut arrived) = (Instant::ZERO, 0, Vec::new());
     for operation in operations {
@@ -145,7 +145,7 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
     pass(&mut medium, now + Duration::from_secs(600), late, &mut arrived);
     assert_eq!((medium.next_timeout(), medium.packets_inside()), (None, 0));
     assert_conserved(&medium);
-    Outcome { arrived, counters: medium.counters().clone() }
+    Played { arrived, counters: medium.counters().clone() }
 }
 
 fn slowest(standard: Standard) -> Rate {
@@ -208,7 +208,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let outcome = play(&config, &operations, seed, false);
-        let Outcome { arrived, counters } = &outcome;
+        let Played { arrived, counters } = &outcome;
         prop_assert!(arrived.is_sorted_by_key(|delivery| delivery.at));
         let once: BTreeSet<(u64, Node)> = arrived.iter().map(|d| (d.packet.id, d.to)).collect();
         prop_assert_eq!(once.len(), arrived.len());
@@ -245,18 +245,18 @@ fn another_seed_gives_another_run() {
     assert_ne!(times(1), times(2));
 }
 
-type Change = fn(&mut WifiConfig);
+type Edit = fn(&mut WifiConfig);
 
 #[test]
 fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
-    let broken = |change: Change| {
+    let broken = |change: Edit| {
         let mut config = config(Standard::N, 2);
         change(&mut config);
         let made =
             Medium::<Datagram>::new(&MediumConfig::Wifi(config), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
-    let cases: [(Change, &str); 10] = [
+    let cases: [(Edit, &str); 10] = [
         (|c| c.buffer = QueueLimit::Packets(0), "buffer is 0; allowed: 1 and more packets"),
         (
             |c| c.buffer = QueueLimit::Bytes(Bytes::new(2_295)),

@@ -20,7 +20,7 @@ const BATCH: usize = 64;
 
 /// A socket that sends to and receives from one interface only.
 #[derive(Debug)]
-pub(crate) struct Presence {
+pub(crate) struct PresenceSocket {
     /// A send fails at once if the socket's queue is full.
     sender: std::net::UdpSocket,
     /// The same socket in the event loop, which waits for datagrams.
@@ -30,7 +30,7 @@ pub(crate) struct Presence {
     index: u32,
 }
 
-impl Presence {
+impl PresenceSocket {
     /// Opens the socket on the interface that has this name and index now. An interface that was
     /// removed and added again needs a new socket. `to` is the destination address of messages, and
     /// the reason for this address, which is logged. If the port is in use, the error names the
@@ -176,7 +176,7 @@ mod tests {
     async fn the_first_message_is_sent_at_once_on_the_interface() {
         let to = Ipv4Addr::new(127, 255, 255, 255);
         let port = wakeai_api::config::DEFAULT_PORT + 1;
-        let presence = Presence::open("lo", 1, (to, String::new()), port).unwrap();
+        let presence = PresenceSocket::open("lo", 1, (to, String::new()), port).unwrap();
         presence.send(b"here").unwrap();
         presence.readable().await.unwrap();
         let mut heard = Vec::new();
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn an_interface_that_is_not_there_is_an_error() {
         let to = (Ipv4Addr::BROADCAST, String::new());
-        assert!(Presence::open("wlan77", 77, to, 0).is_err());
+        assert!(PresenceSocket::open("wlan77", 77, to, 0).is_err());
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -195,7 +195,7 @@ mod tests {
         let holder = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         let port = holder.local_addr().unwrap().port();
         let to = (Ipv4Addr::BROADCAST, String::new());
-        let refused = Presence::open("lo", 1, to, port).unwrap_err();
+        let refused = PresenceSocket::open("lo", 1, to, port).unwrap_err();
         let expected = format!("process {} (", std::process::id());
         assert!(refused.to_string().contains(&expected), "{refused}");
         let user = format!("of user {}", nix::unistd::getuid());

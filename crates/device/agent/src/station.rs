@@ -27,7 +27,7 @@ use crate::fleet::{self, FleetRequests};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
-use crate::presence::Presence;
+use crate::presence::PresenceSocket;
 use crate::report::Report;
 use crate::transfers::{Decided, Wanted};
 use crate::versions::OtherVersions;
@@ -73,7 +73,7 @@ pub(crate) struct Kernel {
 /// The interface, and the presence messages over it.
 pub(crate) struct Network {
     pub(crate) interface: Option<Interface>,
-    pub(crate) presence: Option<Presence>,
+    pub(crate) presence: Option<PresenceSocket>,
     pub(crate) other_versions: OtherVersions,
 }
 
@@ -471,9 +471,12 @@ fn connection(snapshot: &TcpSnapshot) -> Connection {
     }
 }
 
-pub(crate) fn open_presence(config: &Config, interface: Interface) -> std::io::Result<Presence> {
+pub(crate) fn open_presence(
+    config: &Config,
+    interface: Interface,
+) -> std::io::Result<PresenceSocket> {
     let to = destination(config, Some(interface));
-    Presence::open(&config.interface, interface.index, to, config.presence.port)
+    PresenceSocket::open(&config.interface, interface.index, to, config.presence.port)
 }
 
 /// The destination of presence messages, and the reason for this destination. Every station on the
@@ -494,7 +497,7 @@ pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv
     }
 }
 
-async fn wait_readable(presence: Option<&Presence>) -> std::io::Result<()> {
+async fn wait_readable(presence: Option<&PresenceSocket>) -> std::io::Result<()> {
     match presence {
         Some(presence) => presence.readable().await,
         None => std::future::pending().await,

@@ -150,7 +150,8 @@ impl Running<'_> {
             Scope::Cgroup(first) => Some(self.successor.as_ref().unwrap_or(first)),
             _ => None,
         };
-        let parts = Parts { assignment, cgroup, assigner: RefCell::new(&mut self.assigner) };
+        let parts =
+            AssignmentParts { assignment, cgroup, assigner: RefCell::new(&mut self.assigner) };
         for drift in watch.look(self.lease, &parts) {
             let is_needed = !matches!(drift.change, Change::Socket { .. });
             if is_needed && matches!(drift.outcome, Outcome::Lost(_)) {
@@ -269,14 +270,14 @@ impl Running<'_> {
 }
 
 /// What an assignment has in the kernel.
-struct Parts<'a> {
+struct AssignmentParts<'a> {
     assignment: Assignment<'a>,
     /// The cgroup whose new connections are moved.
     cgroup: Option<&'a Cgroup>,
     assigner: RefCell<&'a mut Assigner>,
 }
 
-impl WatchOthers for Parts<'_> {
+impl WatchOthers for AssignmentParts<'_> {
     fn holds(&self, change: &OtherChange) -> Result<(), String> {
         match (change.stage, self.cgroup) {
             (Stage::Shared, _) => match Control::check_registered() {

@@ -45,6 +45,7 @@ pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
 pub use network::{Network, NetworkError};
+pub use policy::has_ipv6;
 pub use private::{PrivateError, STATE_VARIABLE, lock, private_directory, state, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,
@@ -53,7 +54,7 @@ pub use privileges::{
 pub use process::ProcessId;
 pub use registry::{Holder, Role};
 pub use route::{Route, RouteError};
-pub use routing::{RoutingError, add_local_route, add_packet_rules, has_ipv6, rules_before};
+pub use routing::{RoutingError, add_local_route, add_packet_rules, rules_before};
 pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
 pub use undo::{UndoKind, UndoKinds};

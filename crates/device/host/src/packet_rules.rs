@@ -34,7 +34,7 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
     for (kind, effective) in [GET_TABLE, GET_CHAIN, GET_RULE].into_iter().zip(EFFECTIVE) {
         // The kernel selects by the table's name where it can; the answers are selected again.
         let selects = (kind == GET_RULE).then(|| Attribute::new(TABLE_NAME, name.clone()));
-        let asked = Message { kind, attributes: selects.into_iter().collect() };
+        let asked = NftMessage { kind, attributes: selects.into_iter().collect() };
         for mut found in netlink.dump(asked)? {
             let is_its =
                 |attribute: &Attribute| attribute.kind == TABLE_NAME && attribute.value == name;
@@ -52,13 +52,13 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
 
 /// Fails where the kernel has no nftables, or does not let this process read them.
 pub(crate) fn are_readable() -> io::Result<()> {
-    let tables = Message { kind: GET_TABLE, attributes: Vec::new() };
+    let tables = NftMessage { kind: GET_TABLE, attributes: Vec::new() };
     Netlink::open_netfilter()?.dump(tables).map(drop)
 }
 
 /// A message of nftables about the family inet, after its header (`struct nfgenmsg`).
 #[derive(Clone, Debug)]
-struct Message {
+struct NftMessage {
     kind: u16,
     attributes: Vec<Attribute>,
 }
@@ -66,7 +66,7 @@ struct Message {
 /// The length of `struct nfgenmsg`.
 const HEADER_BYTES: usize = 4;
 
-impl NetlinkSerializable for Message {
+impl NetlinkSerializable for NftMessage {
     fn message_type(&self) -> u16 {
         self.kind
     }
@@ -82,7 +82,7 @@ impl NetlinkSerializable for Message {
     }
 }
 
-impl NetlinkDeserializable for Message {
+impl NetlinkDeserializable for NftMessage {
     type Error = DecodeError;
 
     fn deserialize(netlink: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {

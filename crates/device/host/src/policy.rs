@@ -10,7 +10,7 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessa
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::Netlink;
-use crate::routing::has_ipv6;
+use crate::sysctl::read_sysctl;
 
 /// A destination in each family that no network has (RFC 5737, RFC 3849). A question about it meets
 /// the rules and routes for arbitrary destinations.
@@ -18,6 +18,12 @@ const NOWHERE: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
 ];
+
+/// Whether the calling thread's network namespace has IPv6, at least on its loopback. The kernel
+/// may be built without IPv6, or an administrator may have disabled it.
+pub fn has_ipv6() -> bool {
+    read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
+}
 
 /// The families in which a mark has a rule and a route: those that the calling thread's namespace has.
 pub(crate) fn families() -> Vec<AddressFamily> {

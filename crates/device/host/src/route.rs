@@ -75,13 +75,13 @@ pub enum RouteError {
 #[derive(Clone, Debug)]
 pub struct Route {
     key: RouteKey,
-    message: Message,
+    message: RawRouteMessage,
 }
 
 /// A route as rtnetlink describes it. The values of attributes stay bytes, so that a route that is
 /// written back keeps the attributes that this code does not know.
 #[derive(Clone, Debug)]
-struct Message {
+struct RawRouteMessage {
     kind: u16,
     header: RouteHeader,
     attributes: Vec<Attribute>,
@@ -114,7 +114,7 @@ impl Nla for Attribute {
     }
 }
 
-impl NetlinkSerializable for Message {
+impl NetlinkSerializable for RawRouteMessage {
     fn message_type(&self) -> u16 {
         self.kind
     }
@@ -130,7 +130,7 @@ impl NetlinkSerializable for Message {
     }
 }
 
-impl NetlinkDeserializable for Message {
+impl NetlinkDeserializable for RawRouteMessage {
     type Error = DecodeError;
 
     fn deserialize(netlink: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
@@ -214,8 +214,8 @@ impl Route {
         Netlink::open()?.change(self.with_algorithm(algorithm), NLM_F_REPLACE)
     }
 
-    fn with_algorithm(&self, algorithm: Option<&str>) -> Message {
-        let mut message = Message { kind: RTM_NEWROUTE, ..self.message.clone() };
+    fn with_algorithm(&self, algorithm: Option<&str>) -> RawRouteMessage {
+        let mut message = RawRouteMessage { kind: RTM_NEWROUTE, ..self.message.clone() };
         message.header.flags &= FLAGS_KEPT;
         let has_object = self.attribute(NEXTHOP_ID).is_some();
         message.attributes.retain(|attribute| match attribute.kind {
@@ -277,7 +277,7 @@ pub(crate) fn put_back(key: &RouteKey, ours: &str) -> io::Result<()> {
 /// The routes of the main table, in the address family of `like`.
 fn all(like: IpAddr) -> io::Result<Vec<Route>> {
     let header = RouteHeader { address_family: family(like), ..RouteHeader::default() };
-    let question = Message { kind: RTM_GETROUTE, header, attributes: Vec::new() };
+    let question = RawRouteMessage { kind: RTM_GETROUTE, header, attributes: Vec::new() };
     let messages = Netlink::open()?.dump(question)?;
     Ok(messages.into_iter().filter_map(|message| read(message, like)).collect())
 }
@@ -287,7 +287,7 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 /// The unicast route of the main table in `message`, in the address family of `like`.
-fn read(message: Message, like: IpAddr) -> Option<Route> {
+fn read(message: RawRouteMessage, like: IpAddr) -> Option<Route> {
     let header = message.header.clone();
     // A cloned route is an entry of the kernel's cache of destinations.
     let is_route = header.kind == RouteType::Unicast && !header.flags.contains(RouteFlags::Cloned);
@@ -331,7 +331,7 @@ mod tests {
             ..RouteHeader::default()
         };
         let attributes = vec![attribute(RTA_OIF, &[3, 0, 0, 0]), attribute(99, b"abcde")];
-        let message = Message { kind: RTM_NEWROUTE, header, attributes };
+        let message = RawRouteMessage { kind: RTM_NEWROUTE, header, attributes };
         let route = read(message, IpAddr::from([192, 0, 2, 1])).unwrap();
         let written = route.with_algorithm(Some("bbr"));
         assert_eq!(written.header.flags, RouteFlags::Onlink);
@@ -339,7 +339,7 @@ mod tests {
 
         let mut bytes = vec![0; written.buffer_len()];
         written.serialize(&mut bytes);
-        let again = Message::deserialize(&NetlinkHeader::default(), &bytes).unwrap();
+        let again = RawRouteMessage::deserialize(&NetlinkHeader::default(), &bytes).unwrap();
         let again = read(again, IpAddr::from([192, 0, 2, 1])).unwrap();
         assert_eq!(again.message.attributes, written.attributes);
         assert_eq!(again.algorithm().as_deref(), Some("bbr"));

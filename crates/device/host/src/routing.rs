@@ -16,7 +16,6 @@ use crate::change::Change;
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 use crate::netlink::Netlink;
-use crate::sysctl::read_sysctl;
 use crate::{packet_rules, policy};
 
 /// The index of the loopback interface of every namespace.
@@ -178,12 +177,6 @@ pub(crate) fn remove_local_route(mark: u32, table: u32) -> io::Result<bool> {
         any |= was_there(netlink.change(Asked::DelRoute(route(family, table)), 0))?;
     }
     Ok(any)
-}
-
-/// Whether the calling thread's network namespace has IPv6, at least on its loopback. The kernel
-/// may be built without IPv6, or an administrator may have disabled it.
-pub fn has_ipv6() -> bool {
-    read_sysctl("net.ipv6.conf.lo.disable_ipv6").is_ok_and(|disabled| disabled == "0")
 }
 
 /// The address families of this kernel.

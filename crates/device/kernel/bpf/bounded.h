@@ -68,6 +68,7 @@ const volatile struct wakeai_knobs KNOBS = {
 	.hystart = 1,
 	.tcp_friendliness = 1,
 	.rtt_ref_ms = RTT_REF_MS,
+	/* Both are set at load (registration/load.rs). */
 	.stale_after_ms = 1500,
 	.tick_us = 4000,
 };

@@ -29,7 +29,7 @@ fn main() {
     let span = Duration::from_secs(seconds);
     println!("bottleneck  connections  direct Mbit/s  proxy Mbit/s  ratio");
     for bottleneck in [Some("100mbit"), Some("1gbit"), Some("5gbit"), Some("10gbit"), None] {
-        let path = Path::new(bottleneck);
+        let path = BenchPath::new(bottleneck);
         let proxy = Proxy::start(&path.near);
         for connections in [1, 100] {
             let (mut direct, mut through) = (0.0, 0.0);
@@ -53,12 +53,12 @@ fn must(program: &str, arguments: &str) {
 
 /// Two namespaces that a veth link connects: `near` with the sender and the proxy at 10.73.0.1, and
 /// `far` with the receiver at 10.73.0.2.
-struct Path {
+struct BenchPath {
     near: Namespace,
     far: Namespace,
 }
 
-impl Path {
+impl BenchPath {
     fn new(bottleneck: Option<&str>) -> Self {
         let [near, far] = ["near", "far"].map(|end| {
             let name = format!("wkb-{}-{end}", std::process::id());
@@ -80,7 +80,7 @@ impl Path {
     }
 }
 
-impl Drop for Path {
+impl Drop for BenchPath {
     fn drop(&mut self) {
         for namespace in [&self.near, &self.far] {
             let _ = Namespace::remove(namespace.name());
@@ -134,7 +134,7 @@ impl Proxy {
 }
 
 /// The rate, in Mbit/s, at which bytes arrive at the far end.
-fn goodput(path: &Path, proxy: Option<SocketAddr>, connections: usize, span: Duration) -> f64 {
+fn goodput(path: &BenchPath, proxy: Option<SocketAddr>, connections: usize, span: Duration) -> f64 {
     let listener = path.far.run(|| TcpListener::bind("10.73.0.2:0").unwrap()).unwrap();
     let to = listener.local_addr().unwrap();
     let (stop, arrived) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));

@@ -21,7 +21,7 @@ use crate::transparent::OWN_MARK;
 
 /// The source address that the destination sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SourceAddress {
     /// The proxy's address.
     Proxy,
     /// The client's address, with the client's port if that is free.
@@ -38,7 +38,7 @@ pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
     target: &Target,
-    source: Source,
+    source: SourceAddress,
 ) -> Result<TcpStream, Outcome> {
     let shared = &slot.shared;
     let looked_up = timeout(shared.connect_timeout.into(), addresses(slot, client, target)).await;
@@ -58,7 +58,7 @@ async fn connect_to_one_of(
     shared: &Shared,
     client: SocketAddr,
     addresses: Vec<SocketAddr>,
-    source: Source,
+    source: SourceAddress,
 ) -> Result<TcpStream, Outcome> {
     // One attempt uses the file of the client's slot, which the connection will have. Attempts
     // beside it use files that all clients share.
@@ -141,8 +141,12 @@ async fn addresses(
     }
 }
 
-async fn connect_to(shared: &Shared, to: SocketAddr, source: Source) -> io::Result<TcpStream> {
-    let Source::Client(client) = source else {
+async fn connect_to(
+    shared: &Shared,
+    to: SocketAddr,
+    source: SourceAddress,
+) -> io::Result<TcpStream> {
+    let SourceAddress::Client(client) = source else {
         return TcpSocket::from_std_stream(socket(shared, to)?.into()).connect(to).await;
     };
     let attempt = async |from| {

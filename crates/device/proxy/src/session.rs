@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::listen::Entry;
 use crate::negotiation::{Negotiation, Outcome, Rejection};
-use crate::outgoing::{Source, connect};
+use crate::outgoing::{SourceAddress, connect};
 use crate::rates;
 use crate::relay::{End, failed, relay, reset, write_all};
 use crate::shared::Shared;
@@ -80,7 +80,7 @@ async fn transparent(
     let to = client.local_addr().map_err(|_| Unopened::Left)?;
     let target = Target { host: Host::Address(to.ip()), port: to.port() };
     let connected = tokio::select! {
-        connected = connect(slot, from, &target, Source::Client(from)) => connected,
+        connected = connect(slot, from, &target, SourceAddress::Client(from)) => connected,
         () = failed(client) => return Err(Unopened::Left),
     };
     match connected {
@@ -102,7 +102,7 @@ async fn explicit(
     let mut negotiation = Negotiation::new();
     let target = request(shared, client, from, &mut negotiation).await?;
     let connected = tokio::select! {
-        connected = connect(slot, from, &target, Source::Proxy) => connected,
+        connected = connect(slot, from, &target, SourceAddress::Proxy) => connected,
         () = failed(client) => return Err(Unopened::Left),
     };
     let outcome = match &connected {

@@ -1,12 +1,9 @@
 //! Completes an upload: gives its file the final name.
 
-use wakeai_tus::Metadata;
-
 use super::files::Finished;
 use super::journal::UploadProgress;
-use super::name::safe;
+use super::name::wanted;
 use super::refusal::Refusal;
-use super::request::Id;
 use super::server::UploadServer;
 use super::store::{StoreEntry, StoredState};
 
@@ -39,10 +36,4 @@ pub(crate) async fn finish(
     server.store.accounts.finish(&entry.client, state.booked);
     server.counters.completed.one();
     Ok(Some(info.name))
-}
-
-/// The name that an upload's file gets, unless another file has it.
-pub(crate) fn wanted(id: Id, metadata: &Metadata) -> String {
-    let told = metadata.get("filename").or_else(|| metadata.get("name"));
-    safe(told, &format!("upload-{id}"))
 }

@@ -1,5 +1,9 @@
 //! The name of a finished upload's file.
 
+use wakeai_tus::Metadata;
+
+use super::request::Id;
+
 /// The largest size of a name, in bytes. File systems have this limit.
 const LIMIT: usize = 255;
 /// The largest size of a name on eCryptfs, which has the shortest ones of the file systems in use, with room for a number.
@@ -7,12 +11,18 @@ const SHORT_LIMIT: usize = 130;
 /// The largest size of an extension that is kept when a name is shortened, in bytes.
 const EXTENSION_LIMIT: usize = 32;
 
+/// The name that an upload's file gets, unless another file has it.
+pub(super) fn wanted(id: Id, metadata: &Metadata) -> String {
+    let given = metadata.get("filename").or_else(|| metadata.get("name"));
+    safe(given, &format!("upload-{id}"))
+}
+
 /// Makes a name that stays in its directory: not empty, no `/`, no control character, no dot at its start, at most 255
-/// bytes. A path is reduced to its last component. Other characters that are not allowed are replaced by `_`. If `told`
+/// bytes. A path is reduced to its last component. Other characters that are not allowed are replaced by `_`. If `given`
 /// gives no usable name, the name is `otherwise`.
-pub fn safe(told: Option<&[u8]>, otherwise: &str) -> String {
-    let told = String::from_utf8_lossy(told.unwrap_or_default());
-    let last = told.rsplit(['/', '\\']).next().unwrap_or_default();
+pub fn safe(given: Option<&[u8]>, otherwise: &str) -> String {
+    let given = String::from_utf8_lossy(given.unwrap_or_default());
+    let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept = |c: char| if c.is_control() || is_invisible(c) { '_' } else { c };
     let name: String = last.trim().chars().map(kept).collect();
     let name = name.trim_start_matches(|c: char| c == '.' || c.is_whitespace());
@@ -89,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_leave_its_directory() {
-        for (told, expected) in [
+        for (given, expected) in [
             ("photo.jpg", "photo.jpg"),
             ("../../etc/passwd", "passwd"),
             ("..\\..\\boot.ini", "boot.ini"),
@@ -104,7 +114,7 @@ mod tests {
             ("\u{202e}gpj.exe", "_gpj.exe"),
             ("写真.jpg", "写真.jpg"),
         ] {
-            assert_eq!(safe(Some(told.as_bytes()), "upload"), expected, "{told:?}");
+            assert_eq!(safe(Some(given.as_bytes()), "upload"), expected, "{given:?}");
         }
         assert_eq!(safe(None, "upload"), "upload");
         assert_eq!(safe(Some(b"\xff\xfe"), "upload"), "\u{fffd}\u{fffd}");

@@ -24,13 +24,13 @@ pub struct Recorder(Arc<Files>);
 
 #[derive(Debug)]
 struct Files {
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
     changed: Condvar,
     captures: Option<Captures>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RecorderState {
     /// The files; `None` once [`Recorder::finish`] has taken them.
     records: Option<Records>,
     /// The run whose turn it is: its rows are written now.
@@ -58,8 +58,13 @@ impl Recorder {
         let mut records = Records::create(output, scenario, manifest)?;
         let captures = if captures { Some(records.capture()?) } else { None };
         let records = Some(records);
-        let state =
-            Mutex::new(State { records, turn: 0, begun: false, abandoned: false, ended: 0 });
+        let state = Mutex::new(RecorderState {
+            records,
+            turn: 0,
+            begun: false,
+            abandoned: false,
+            ended: 0,
+        });
         Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
@@ -108,19 +113,19 @@ impl Recorder {
         Some(records.keep(report))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecorderState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until it is the run's turn or the records are abandoned, and returns the state.
-    fn turn(&self, ordinal: usize) -> MutexGuard<'_, State> {
+    fn turn(&self, ordinal: usize) -> MutexGuard<'_, RecorderState> {
         let state = self.state();
-        let waits = |state: &mut State| state.turn != ordinal && !state.abandoned;
+        let waits = |state: &mut RecorderState| state.turn != ordinal && !state.abandoned;
         self.0.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RecorderState {
     fn write(&mut self, named: &Named, rows: &mut Vec<Row>) -> Result<(), RecordsError> {
         let Some(records) = self.records.as_mut().filter(|_| !self.abandoned) else {
             rows.clear();

@@ -139,12 +139,12 @@ struct Session<'a, W: World> {
     asked: &'a Asked<'a>,
     steps: Steps,
     recorder: Option<Recorder>,
-    state: Mutex<State<W::Error>>,
+    state: Mutex<RunsState<W::Error>>,
     changed: Condvar,
 }
 
 /// The state of the runs.
-struct State<E> {
+struct RunsState<E> {
     /// The next step that no thread has taken.
     next: usize,
     /// The result of each solo run in Mbit/s, once it is known.
@@ -167,7 +167,7 @@ impl<'a, W: World> Session<'a, W> {
             }
         });
         world.progress().runs(&lengths.collect::<Vec<_>>());
-        let state = State {
+        let state = RunsState {
             next: 0,
             alone: steps.solos.iter().map(|solo| solo.known).collect(),
             runs: steps.order.iter().map(|_| None).collect(),
@@ -178,7 +178,7 @@ impl<'a, W: World> Session<'a, W> {
         Self { world, asked, steps, recorder, state, changed }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<W::Error>> {
+    fn state(&self) -> MutexGuard<'_, RunsState<W::Error>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -54,20 +54,20 @@ pub(crate) struct Endpoint {
 ///
 /// The result depends on the keys alone, so it holds for every station with the same keys.
 #[derive(Clone, Debug)]
-pub struct Opened(Result<Message, DecodeError>);
+pub struct Opened(Result<DecodedMessage, DecodeError>);
 
 impl Opened {
     /// Whether a station without a request for a turn may handle the datagram later, before it is asked
     /// anything else: nothing that the station does, and no time at which it does something, depends on
     /// the datagram until then. A query or an answer of a fleet is handled at once.
     pub fn can_wait(&self) -> bool {
-        !matches!(self.0, Ok(Message::Fleet(_)))
+        !matches!(self.0, Ok(DecodedMessage::Fleet(_)))
     }
 }
 
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all messages are presence messages")]
-enum Message {
+enum DecodedMessage {
     Presence(Received),
     Fleet(FleetMessage),
 }
@@ -122,17 +122,19 @@ impl Endpoint {
     /// Authenticates and reads a datagram.
     pub(crate) fn open(&self, datagram: &[u8]) -> Opened {
         Opened(if FleetCodec::is_its(datagram) {
-            self.fleet_codec.decode(datagram).map(Message::Fleet)
+            self.fleet_codec.decode(datagram).map(DecodedMessage::Fleet)
         } else {
-            self.codec.decode(datagram).map(|message| Message::Presence(Received::new(message)))
+            self.codec
+                .decode(datagram)
+                .map(|message| DecodedMessage::Presence(Received::new(message)))
         })
     }
 
     /// Takes a datagram and counts it in exactly one counter.
     pub(crate) fn handle_opened(&mut self, now: Instant, opened: &Opened) {
         match &opened.0 {
-            Ok(Message::Presence(received)) => self.handle_presence(now, received),
-            Ok(Message::Fleet(message)) => self.handle_fleet(now, message.clone()),
+            Ok(DecodedMessage::Presence(received)) => self.handle_presence(now, received),
+            Ok(DecodedMessage::Fleet(message)) => self.handle_fleet(now, message.clone()),
             Err(error) => self.refuse(*error),
         }
     }

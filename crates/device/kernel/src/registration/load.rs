@@ -72,7 +72,7 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
 }
 
 /// The names of an algorithm's parts in the object.
-struct Parts {
+struct ProgramParts {
     /// Its `struct_ops` map.
     map: String,
     /// Its program for the hook `cong_control`.
@@ -80,10 +80,10 @@ struct Parts {
 }
 
 /// The parts of an algorithm for kernels with this length of the hook `cong_control`.
-fn parts(algorithm: &Bounded, short: bool) -> Parts {
+fn parts(algorithm: &Bounded, short: bool) -> ProgramParts {
     let (name, map_end, hook_end) =
         (algorithm.name, if short { "_s" } else { "" }, if short { "_short" } else { "" });
-    Parts { map: format!("{name}{map_end}"), hook: format!("{name}_cong_control{hook_end}") }
+    ProgramParts { map: format!("{name}{map_end}"), hook: format!("{name}_cong_control{hook_end}") }
 }
 
 /// Of the two versions of each algorithm, whose hooks `cong_control` differ, lets only the one load that fits the

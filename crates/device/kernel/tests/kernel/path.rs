@@ -45,13 +45,13 @@ impl PathConfig {
     pub(crate) const LOSSY: Self = Self { loss_ppm: 1000, ..Self::CALM };
 }
 
-pub(crate) struct Path {
+pub(crate) struct EmulatedPath {
     stop: Arc<AtomicBool>,
     cut: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
 }
 
-impl Path {
+impl EmulatedPath {
     /// Makes the TUN `name` in both namespaces, and starts to carry packets.
     pub(crate) fn start(name: &str, a: &Namespace, b: &Namespace, config: PathConfig) -> Self {
         let open = |namespace: &Namespace| namespace.run(|| open_tun(name)).unwrap().unwrap();
@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-impl Drop for Path {
+impl Drop for EmulatedPath {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let carrier = self.carrier.take().into_iter();

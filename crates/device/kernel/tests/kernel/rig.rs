@@ -15,7 +15,7 @@ use nix::sys::socket::{
 use wakeai_host::Namespace;
 use wakeai_kernel::Control;
 
-use crate::path::{Path, PathConfig};
+use crate::path::{EmulatedPath, PathConfig};
 
 /// The machine has one registration of the algorithms and one set of pins. A test that makes,
 /// removes or counts them runs alone. Tests that only bound connections in namespaces of their own
@@ -84,14 +84,14 @@ impl Drop for Registration {
 pub(crate) struct Rig {
     pub(crate) sender: Namespace,
     pub(crate) receiver: Namespace,
-    pub(crate) path: Option<Path>,
+    pub(crate) path: Option<EmulatedPath>,
 }
 
 impl Rig {
     /// A rig with an emulated path for `wire` and a veth link for `side`.
     pub(crate) fn with_path(config: PathConfig) -> Self {
         let mut rig = Self::namespaces();
-        rig.path = Some(Path::start("wire", &rig.sender, &rig.receiver, config));
+        rig.path = Some(EmulatedPath::start("wire", &rig.sender, &rig.receiver, config));
         rig.veth("side");
         rig.addresses();
         rig

@@ -58,7 +58,7 @@ struct Line {
 }
 
 /// The whole path, in virtual time.
-pub(super) struct Path {
+pub(super) struct SimulatedPath {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     pub(super) now: Instant,
@@ -77,7 +77,7 @@ pub(super) struct Path {
     largest_window_end: u64,
 }
 
-impl Path {
+impl SimulatedPath {
     pub(super) fn new(config: &TcpConfig, algorithm: &str, up: Direction, down: Direction) -> Self {
         Self {
             sender: Sender::new(config, by_name(algorithm, config).unwrap()),

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use wakeai_connection::SocketBounds;
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::path::{Direction, Path};
+use super::path::{Direction, SimulatedPath};
 use crate::{Profile, Reading, TcpConfig};
 
-fn plain(profile: Profile, bytes: u64) -> Path {
+fn plain(profile: Profile, bytes: u64) -> SimulatedPath {
     let config = TcpConfig::new(profile);
-    let mut path = Path::new(&config, "cubic", Direction::of(10), Direction::of(10));
+    let mut path = SimulatedPath::new(&config, "cubic", Direction::of(10), Direction::of(10));
     path.open(Some(bytes));
     path
 }
@@ -42,7 +42,7 @@ fn every_size_arrives_whole() {
 fn what_is_sent_again_is_paced_like_the_rest() {
     let config = TcpConfig::new(Profile::Linux);
     let up = Direction { loss: 10, ..Direction::of(10) };
-    let mut path = Path::new(&config, "wakeai_cubic", up, Direction::of(10));
+    let mut path = SimulatedPath::new(&config, "wakeai_cubic", up, Direction::of(10));
     path.sender.set_bounds(SocketBounds {
         floor: 20,
         ceiling: 20,
@@ -62,7 +62,7 @@ fn what_has_not_left_the_host_is_not_sent_again() {
     for told in [true, false] {
         let mut config = TcpConfig::new(Profile::Linux);
         config.small_queues = told;
-        let mut path = Path::new(&config, "cubic", Direction::of(10), Direction::of(10));
+        let mut path = SimulatedPath::new(&config, "cubic", Direction::of(10), Direction::of(10));
         path.open(None);
         path.run_until(Instant::ZERO + Duration::from_millis(100));
         assert_eq!(path.sender.counters().retransmits, 0);
@@ -127,7 +127,7 @@ fn weather() -> impl Strategy<Value = Weather> {
     )
 }
 
-fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
+fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> SimulatedPath {
     let mut config = TcpConfig::new(profile);
     config.small_queues = weather.small_queues;
     if weather.small_buffer {
@@ -137,7 +137,8 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> Path {
     config.syn_retries = 100;
     config.retries = 1000;
     config.max_timeout = Duration::from_secs(2);
-    let mut path = Path::new(&config, algorithm, weather.up, weather.down).seeded(weather.seed);
+    let mut path =
+        SimulatedPath::new(&config, algorithm, weather.up, weather.down).seeded(weather.seed);
     path.local_drop = weather.local_drop;
     if weather.read_rate > 0 {
         path.receiver.set_reading(path.now, Reading::At(Rate::from_bps(8 * weather.read_rate)));
