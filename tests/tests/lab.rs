@@ -340,7 +340,8 @@ fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() 
     });
     kill(Pid::from_raw(agent.unwrap()), Signal::SIGSTOP).unwrap();
     kill(pid, Signal::SIGINT).unwrap();
-    wait_for("the other agent has ended", || (own_processes() == 2).then_some(()));
+    // The lab, and the two processes of the stopped agent.
+    wait_for("the other agent has ended", || (own_processes() == 3).then_some(()));
     assert_eq!(lab.try_wait().unwrap(), None, "the lab waits for the stopped agent");
     kill(pid, Signal::SIGINT).unwrap();
     assert_eq!(lab.wait().unwrap().code(), Some(130));
