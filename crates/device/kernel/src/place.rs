@@ -140,7 +140,10 @@ pub(crate) fn clear() -> io::Result<bool> {
         }
     }
     let noted = fs::read_to_string(mounted_by_us()).ok();
-    if noted.is_some_and(|inode| inode.parse().ok() == mounts::here()) {
+    if noted.as_deref() == Some("") {
+        // A process that died before it wrote into the file had mounted nothing yet.
+        fs::remove_file(mounted_by_us())?;
+    } else if noted.is_some_and(|inode| inode.parse().ok() == mounts::here()) {
         if has_bpffs() {
             if is_used_by_others()? {
                 return Ok(found);
