@@ -31,8 +31,15 @@ pub(crate) struct Run {
 /// Runs the command, and kills its first process after step number `fatal` of all its processes, counted from zero. If
 /// `up` is given, the command gets SIGTERM when it has written this text to a file or a socket. Otherwise it ends by
 /// itself.
-#[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
+///
+/// The tracer is a thread that ends with the first process. Then the kernel lets go of the other processes, and they go
+/// on as they would without a tracer.
 pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
+    std::thread::scope(|scope| scope.spawn(|| trace(command, up, fatal)).join().unwrap())
+}
+
+#[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
+fn trace(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
     // The shell waits until it is traced.
     let mut child = Command::new("sh")
         .args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"])
@@ -46,8 +53,7 @@ pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> R
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE
         | Options::PTRACE_O_TRACEFORK // an agent serves in a second process
-        | Options::PTRACE_O_TRACEEXEC
-        | Options::PTRACE_O_EXITKILL;
+        | Options::PTRACE_O_TRACEEXEC;
     ptrace::seize(leader, options).unwrap();
     ptrace::interrupt(leader).unwrap();
     child.stdin.take().unwrap().write_all(b"\n").unwrap();

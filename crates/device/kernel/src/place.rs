@@ -6,7 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::Flock;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -149,7 +151,7 @@ pub(crate) fn clear() -> io::Result<bool> {
                 return Ok(found);
             }
             drop(kept().take()); // an open directory would keep it busy
-            if let Err(errno) = umount2(BPFFS, MntFlags::empty()) {
+            if let Err(errno) = unmount() {
                 // Busy, or the process has dropped the privilege: the file stays for the next process.
                 tracing::warn!(%errno, "{BPFFS} stays mounted");
                 return Ok(found);
@@ -159,6 +161,18 @@ pub(crate) fn clear() -> io::Result<bool> {
         fs::remove_file(mounted_by_us())?;
     }
     Ok(found)
+}
+
+/// Unmounts the bpffs. Where it is busy, waits up to a second: the serving process of an agent whose other
+/// process was killed has it open, and ends a moment later.
+fn unmount() -> nix::Result<()> {
+    for _ in 0..20 {
+        match umount2(BPFFS, MntFlags::empty()) {
+            Err(Errno::EBUSY) => std::thread::sleep(Duration::from_millis(50)),
+            done => return done,
+        }
+    }
+    umount2(BPFFS, MntFlags::empty())
 }
 
 /// Whether another program has pins on the bpffs. A new one contains two files of the kernel.
