@@ -7,6 +7,8 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use wakeai_tests::bss::Bss;
 use wakeai_tests::traffic::Upload;
@@ -78,14 +80,28 @@ fn the_monitor_ends_without_an_error_when_its_reader_exits() {
 
 #[test]
 fn ctrl_c_ends_the_monitor_in_good_order() {
+    ends_in_good_order(Signal::SIGINT);
+}
+
+#[test]
+fn a_closed_terminal_ends_the_monitor_in_good_order() {
+    ends_in_good_order(Signal::SIGHUP);
+}
+
+fn ends_in_good_order(signal: Signal) {
     let Some(_machine) = Machine::take() else { return };
     let bss = Bss::new(&["a", "server"]);
     let _upload = traffic(&bss);
-    let mut child = start(&["--netns", &bss.name("a")]);
+    // The tests may run below nohup(1), whose children ignore SIGHUP.
+    let mut child = Command::new("env")
+        .args(["--default-signal=HUP", wakeai_tests::program(), "monitor"])
+        .args(["--netns", &bss.name("a")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     reader.read_line(&mut String::new()).unwrap();
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
     std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
     assert!(child.wait().unwrap().success());
 }

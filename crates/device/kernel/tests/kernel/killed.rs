@@ -46,3 +46,16 @@ fn after_a_kill_at_any_point_the_next_unload_leaves_nothing() {
     Control::open().unwrap();
     assert!(Control::unload().unwrap());
 }
+
+#[test]
+fn a_process_that_died_before_it_wrote_its_note_of_a_mount_leaves_no_note() {
+    let Some(_kernel) = kernel() else { return };
+    let mounts = || std::fs::read_to_string("/proc/mounts").unwrap();
+    Control::unload().unwrap(); // it makes the directory
+    let before = mounts();
+    let note = Path::new("/run/wakeai/bpffs-mounted");
+    std::fs::write(note, "").unwrap();
+    Control::unload().unwrap();
+    assert!(!note.exists());
+    assert_eq!(mounts(), before, "it had mounted nothing");
+}
