@@ -50,6 +50,36 @@ fn the_result_is_one_object_that_depends_on_scenario_and_seed_alone() {
 }
 
 #[test]
+fn the_readme_shows_what_its_commands_print() {
+    let readme = fs::read_to_string(wakeai_tests::root().join("README.md")).unwrap();
+    let quickstart = ["sim", "scenarios/quickstart.toml", "--conditions", "default,airtime"];
+    let print = |more: &[&str]| {
+        let mut command = Command::new(wakeai_tests::program());
+        let command = command.args(quickstart).args(more).current_dir(wakeai_tests::root());
+        stdout(&command.output().unwrap())
+    };
+    let command = format!("$ wakeai {}\n", quickstart.join(" "));
+    let (_, shown) = readme.split_once(&command).expect("README.md shows the command");
+    let (shown, _) = shown.split_once("```").unwrap();
+    assert_eq!(shown, print(&[]));
+
+    let result: Value = serde_json::from_str(&print(&["--repeat", "5", "--json"])).unwrap();
+    let figure = |condition: usize, name: &str, decimals: usize| {
+        let spread = &result["aggregates"][condition]["figures"][name];
+        let [mean, half] = ["mean", "half"].map(|key| spread[key].as_f64().unwrap());
+        let half = format!("{half:.decimals$}");
+        let is_zero = half.bytes().all(|digit| b"0.".contains(&digit));
+        let mean = format!("{mean:.decimals$}");
+        if is_zero { mean } else { format!("{mean} ± {half}") }
+    };
+    let rows = [("rtt_ms.p95", 0), ("total_goodput_mbps", 2), ("jain", 3)];
+    for figures in rows.map(|(name, decimals)| [0, 1].map(|of| figure(of, name, decimals))) {
+        let is_row = |line: &str| figures.iter().all(|figure| line.contains(figure.as_str()));
+        assert!(readme.lines().any(is_row), "no row of README.md has {figures:?}");
+    }
+}
+
+#[test]
 fn a_table_is_printed_and_records_are_kept_with_their_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let path = scenario(directory.path(), "");

@@ -35,7 +35,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// start the process again, which would make the change anew.
 pub const LOST_STATUS: u8 = 3;
 
-/// A program cannot serve as another user.
+/// A program cannot serve in a process of its own, or as another user.
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
     /// No user of this name.
@@ -98,10 +98,10 @@ fn passed_on() -> SigSet {
     [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD].into_iter().collect()
 }
 
-/// Serves in a second process, as `user` where one is given, and with the capabilities `to_serve` alone. The calling process keeps the lease and
-/// the capabilities `to_undo` until the serving process has ended. What other programs undo meanwhile it puts back, and
-/// tells the serving process. The caller has blocked the signals with [`block_signals`]. It has one thread, and no event
-/// loop.
+/// Serves in a second process, as `user` where one is given, and with the capabilities `to_serve` alone. The calling
+/// process keeps the lease and the capabilities `to_undo` until the serving process has ended. What other programs undo
+/// meanwhile it puts back, and tells the serving process. The caller has blocked the signals with [`block_signals`]. It
+/// has one thread, and no event loop.
 ///
 /// `serve` is called in the serving process alone, and returns its exit status.
 ///
