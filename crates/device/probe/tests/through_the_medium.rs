@@ -144,6 +144,19 @@ fn a_queue_per_station_is_told_from_one_for_all() {
     }
 }
 
+/// An access point with one queue collects the packets of the station whose packet is the first of the queue for an
+/// aggregate. A sparse packet that is collected has not waited as long as the queue is, so the delays of the sparse flow
+/// lie anywhere between none and a full queue.
+#[test]
+fn a_queue_for_all_is_recognised_where_aggregates_collect_packets_from_its_middle() {
+    for buffer in (50..=1_000).step_by(7) {
+        let mut config = config(Standard::N, buffer, 2);
+        config.bss.queue = QueueDiscipline::Fifo;
+        let report = probe(config, Rate::from_mbps(900)).unwrap();
+        assert_eq!(report.stations, Some(Isolation::Shared), "{buffer}: {report:?}");
+    }
+}
+
 #[test]
 fn a_wire_that_is_slower_than_the_air_is_reported() {
     let result = probe(config(Standard::Ac, 300, 1), Rate::from_mbps(100));
