@@ -47,7 +47,7 @@ pub(super) fn options(arguments: &ExperimentArguments, out: Option<&Path>, force
         repeat: arguments.repeat,
         conditions: arguments.conditions.clone(),
         out: out.map(|directory| Output { directory: directory.to_owned(), force, scenario }),
-        captures: false,
+        ..Options::default()
     }
 }
 

@@ -125,6 +125,11 @@ impl LabError {
         move |source| Self::System { action, source: source.into() }
     }
 
+    /// The error for a thing that is missing.
+    pub(crate) fn missing(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Missing { what: what.into(), remedy: remedy.into() }
+    }
+
     /// The failure of a program of `station` that has no log.
     pub(crate) fn child(program: &'static str, station: &str, reason: impl Into<String>) -> Self {
         let station = station.to_owned();

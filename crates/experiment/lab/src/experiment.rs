@@ -186,28 +186,25 @@ impl Lab<'_> {
         for missing in &driver.missing {
             self.bench.progress.note(missing);
         }
+        let note = |text: &str| self.bench.progress.note(&format!("{name}: {text}"));
         if misrouted != Misrouted::default() {
-            self.bench
-                .progress
-                .note(&format!("{name}: packets were lost outside of the medium: {misrouted}"));
+            note(&format!("packets were lost outside of the medium: {misrouted}"));
         }
         if run.lost > 0 {
-            let lost = run.lost;
-            self.bench.progress.note(&format!("{name}: the monitor lost {lost} records"));
+            note(&format!("the monitor lost {} records", run.lost));
         }
         if let Some((flow, late)) = run.late_starts.first() {
-            let count = run.late_starts.len();
-            let number = flow + 1;
-            self.bench.progress.note(&format!(
-                "{name}: {count} flows started late: the lab opened the connection of flow {number} only {late} \
-                 after its start"
+            let (count, number) = (run.late_starts.len(), flow + 1);
+            note(&format!(
+                "{count} flows started late: the lab opened the connection of flow {number} only {late} after its \
+                 start"
             ));
         }
         let waits = run.waits.percentile(99.0);
         if waits > self.options.waits_p99 && !run.has_helpers {
-            self.bench.progress.note(&format!(
-                "{name}: ordinary processes waited for a processor, p99 {waits}; this run has no agents \
-                 or proxies, which would have been late"
+            note(&format!(
+                "ordinary processes waited for a processor, p99 {waits}; this run has no agents or proxies, which \
+                 would have been late"
             ));
         }
         if let Some(lapse) = self.lapse(run) {

@@ -78,7 +78,7 @@ mod tests {
 
     use super::every_key::cases;
     use super::*;
-    use wakeai_results::given_maxima;
+    use wakeai_results::result::given_maxima;
     use wakeai_scenario::Scenario;
     use wakeai_scenario::{FlowKind, ResolvedCondition};
     use wakeai_units::Instant;

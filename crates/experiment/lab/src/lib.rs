@@ -17,7 +17,6 @@ mod host;
 mod keys;
 mod packet;
 mod preflight;
-mod proxies;
 mod queues;
 mod run;
 mod traffic;

@@ -19,7 +19,7 @@ use crate::traffic::iperf;
 /// Returns an error that names the first missing requirement.
 pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(missing(
+        return Err(LabError::missing(
             "root",
             "run `sudo wakeai lab`: it makes network namespaces and loads BPF programs",
         ));
@@ -30,10 +30,16 @@ pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
         found.to_bound()?;
     }
     if !Path::new("/dev/net/tun").exists() {
-        return Err(missing("/dev/net/tun", "modprobe tun, or give the container that device"));
+        return Err(LabError::missing(
+            "/dev/net/tun",
+            "modprobe tun, or give the container that device",
+        ));
     }
     if !dying_with_us("true").status().is_ok_and(|status| status.success()) {
-        return Err(missing("setpriv with --pdeathsig", "install the package util-linux"));
+        return Err(LabError::missing(
+            "setpriv with --pdeathsig",
+            "install the package util-linux",
+        ));
     }
     let version = iperf::version()?;
     tracing::debug!(version, "iperf3");
@@ -70,14 +76,10 @@ fn try_out(name: &str) -> Result<(), LabError> {
                 "`modprobe tcp_{name}`, or a kernel that is built with it; this one has {}",
                 there.unwrap_or_default()
             );
-            Err(missing(&format!("the congestion control {name}"), &remedy))
+            Err(LabError::missing(format!("the congestion control {name}"), remedy))
         }
         result => result.map_err(LabError::system::<io::Error>(format!(
             "choose the congestion control {name}"
         ))),
     }
-}
-
-fn missing(what: &str, remedy: &str) -> LabError {
-    LabError::Missing { what: what.to_owned(), remedy: remedy.to_owned() }
 }

@@ -190,7 +190,6 @@ mod tests {
     fn plan(index: usize, kind: TrafficKind) -> FlowPlan {
         FlowPlan {
             index,
-            group: index,
             sender: 1,
             receiver: 0,
             from: station_address(wakeai_medium::StationId(0)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use wakeai_results::records::Output;
 use wakeai_scenario::solo_plan;
-use wakeai_world::{Asked, KnownSolos, Options, Progress, RunError, SoloKey};
+use wakeai_world::{Asked, Options, Progress, RunError, SoloKey};
 
 use crate::errors;
 use crate::report::PyReport;
@@ -35,13 +35,12 @@ pub(crate) fn run(
     known: Vec<(String, u64, f64)>,
 ) -> PyResult<(PyReport, Vec<String>)> {
     let output = |directory| Output { directory, force, scenario: scenario.file.clone() };
-    let options = Options { seed, repeat, conditions, out: out.map(output), captures };
     let known = known.into_iter().map(|(run, seed, mbps)| (SoloKey { run, seed }, mbps));
-    let known: KnownSolos = known.collect();
+    let known = known.collect();
+    let options = Options { seed, repeat, conditions, out: out.map(output), captures, known };
     let watch = Watch::default();
-    let report = interruptible(py, &watch, || {
-        wakeai_sim::run_with(&options, jobs, &scenario.read, known, &watch)
-    })?;
+    let simulate = || wakeai_sim::run(&options, jobs, &scenario.read, &watch);
+    let report = interruptible(py, &watch, simulate)?;
     let notes = watch.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((PyReport(report), notes))
 }

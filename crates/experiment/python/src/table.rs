@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, new_null_array};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -110,26 +110,16 @@ fn read(paths: &[PathBuf]) -> Result<Table, (PathBuf, String)> {
             .map_err(|error| (path.clone(), error.to_string()))?;
         batches.extend(found.into_iter().map(|batch| (path, batch)));
     }
-    let mut fields: Vec<Field> = Vec::new();
+    let mut schema = Schema::empty();
     for (path, batch) in &batches {
-        for field in batch.schema().fields() {
-            let field = Field::new(field.name(), field.data_type().clone(), true);
-            let Some(known) = fields.iter_mut().find(|known| known.name() == field.name()) else {
-                fields.push(field);
-                continue;
-            };
-            if known.data_type() == &DataType::Null {
-                *known = field;
-            } else if !matches!(field.data_type(), DataType::Null)
-                && known.data_type() != field.data_type()
-            {
-                let (name, one, other) = (field.name(), known.data_type(), field.data_type());
-                let reason = format!("its column {name} is {other}, in another file it is {one}");
-                return Err(((*path).clone(), reason));
-            }
-        }
+        let fields = batch.schema();
+        let fields = fields.fields().iter();
+        // The merged metadata of files would differ with their order.
+        let fields = fields.map(|of| Field::new(of.name(), of.data_type().clone(), true));
+        let merged = Schema::try_merge([schema, Schema::new(fields.collect::<Vec<_>>())]);
+        schema = merged.map_err(|error| ((*path).clone(), error.to_string()))?;
     }
-    let schema = Arc::new(Schema::new(fields));
+    let schema = Arc::new(schema);
     let aligned = batches.into_iter().map(|(path, batch)| {
         let column = |field: &Arc<Field>| -> ArrayRef {
             let found = batch.column_by_name(field.name());

@@ -142,14 +142,7 @@ fn station(group: &Group, row: usize) -> Result<String, TableError> {
 }
 
 fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize, value: f64) {
-    if !all.contains_key(condition) {
-        all.insert(condition.to_owned(), Steps::new());
-    }
-    let Some(steps) = all.get_mut(condition) else { return };
-    if !steps.contains_key(line) {
-        steps.insert(line.to_owned(), Vec::new());
-    }
-    let Some(steps) = steps.get_mut(line) else { return };
+    let steps = entry(entry(all, condition), line);
     // A run has about `MOST_POINTS` steps at most. Much later times, which only damaged records
     // have, are left out.
     if at > 2 * MOST_POINTS as usize {
@@ -159,6 +152,14 @@ fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize
         steps.resize(at + 1, (0.0, 0));
     }
     steps[at] = (steps[at].0 + value, steps[at].1 + 1);
+}
+
+/// The value of the key, which is only copied where it is new.
+fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut T {
+    if !map.contains_key(key) {
+        map.insert(key.to_owned(), T::default());
+    }
+    map.get_mut(key).expect("inserted above")
 }
 
 /// A plot of the sums of the steps times `scale`, or of their means if `scale` is `None`.
@@ -216,61 +217,55 @@ impl Thinned {
 
 /// The distribution of the samples of each condition.
 fn distribution(names: &[&str], mut samples: BTreeMap<String, Thinned>) -> Option<Plot> {
-    let mut lines = Vec::new();
-    let mut at: Vec<u64> = Vec::new();
-    let mut ordered = Vec::new();
+    let (mut at, mut conditions) = (Vec::new(), Vec::new());
     for name in names {
         let Some(mut kept) = samples.remove(*name).map(|thinned| thinned.kept) else { continue };
         kept.sort_unstable();
+        let kept: Vec<f64> = kept.into_iter().map(|us| us as f64 * 1e-3).collect();
         let place = |part: usize| part * (kept.len() - 1) / QUANTILES;
         at.extend((0..=QUANTILES).map(|part| kept[place(part)]));
-        ordered.push((*name, kept));
+        let count = kept.len();
+        conditions.push(((*name).to_owned(), kept, count));
     }
-    at.sort_unstable();
-    at.dedup();
-    for (name, kept) in &ordered {
-        let share = |at: &u64| kept.partition_point(|us| us <= at) as f64 / kept.len() as f64;
-        let values = at.iter().map(|at| Some(rounded(share(at)))).collect();
-        lines.push(Line { name: (*name).to_owned(), values });
-    }
-    (!lines.is_empty()).then(|| Plot {
-        title: "Distribution of the round-trip time".to_owned(),
-        x: "RTT, ms",
-        y: "share of the samples",
-        steps: true,
-        at: at.iter().map(|us| rounded(*us as f64 * 1e-3)).collect(),
-        lines,
-    })
+    let title = "Distribution of the round-trip time";
+    shares(title, ("RTT, ms", "share of the samples"), at, conditions)
 }
 
 /// The distribution of the completions by condition, if there are any.
 pub(crate) fn completions(report: &Report) -> Option<Plot> {
-    let mut at = Vec::new();
-    let mut conditions = Vec::new();
+    let (mut at, mut conditions) = (Vec::new(), Vec::new());
     for runs in by_condition(&report.runs) {
-        let flows: Vec<Option<f64>> =
-            runs.iter().flat_map(|run| &run.flows).map(|flow| flow.completion_s).collect();
-        let mut done: Vec<f64> = flows.iter().flatten().copied().collect();
+        let flows = || runs.iter().flat_map(|run| &run.flows);
+        let mut done: Vec<f64> = flows().filter_map(|flow| flow.completion_s).collect();
         done.sort_by(f64::total_cmp);
         at.extend(done.iter().copied());
-        conditions.push((runs[0].condition.clone(), done, flows.len()));
+        conditions.push((runs[0].condition.clone(), done, flows().count()));
     }
+    let title = "Distribution of the completions";
+    shares(title, ("completion, s", "share of the flows"), at, conditions)
+}
+
+/// For each condition the share of its values up to each of the places `at`. A condition has a name, its values in
+/// ascending order, and their number; `completions` that did not happen count, too.
+fn shares(
+    title: &str,
+    (x, y): (&'static str, &'static str),
+    mut at: Vec<f64>,
+    conditions: Vec<(String, Vec<f64>, usize)>,
+) -> Option<Plot> {
     at.sort_by(f64::total_cmp);
     at.dedup_by(|a, b| a.total_cmp(b).is_eq());
-    if at.is_empty() {
-        return None;
-    }
-    let lines = conditions.into_iter().map(|(name, done, count)| {
-        let share = |at: &f64| done.partition_point(|took| took <= at) as f64 / count as f64;
+    let lines = conditions.into_iter().map(|(name, values, count)| {
+        let share = |at: &f64| values.partition_point(|value| value <= at) as f64 / count as f64;
         Line { name, values: at.iter().map(|at| Some(rounded(share(at)))).collect() }
     });
     let lines = lines.collect();
-    Some(Plot {
-        title: "Distribution of the completions".to_owned(),
-        x: "completion, s",
-        y: "share of the flows",
+    (!at.is_empty()).then(|| Plot {
+        title: title.to_owned(),
+        x,
+        y,
         steps: true,
-        at: at.iter().map(|s| rounded(*s)).collect(),
+        at: at.iter().map(|at| rounded(*at)).collect(),
         lines,
     })
 }

@@ -8,7 +8,6 @@
 
 mod curves;
 mod page;
-mod policy;
 mod source;
 mod verdict;
 

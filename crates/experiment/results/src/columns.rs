@@ -3,19 +3,9 @@
 
 use std::borrow::Borrow;
 
-use wakeai_tables::{Column, Value};
+use wakeai_tables::{Column, columns};
 
-use crate::result::{FlowResult, GroupResult, MaxFrom, Run, StationResult};
-
-/// A list of columns: the type of a row and its name, and then the name, the type and the value of each column.
-macro_rules! columns {
-    ($of:ty as $row:ident: $($name:literal $kind:ident($value:expr),)*) => {
-        vec![$(Column::new($name, Value::$kind(|one| {
-            let $row: &$of = one.borrow();
-            $value
-        }))),*]
-    };
-}
+use crate::result::{FlowResult, GroupResult, Run, StationResult};
 
 /// The columns of every run.
 pub fn runs<R: Borrow<Run>>() -> Vec<Column<R>> {
@@ -70,7 +60,7 @@ pub fn stations<R: Borrow<StationResult>>() -> Vec<Column<R>> {
         "direction" Text(Some(&station.direction)),
         "goodput_mbps" F64(Some(station.goodput_mbps)),
         "max_mbps" F64(station.max_mbps),
-        "max_from" Text(station.max_from.map(MaxFrom::name)),
+        "max_from" Text(station.max_from.map(Into::into)),
     }
 }
 
@@ -117,7 +107,7 @@ pub fn reservation<R: Borrow<FlowResult>>() -> Vec<Column<R>> {
         "reservation_admitted_s" F64(flow.reservation.map(|asked| asked.admitted_s)),
         "reservation_limit" F64(flow.reservation.and_then(|asked| asked.limit)),
         "reservation_share" F64(flow.reservation.and_then(|asked| asked.share)),
-        "reservation_standing" Text(flow.reservation.map(|asked| asked.outcome.name())),
+        "reservation_standing" Text(flow.reservation.map(|asked| asked.outcome.into())),
         "reservation_taken" F64(flow.reservation.and_then(|asked| asked.taken)),
     }
 }

@@ -1,6 +1,6 @@
 //! What came of an experiment: the figures of its runs, the result and the records.
 //!
-//! A world (the simulator or the lab) fills a [`result::Measured`] for each run, with the help of
+//! A world (the simulator or the lab) fills a [`result::Outcome`] for each run, with the help of
 //! [`figures`]. [`result::Report`] has all runs of a command; [`document`] is its JSON, [`table::render`] prints it,
 //! [`records`] keeps it, and [`compare`] compares two reports.
 
@@ -11,7 +11,4 @@ pub mod document;
 pub mod figures;
 pub mod records;
 pub mod result;
-mod solo;
 pub mod table;
-
-pub use solo::{given_maxima, is_settled};

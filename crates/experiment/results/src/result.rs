@@ -1,6 +1,6 @@
 //! The result of an experiment, which `wakeai sim` and `wakeai lab` print as JSON.
 //!
-//! The simulator or the lab (a "world") fills a [`Measured`] for each run. [`Run::new`] computes
+//! The simulator or the lab (a "world") fills an [`Outcome`] for each run. [`Run::new`] computes
 //! the figures from it, so that they mean the same in both worlds.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,9 @@ use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
 use crate::figures::{self, DurationHistogram};
-use wakeai_scenario::{Direction, Experiment, FlowKind, Station, StationDirection};
+use wakeai_scenario::{
+    Direction, Experiment, FlowKind, ResolvedCondition, Station, StationDirection, first_flows,
+};
 
 /// All runs of one scenario in one world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,7 +70,7 @@ pub struct Run {
     pub errors: ErrorCounts,
     /// The figures of each station and direction.
     pub stations: Vec<StationResult>,
-    /// The figures of each group of stations, if there are several groups ([`Run::with_groups`]).
+    /// The figures of each group of stations, if there are several groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
     /// The figures of each flow, in the order of [`Expanded::flows`](crate::Expanded::flows).
@@ -173,13 +175,6 @@ pub enum MaxFrom {
     Given,
 }
 
-impl MaxFrom {
-    /// The name in a result.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
@@ -261,13 +256,6 @@ pub enum ReservationOutcome {
     NoAgent,
 }
 
-impl ReservationOutcome {
-    /// The name in a result.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 impl FlowReservation {
     /// The largest share that a station can announce. It is more than 4294 times the air.
     pub const LARGEST_SHARE: f64 = 4_294.967_294;
@@ -329,6 +317,17 @@ pub struct Max {
     pub from: MaxFrom,
 }
 
+/// The solo goodputs that the scenario states.
+pub fn given_maxima(condition: &ResolvedCondition) -> BTreeMap<StationDirection, Max> {
+    let experiment = &condition.experiment;
+    let stations = experiment.expand_stations();
+    let given = first_flows(experiment).into_keys().filter_map(|key| {
+        let rate = experiment.stations[stations[key.station].group].max?;
+        Some((key, Max { mbps: rate.as_mbps_f64(), from: MaxFrom::Given }))
+    });
+    given.collect()
+}
+
 /// The measurements of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFlow {
@@ -365,95 +364,113 @@ pub struct MeasuredFlow {
 }
 
 /// The measurements of one run.
-#[derive(Clone, Debug)]
-pub struct Measured<'a> {
-    /// The condition's name.
-    pub condition: &'a str,
-    /// The number of the repeat, from 0.
-    pub repeat: u32,
-    /// The time at the start of the run that the figures leave out.
-    pub warmup: Duration,
+#[derive(Debug)]
+pub struct Outcome {
+    /// The stations.
+    pub stations: Vec<Station>,
     /// The end of the run: the scenario's duration, or the last completion if all flows have a size
     /// and have completed.
     pub end: Duration,
-    /// The real time that the run took, seconds.
-    pub wall_s: f64,
-    /// The stations of the run.
-    pub stations: &'a [Station],
-    /// The flows of the run, in the order of [`Expanded::flows`](crate::Expanded::flows).
-    pub flows: &'a [MeasuredFlow],
-    /// The samples of the round-trip time after the warmup, at most one per millisecond and socket.
-    pub rtt: &'a DurationHistogram,
+    /// The flows, in the order of [`Expanded::flows`](crate::Expanded::flows).
+    pub flows: Vec<MeasuredFlow>,
+    /// The samples of the round-trip time after the warmup, at most one per millisecond and socket, by group of
+    /// stations.
+    pub rtt: Vec<DurationHistogram>,
     /// The congestion events after the warmup.
     pub errors: ErrorCounts,
-    /// The solo goodput of each station, in each direction.
-    pub maxima: &'a BTreeMap<StationDirection, Max>,
-    /// The lab's lateness.
+    /// The time by which packets were delivered too late. Only the lab measures it.
     pub lateness: Option<Lateness>,
-    /// The simulator's drops.
+    /// The number of dropped packets at each place. Only the simulator counts them.
     pub drops: Option<Drops>,
 }
 
 impl Run {
-    /// The figures of one run.
-    pub fn new(measured: &Measured<'_>) -> Self {
-        let window = measured.end.saturating_sub(measured.warmup);
-        let received = measured.flows.iter().map(|flow| flow.bytes_after_warmup.get());
-        let received = Bytes::new(received.fold(0, u64::saturating_add));
+    /// The figures of one run of `condition`, which took `wall_s` seconds of real time. `maxima` has the solo goodput
+    /// of each station, in each direction.
+    pub fn new(
+        condition: &ResolvedCondition,
+        repeat: u32,
+        wall_s: f64,
+        maxima: &BTreeMap<StationDirection, Max>,
+        outcome: &Outcome,
+    ) -> Self {
+        let experiment = &*condition.experiment;
+        let warmup = experiment.warmup;
+        let result = |flow: &MeasuredFlow| flow.result(warmup, outcome);
+        let flows: Vec<FlowResult> = outcome.flows.iter().map(result).collect();
         let mut goodputs = BTreeMap::<StationDirection, f64>::new();
-        for flow in measured.flows {
+        for (flow, result) in outcome.flows.iter().zip(&flows) {
             let key = StationDirection { station: flow.station, direction: flow.direction };
-            *goodputs.entry(key).or_default() += flow_goodput_mbps(flow, measured);
+            *goodputs.entry(key).or_default() += result.goodput_mbps;
         }
-        let (per_station, ratios) = per_station(&goodputs, measured.maxima);
+        let (per_station, ratios) = per_station(&goodputs, maxima);
         let ratios = ratios.as_deref();
+        let received = outcome.flows.iter().map(|flow| flow.bytes_after_warmup.get());
+        let received = Bytes::new(received.fold(0, u64::saturating_add));
+        let stations = goodputs.into_iter().map(|(key, goodput_mbps)| StationResult {
+            station: outcome.stations[key.station].name.clone(),
+            direction: key.direction.name().to_owned(),
+            goodput_mbps,
+            max_mbps: maxima.get(&key).map(|max| max.mbps),
+            max_from: maxima.get(&key).map(|max| max.from),
+        });
+        let stations: Vec<StationResult> = stations.collect();
         Self {
-            condition: measured.condition.to_owned(),
-            repeat: measured.repeat,
-            simulated_s: measured.end.as_secs_f64(),
-            wall_s: measured.wall_s,
-            total_goodput_mbps: Rate::of(received, window).as_mbps_f64(),
+            condition: condition.name().to_owned(),
+            repeat,
+            simulated_s: outcome.end.as_secs_f64(),
+            wall_s,
+            total_goodput_mbps: Rate::of(received, outcome.end.saturating_sub(warmup))
+                .as_mbps_f64(),
             jain: figures::jain(&per_station),
             capacity_normalised: ratios.and_then(figures::jain),
             mean_utilisation: ratios.and_then(figures::mean),
-            rtt_ms: RttMillis::of(measured.rtt),
-            errors: measured.errors,
-            stations: goodputs
-                .iter()
-                .map(|(key, goodput)| station_result(*key, *goodput, measured))
-                .collect(),
-            groups: Vec::new(),
-            flows: measured.flows.iter().map(|flow| flow_result(flow, measured)).collect(),
-            lateness: measured.lateness,
-            drops: measured.drops,
+            rtt_ms: RttMillis::of(&pooled(&outcome.rtt)),
+            errors: outcome.errors,
+            groups: groups(experiment, &stations, &outcome.rtt),
+            stations,
+            flows,
+            lateness: outcome.lateness,
+            drops: outcome.drops,
         }
     }
+}
 
-    /// Adds the figures of each group of `experiment`, if it has several groups. `rtt` has the
-    /// round-trip times of each group's flows, in the order of [`Experiment::stations`].
-    pub fn with_groups(mut self, experiment: &Experiment, rtt: &[DurationHistogram]) -> Self {
-        if experiment.stations.len() < 2 {
-            return self;
-        }
-        let mut goodputs = BTreeMap::<&str, f64>::new();
-        for result in &self.stations {
-            *goodputs.entry(&result.station).or_default() += result.goodput_mbps;
-        }
-        let groups = experiment.stations.iter().zip(rtt).map(|(group, rtt)| {
-            let names = (1..=group.count).map(|number| group.station_name(number));
-            let own: Vec<f64> =
-                names.filter_map(|name| goodputs.get(name.as_str()).copied()).collect();
-            GroupResult {
-                group: group.name.clone(),
-                // Not `sum`, which is -0.0 of nothing.
-                goodput_mbps: own.iter().fold(0.0, |sum, own| sum + own),
-                jain: figures::jain(&own),
-                rtt_ms: RttMillis::of(rtt),
-            }
-        });
-        self.groups = groups.collect();
-        self
+/// The round-trip times of all groups.
+fn pooled(groups: &[DurationHistogram]) -> DurationHistogram {
+    let mut all = DurationHistogram::default();
+    for group in groups {
+        all.merge(group);
     }
+    all
+}
+
+/// The figures of each group of stations; empty where there is only one. `rtt` has the round-trip times of each
+/// group's flows.
+fn groups(
+    experiment: &Experiment,
+    stations: &[StationResult],
+    rtt: &[DurationHistogram],
+) -> Vec<GroupResult> {
+    if experiment.stations.len() < 2 {
+        return Vec::new();
+    }
+    let mut goodputs = BTreeMap::<&str, f64>::new();
+    for result in stations {
+        *goodputs.entry(&result.station).or_default() += result.goodput_mbps;
+    }
+    let groups = experiment.stations.iter().zip(rtt).map(|(group, rtt)| {
+        let names = (1..=group.count).map(|number| group.station_name(number));
+        let own: Vec<f64> = names.filter_map(|name| goodputs.get(name.as_str()).copied()).collect();
+        GroupResult {
+            group: group.name.clone(),
+            // Not `sum`, which is -0.0 of nothing.
+            goodput_mbps: own.iter().fold(0.0, |sum, own| sum + own),
+            jain: figures::jain(&own),
+            rtt_ms: RttMillis::of(rtt),
+        }
+    });
+    groups.collect()
 }
 
 impl RttMillis {
@@ -480,36 +497,63 @@ fn per_station(
     (sums.values().map(|(sum, _)| *sum).collect(), sums.values().map(|(_, r)| *r).collect())
 }
 
-fn flow_goodput_mbps(flow: &MeasuredFlow, measured: &Measured<'_>) -> f64 {
-    let from = flow.start.max(measured.warmup);
-    let end = flow.completion.map_or(measured.end, |took| flow.start + took).min(measured.end);
-    Rate::of(flow.bytes_after_warmup, end.saturating_sub(from)).as_mbps_f64()
-}
+impl MeasuredFlow {
+    /// Whether the flow of a solo run has reached its speed: in the second half of the time after the warmup it got
+    /// at most a tenth more than in the first.
+    pub fn is_settled(&self) -> bool {
+        let second = u128::from(self.bytes_in_second_half.get());
+        let first = u128::from(self.bytes_after_warmup.get()).saturating_sub(second);
+        second * 10 <= first * 11
+    }
 
-fn station_result(key: StationDirection, goodput: f64, measured: &Measured<'_>) -> StationResult {
-    let max = measured.maxima.get(&key);
-    StationResult {
-        station: measured.stations[key.station].name.clone(),
-        direction: key.direction.name().to_owned(),
-        goodput_mbps: goodput,
-        max_mbps: max.map(|max| max.mbps),
-        max_from: max.map(|max| max.from),
+    /// The figures of the flow in a run whose warmup has this length.
+    fn result(&self, warmup: Duration, outcome: &Outcome) -> FlowResult {
+        let end = self.completion.map_or(outcome.end, |took| self.start + took).min(outcome.end);
+        let span = end.saturating_sub(self.start.max(warmup));
+        FlowResult {
+            station: outcome.stations[self.station].name.clone(),
+            direction: self.direction.name().to_owned(),
+            kind: self.kind.name().to_owned(),
+            algorithm: self.algorithm.clone(),
+            bytes: self.bytes.get(),
+            goodput_mbps: Rate::of(self.bytes_after_warmup, span).as_mbps_f64(),
+            completion_s: self.completion.map(Duration::as_secs_f64),
+            retransmits: self.retransmits,
+            timeouts: self.timeouts,
+            avr: self.avr,
+            simulated: self.simulated,
+            reservation: self.reservation,
+        }
     }
 }
 
-fn flow_result(flow: &MeasuredFlow, measured: &Measured<'_>) -> FlowResult {
-    FlowResult {
-        station: measured.stations[flow.station].name.clone(),
-        direction: flow.direction.name().to_owned(),
-        kind: flow.kind.name().to_owned(),
-        algorithm: flow.algorithm.clone(),
-        bytes: flow.bytes.get(),
-        goodput_mbps: flow_goodput_mbps(flow, measured),
-        completion_s: flow.completion.map(Duration::as_secs_f64),
-        retransmits: flow.retransmits,
-        timeouts: flow.timeouts,
-        avr: flow.avr,
-        simulated: flow.simulated,
-        reservation: flow.reservation,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_settled_where_its_second_half_is_at_most_a_tenth_above_the_first() {
+        let settled = |first: u64, second: u64| {
+            let flow = MeasuredFlow {
+                station: 0,
+                direction: Direction::Up,
+                kind: FlowKind::Tcp,
+                algorithm: None,
+                bytes: Bytes::ZERO,
+                bytes_after_warmup: Bytes::new(first + second),
+                bytes_in_second_half: Bytes::new(second),
+                start: Duration::ZERO,
+                completion: None,
+                retransmits: 0,
+                timeouts: 0,
+                avr: None,
+                simulated: None,
+                reservation: None,
+            };
+            flow.is_settled()
+        };
+        assert!(settled(0, 0) && settled(100, 90) && settled(100, 110) && settled(9, 0));
+        assert!(!settled(100, 111) && !settled(0, 1));
+        assert!(settled(1 << 62, 1 << 62));
     }
 }

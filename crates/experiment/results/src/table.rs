@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
+use textwrap::WordSplitter;
 
 use crate::aggregate::by_condition;
 use crate::figures::{Interval, mean};
@@ -301,26 +302,8 @@ impl Sheet<'_> {
 
     /// `text` in lines that fit the layout, broken between words where that is possible.
     fn folded(&self, text: &str) -> String {
-        let (mut folded, mut length) = (String::new(), 0);
-        for word in text.split(' ') {
-            let own = word.chars().count();
-            if length > 0 && length + 1 + own > self.layout.columns {
-                folded.push('\n');
-                length = 0;
-            } else if length > 0 {
-                folded.push(' ');
-                length += 1;
-            }
-            for character in word.chars() {
-                if length == self.layout.columns {
-                    folded.push('\n');
-                    length = 0;
-                }
-                folded.push(character);
-                length += 1;
-            }
-        }
-        folded + "\n"
+        let width = textwrap::Options::new(self.layout.columns);
+        textwrap::fill(text, width.word_splitter(WordSplitter::NoHyphenation)) + "\n"
     }
 }
 

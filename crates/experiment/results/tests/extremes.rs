@@ -4,12 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wakeai_results::figures::{AvrMeter, DurationHistogram};
 use wakeai_results::records::GoodputRow;
 use wakeai_results::result::{
-    Drops, ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow,
+    Drops, ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, MeasuredFlow, Outcome,
     Report, ReservationOutcome, Run, SimulatedFlow,
 };
 use wakeai_results::table::{self, Layout};
@@ -85,24 +86,19 @@ fn run(case: &Case) -> Run {
     let maxima: BTreeMap<_, _> = known
         .map(|(station, mbps)| (key(station), Max { mbps: *mbps, from: MaxFrom::Solo }))
         .collect();
-    let scenario = scenario();
     let count = case.count;
-    let run = Run::new(&Measured {
-        condition: "default",
-        repeat: 0,
-        warmup: case.warmup,
+    let scenario = scenario();
+    let outcome = Outcome {
+        stations: scenario.expand_stations(),
         end: case.duration,
-        wall_s: 0.5,
-        stations: &scenario.expand_stations(),
-        flows: &[flow(case, 0), flow(case, 1)],
-        rtt: &rtt,
+        flows: vec![flow(case, 0), flow(case, 1)],
+        rtt: vec![rtt, DurationHistogram::default()],
         errors: ErrorCounts {
             reordering: count,
             local_overflow: count,
             duplicate_ack: count,
             timeout: count,
         },
-        maxima: &maxima,
         lateness: case.lab.then_some(Lateness {
             releases: count,
             p50_ms: 0.0,
@@ -118,8 +114,10 @@ fn run(case: &Case) -> Run {
             wired_down: count,
             air: count,
         }),
-    });
-    run.with_groups(&scenario, &[rtt.clone(), DurationHistogram::default()])
+    };
+    let mut condition = scenario.conditions().swap_remove(0);
+    Arc::make_mut(&mut condition.experiment).warmup = case.warmup;
+    Run::new(&condition, 0, 0.5, &maxima, &outcome)
 }
 
 fn report(runs: Vec<Run>) -> Report {
@@ -328,20 +326,16 @@ fn a_hundred_thousand_flows_have_figures() {
             MeasuredFlow { station: index as usize % 10_000, ..flow(&case, 0) }
         })
         .collect();
-    let run = Run::new(&Measured {
-        condition: "default",
-        repeat: 0,
-        warmup: Duration::ZERO,
+    let outcome = Outcome {
+        stations: scenario.expand_stations(),
         end: Duration::from_secs(10),
-        wall_s: 1.0,
-        stations: &scenario.expand_stations(),
-        flows: &flows,
-        rtt: &DurationHistogram::default(),
+        flows,
+        rtt: Vec::new(),
         errors: ErrorCounts::default(),
-        maxima: &BTreeMap::new(),
         lateness: None,
         drops: None,
-    });
+    };
+    let run = Run::new(&scenario.conditions()[0], 0, 1.0, &BTreeMap::new(), &outcome);
     assert_eq!((run.flows.len(), run.stations.len()), (100_000, 10_000));
     assert!((run.total_goodput_mbps - 50.0).abs() < 1e-9, "{}", run.total_goodput_mbps);
     assert!((run.jain.unwrap() - 0.5).abs() < 1e-9, "{:?}", run.jain);

@@ -7,12 +7,11 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use wakeai_connection::{ErrorCode, EventKind, Figures};
-use wakeai_results::figures::DurationHistogram;
 use wakeai_results::records::{
     AirKind, AirOf, AirtimeRow, EventRow, GoodputRow, Host, Manifest, Output, Queue, QueueRow,
     Records, RecordsError, Row, RowEvent, SampleRow, Way,
 };
-use wakeai_results::result::{ErrorCounts, Measured, MeasuredFlow, Report, Run};
+use wakeai_results::result::{ErrorCounts, MeasuredFlow, Outcome, Report, Run};
 use wakeai_scenario::{Direction, Expanded, FlowKind, Scenario};
 use wakeai_units::{Bytes, Duration, Segments};
 
@@ -35,7 +34,7 @@ fn manifest() -> Manifest {
     }
 }
 
-fn run(expanded: &Expanded) -> Run {
+fn run(scenario: &Scenario, expanded: &Expanded) -> Run {
     let flow = |station| MeasuredFlow {
         station,
         direction: Direction::Up,
@@ -52,20 +51,16 @@ fn run(expanded: &Expanded) -> Run {
         simulated: None,
         reservation: None,
     };
-    Run::new(&Measured {
-        condition: "default",
-        repeat: 0,
-        warmup: Duration::ZERO,
+    let outcome = Outcome {
+        stations: expanded.stations.clone(),
         end: Duration::from_secs(10),
-        wall_s: 10.0,
-        stations: &expanded.stations,
-        flows: &[flow(0), flow(1)],
-        rtt: &DurationHistogram::default(),
+        flows: vec![flow(0), flow(1)],
+        rtt: Vec::new(),
         errors: ErrorCounts::default(),
-        maxima: &BTreeMap::new(),
         lateness: None,
         drops: None,
-    })
+    };
+    Run::new(&scenario.conditions()[0], 0, 10.0, &BTreeMap::new(), &outcome)
 }
 
 /// The output in `directory`, where an earlier result may be replaced.
@@ -99,7 +94,7 @@ fn write(output: impl Into<Output>, samples: u32) {
         let kind = AirKind::TcpAck;
         records.row(Row::Airtime(AirtimeRow { at_ns: 8, of, kind, air_ns: 9 })).unwrap();
     }
-    let run = run(&expanded);
+    let run = run(&scenario, &expanded);
     records.end_run(&run).unwrap();
     let report = Report {
         scenario: "records".to_owned(),

@@ -6,25 +6,43 @@ use std::collections::BTreeMap;
 
 use wakeai_results::compare::Comparison;
 use wakeai_results::figures::DurationHistogram;
-use wakeai_results::given_maxima;
 use wakeai_results::result::{
-    ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, Measured, MeasuredFlow,
-    Report, ReservationOutcome, RttMillis, Run,
+    ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, MeasuredFlow, Outcome, Report,
+    ReservationOutcome, RttMillis, Run, given_maxima,
 };
 use wakeai_results::table::{self, Layout};
-use wakeai_scenario::{Direction, FlowKind, Scenario, Station, StationDirection, solo_plan};
+use wakeai_scenario::{
+    Direction, FlowKind, ResolvedCondition, Scenario, StationDirection, solo_plan,
+};
 use wakeai_units::{Bytes, Duration};
 
-const WARMUP: Duration = Duration::from_secs(5);
 const END: Duration = Duration::from_secs(25);
 
-fn stations(count: u32) -> Vec<Station> {
+/// A condition of an experiment with `count` stations.
+fn condition(name: &str, count: usize) -> ResolvedCondition {
     let text = format!(
-        "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
+        "name = \"x\"\nduration = \"25s\"\nwarmup = \"5s\"\naccess_point.standard = \"802.11n\"\n\
          stations = [{{ name = \"tablet\", count = {count} }}]\n\
-         flows = [{{ from = \"tablet\", to = \"server\" }}]"
+         flows = [{{ from = \"tablet\", to = \"server\" }}]\nconditions = [{{ name = \"{name}\" }}]"
     );
-    Scenario::parse(&text).unwrap().expand_stations()
+    Scenario::parse(&text).unwrap().conditions().swap_remove(0)
+}
+
+/// The outcome of a run of `condition` with these flows and round-trip times by group.
+fn outcome(
+    condition: &ResolvedCondition,
+    flows: &[MeasuredFlow],
+    rtt: Vec<DurationHistogram>,
+) -> Outcome {
+    Outcome {
+        stations: condition.experiment.expand_stations(),
+        end: END,
+        flows: flows.to_vec(),
+        rtt,
+        errors: ErrorCounts::default(),
+        lateness: None,
+        drops: None,
+    }
 }
 
 /// A flow of `station` that receives `mbps` from the end of the warmup to the end of the run.
@@ -58,20 +76,10 @@ fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> 
     for millis in 1..=100 {
         rtt.record(Duration::from_micros(millis * 1_000 + 100_000));
     }
-    Run::new(&Measured {
-        condition,
-        repeat,
-        warmup: WARMUP,
-        end: END,
-        wall_s: 0.9,
-        stations: &stations(flows.len() as u32),
-        flows,
-        rtt: &rtt,
-        errors: ErrorCounts { reordering: 1, local_overflow: 2, duplicate_ack: 30, timeout: 4 },
-        maxima: &self::maxima(maxima),
-        lateness: None,
-        drops: None,
-    })
+    let condition = self::condition(condition, flows.len());
+    let errors = ErrorCounts { reordering: 1, local_overflow: 2, duplicate_ack: 30, timeout: 4 };
+    let outcome = Outcome { errors, ..outcome(&condition, flows, vec![rtt]) };
+    Run::new(&condition, repeat, 0.9, &self::maxima(maxima), &outcome)
 }
 
 /// The tables for a terminal of 80 columns, and the tables of `--wide`.
@@ -169,20 +177,9 @@ fn a_station_with_flows_both_ways_is_one_whose_shares_add_up() {
     let mut maxima = maxima(&[20.0]);
     let key = StationDirection { station: 0, direction: Direction::Down };
     maxima.insert(key, Max { mbps: 30.0, from: MaxFrom::Given });
-    let run = Run::new(&Measured {
-        condition: "default",
-        repeat: 0,
-        warmup: WARMUP,
-        end: END,
-        wall_s: 0.0,
-        stations: &stations(1),
-        flows: &flows,
-        rtt: &DurationHistogram::default(),
-        errors: ErrorCounts::default(),
-        maxima: &maxima,
-        lateness: None,
-        drops: None,
-    });
+    let condition = condition("default", 1);
+    let outcome = outcome(&condition, &flows, Vec::new());
+    let run = Run::new(&condition, 0, 0.0, &maxima, &outcome);
     assert_eq!(run.jain, Some(1.0));
     assert_eq!(run.mean_utilisation, Some(10.0 / 20.0 + 6.0 / 30.0));
     let directions: Vec<_> = run.stations.iter().map(|s| (&*s.direction, s.max_from)).collect();
@@ -200,29 +197,17 @@ fn nothing_received_is_no_fairness_rather_than_perfect_fairness() {
 fn groups_are_told_apart_where_there_are_several() {
     let text = "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
                 stations = [{ name = \"phone\", count = 2 }, { name = \"load\" }]\n\
-                flows = [{ from = \"phone\", to = \"server\" }]";
-    let scenario = Scenario::parse(text).unwrap();
-    let stations = scenario.expand_stations();
+                flows = [{ from = \"phone\", to = \"server\" }]\nwarmup = \"5s\"\n\
+                conditions = [{ name = \"default\" }, { name = \"airtime\" }]";
+    let conditions = Scenario::parse(text).unwrap().conditions();
     let mut slow = DurationHistogram::default();
     slow.record(Duration::from_millis(2));
-    let run = |condition, first| {
-        let run = Run::new(&Measured {
-            condition,
-            repeat: 0,
-            warmup: WARMUP,
-            end: END,
-            wall_s: 0.0,
-            stations: &stations,
-            flows: &[flow(0, first), flow(1, 6), flow(2, 4)],
-            rtt: &slow,
-            errors: ErrorCounts::default(),
-            maxima: &BTreeMap::new(),
-            lateness: None,
-            drops: None,
-        });
-        run.with_groups(&scenario, &[DurationHistogram::default(), slow.clone()])
+    let run = |condition: &ResolvedCondition, first| {
+        let flows = [flow(0, first), flow(1, 6), flow(2, 4)];
+        let rtt = vec![DurationHistogram::default(), slow.clone()];
+        Run::new(condition, 0, 0.0, &BTreeMap::new(), &outcome(condition, &flows, rtt))
     };
-    let report = report(vec![run("default", 6), run("airtime", 9)]);
+    let report = report(vec![run(&conditions[0], 6), run(&conditions[1], 9)]);
     let groups = &report.runs[0].groups;
     assert_eq!(
         (&*groups[0].group, groups[0].goodput_mbps, groups[0].jain),
@@ -236,7 +221,7 @@ fn groups_are_told_apart_where_there_are_several() {
 #[test]
 fn no_line_is_longer_than_80_columns() {
     let text = format!(
-        "name = \"x\"\nduration = \"25s\"\naccess_point.standard = \"802.11n\"\n\
+        "name = \"x\"\nduration = \"25s\"\nwarmup = \"5s\"\naccess_point.standard = \"802.11n\"\n\
          stations = [{{ name = \"{}\", count = 2 }}, {{ name = \"{}\" }}]\n\
          flows = [{{ from = \"{0}\", to = \"server\" }}]",
         "phone".repeat(6),
@@ -262,8 +247,10 @@ fn no_line_is_longer_than_80_columns() {
             for (result, station) in run.stations.iter_mut().zip(scenario.expand_stations()) {
                 result.station = station.name;
             }
-            let rtt = [DurationHistogram::default(), DurationHistogram::default()];
-            runs.push(run.with_groups(&scenario, &rtt));
+            let of = &scenario.conditions()[0];
+            let outcome = outcome(of, &flows, vec![DurationHistogram::default(); 2]);
+            run.groups = Run::new(of, repeat, 0.9, &BTreeMap::new(), &outcome).groups;
+            runs.push(run);
         }
     }
     for run in &mut runs[2..] {

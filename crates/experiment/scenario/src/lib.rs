@@ -12,16 +12,13 @@ mod read;
 mod scenario;
 mod set;
 mod solo;
-mod stations;
 
 pub use wakeai_settings::{Place, Problem};
 
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
 pub use experiment::{
-    Chunks, Condition, Endpoint, EventSpec, Experiment, FlowKind, FlowKnobs, FlowSpec, LawRule,
+    AccessPoint, AnnouncedRate, Announces, Chunks, Condition, Endpoint, EventSpec, Experiment,
+    FlowKind, FlowKnobs, FlowSpec, HostQueue, LawRule, Medium, Selector, StationGroup, TcpProfile,
 };
 pub use scenario::{ResolvedCondition, Scenario, ScenarioError};
 pub use solo::{SoloRun, first_flows, solo_lengths, solo_plan};
-pub use stations::{
-    AccessPoint, AnnouncedRate, Announces, HostQueue, Medium, Selector, StationGroup, TcpProfile,
-};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use wakeai_units::Duration;
 
 use crate::expand::{Flow, Node, StationDirection};
-use crate::experiment::Condition;
-use crate::experiment::{Chunks, Endpoint, Experiment, FlowKnobs, FlowSpec};
+use crate::experiment::{
+    Announces, Chunks, Condition, Endpoint, Experiment, FlowKnobs, FlowSpec, Selector, StationGroup,
+};
 use crate::scenario::ResolvedCondition;
-use crate::stations::{Announces, Selector, StationGroup};
 
 /// The time that a solo run measures at first.
 const SHORT: Duration = Duration::from_secs(60);
@@ -106,17 +106,15 @@ fn alone(experiment: &Experiment, flow: &Flow, from: Node, to: Node) -> SoloRun 
     let endless = FlowSpec {
         from: end(from, "solo"),
         to: end(to, other),
-        kind: flow.kind,
         size: None,
         start: Duration::ZERO,
         jitter: Duration::ZERO,
-        algorithm: flow.algorithm.clone(),
-        knobs: flow.knobs,
         chunks: Chunks::Count(1),
         turns: false,
         rate: None,
         limit: None,
         reserve: false,
+        ..experiment.flows[flow.entry].clone()
     };
     let condition = Condition::plain("solo");
     let experiment = Experiment {

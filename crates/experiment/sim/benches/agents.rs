@@ -44,7 +44,7 @@ fn agents(criterion: &mut Criterion) {
                     let (condition, facts) = (&conditions[0], &[][..]);
                     let progress = Duration::ZERO;
                     let job = Job { condition, seed: 1, facts, sink: None, progress };
-                    simulate(&job, (), &mut |_| {}).expect("it runs")
+                    simulate(&job, ()).expect("it runs")
                 });
             });
         }

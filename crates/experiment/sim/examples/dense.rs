@@ -21,7 +21,7 @@ fn main() {
     let conditions = Scenario::parse(&text).unwrap().conditions();
     let condition = &conditions[0];
     let job = Job { condition, seed: 1, facts: &[], sink: None, progress: Duration::ZERO };
-    let (outcome, ()) = simulate(&job, (), &mut |_| {}).unwrap();
+    let (outcome, ()) = simulate(&job, ()).unwrap();
     let counters = &outcome.counters;
     let senders = counters.stations.iter().chain([&counters.access_point]);
     let attempts: u64 = senders.map(|sender| sender.attempts).sum();

@@ -40,10 +40,10 @@ pub trait Observer {
     const LOOKS: bool = true;
 
     /// Called when a host has put a packet into its queue.
-    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>);
+    fn on_sent(&mut self, _at: Duration, _from: Node, _to: Destination, _packet: Seen<'_>) {}
 
     /// Called when a packet has arrived at a host.
-    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>);
+    fn on_received(&mut self, _at: Duration, _from: Node, _to: Node, _packet: Seen<'_>) {}
 
     /// Whether this observer hears the events of agents.
     const HEARS: bool = false;
@@ -55,10 +55,6 @@ pub trait Observer {
 /// An observer that ignores all packets.
 impl Observer for () {
     const LOOKS: bool = false;
-
-    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, _: Seen<'_>) {}
-
-    fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
 }
 
 /// The medium and its observer.

@@ -1,14 +1,13 @@
 //! One TCP connection with both its ends.
 
-use wakeai_connection::EventKind;
+use wakeai_connection::{EventKind, Figures};
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
-use wakeai_units::{Instant, Segments};
-use wakeai_world::MeterPlace;
+use wakeai_units::{Duration, Instant, Segments};
+use wakeai_world::{MeterPlace, SenderMeter, Span};
 
 use crate::carrier::{Carrier, Observer};
 use crate::packet::{Packet, Wire};
-use crate::senders::{SAMPLE_INTERVAL, Senders};
 use crate::timers::Timers;
 
 /// A connection of a flow.
@@ -134,5 +133,57 @@ impl Connection {
     /// Whether both ends have finished.
     pub(crate) fn is_over(&self) -> bool {
         self.closed && self.receiver.finished() && self.receiver.next_timeout().is_none()
+    }
+}
+
+/// The shortest time between two samples of a connection.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The meter of the report and the records, and the senders' figures in [`crate::FlowDetail`].
+#[derive(Debug)]
+pub(crate) struct Senders {
+    pub(crate) meter: SenderMeter,
+    span: Span,
+    /// For each flow, the sum of the congestion windows of its samples after the warmup, in
+    /// segments, and the number of these samples.
+    windows: Vec<(u64, u64)>,
+}
+
+impl Senders {
+    pub(crate) fn new(span: Span, meter: SenderMeter, flows: usize) -> Self {
+        Self { meter, span, windows: vec![(0, 0); flows] }
+    }
+
+    /// Records a sample. It is called when an ACK has arrived at a sender with outstanding data,
+    /// before the sender handles the ACK.
+    pub(crate) fn sample(&mut self, now: Instant, place: MeterPlace, figures: Figures) {
+        let flow = place.0 as usize;
+        if self.span.counts(now) {
+            let (sum, count) = &mut self.windows[flow];
+            *sum += u64::from(figures.cwnd.get());
+            *count += 1;
+        }
+        self.meter.sample(now, place, figures);
+    }
+
+    /// Counts an event of a sender. A congestion event is also counted by its error code.
+    pub(crate) fn event(
+        &mut self,
+        now: Instant,
+        place: MeterPlace,
+        kind: EventKind,
+        cwnd: Segments,
+    ) {
+        self.meter.event(now, place, kind, cwnd);
+        if let Some(code) = kind.error() {
+            self.meter.event(now, place, EventKind::Error(code), cwnd);
+        }
+    }
+
+    /// The mean congestion window of a flow's samples after the warmup, rounded.
+    pub(crate) fn mean_window(&self, flow: usize) -> Option<Segments> {
+        let (sum, count) = self.windows[flow];
+        let mean = (sum + count / 2).checked_div(count)?;
+        Some(Segments::new(u32::try_from(mean).unwrap_or(u32::MAX)))
     }
 }

@@ -15,7 +15,6 @@ mod flow;
 mod outcome;
 mod packet;
 mod sampler;
-mod senders;
 mod setup;
 mod simulation;
 mod timers;
@@ -24,34 +23,24 @@ mod world;
 pub use carrier::{Observer, Seen};
 pub use outcome::{FlowDetail, SimOutcome};
 pub use setup::Job;
-pub use world::{alone, run, run_with};
+pub use world::{alone, run};
 
 use std::ops::ControlFlow;
 
 use simulation::Reached;
-use wakeai_units::Duration;
 use wakeai_world::RunError;
 
-/// Simulates one run. `observer` sees every packet at the hosts, and is returned. `reached` is
-/// called about once per simulated second with the time that the run has reached.
+/// Simulates one run. `observer` sees every packet at the hosts, and is returned.
 ///
 /// # Errors
 ///
 /// Fails where the scenario asks for something that the simulator does not have.
-pub fn simulate<O: Observer>(
-    job: &Job<'_>,
-    observer: O,
-    reached: &mut dyn FnMut(Duration),
-) -> Result<(SimOutcome, O), RunError> {
-    let mut go_on = |at| {
-        reached(at);
-        ControlFlow::Continue(())
-    };
-    simulate_until(job, observer, &mut go_on)
+pub fn simulate<O: Observer>(job: &Job<'_>, observer: O) -> Result<(SimOutcome, O), RunError> {
+    simulate_until(job, observer, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Simulates one run as [`simulate`] does. Ends it with [`RunError::Interrupted`] where `reached`
-/// breaks.
+/// Simulates one run as [`simulate`] does. `reached` is called about once per simulated second with the time that the
+/// run has reached. Where it breaks, the run ends with [`RunError::Interrupted`].
 fn simulate_until<O: Observer>(
     job: &Job<'_>,
     observer: O,

@@ -4,8 +4,8 @@ use wakeai_medium::Counters;
 use wakeai_results::result::{Drops, MeasuredFlow, SimulatedFlow};
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
-use wakeai_world::Outcome;
 use wakeai_world::reservations::of_flow;
+use wakeai_world::{Outcome, ReceiverMeter};
 
 use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
@@ -28,19 +28,9 @@ pub struct FlowDetail {
     /// The time from the flow's start until its first connection was established; `None` where none
     /// was established, and for UDP.
     pub opened: Option<Duration>,
-    /// Retransmission timeouts of SYNs; the flow's timeouts do not include them.
-    pub syn_timeouts: u64,
-    /// The time that the flow's connections waited for the timeouts of SYNs.
-    pub syn_wait: Duration,
-    /// The longest time without new data at the receiver, from the start to the end of the flow.
-    pub longest_stall: Duration,
     /// For each step of time in which data arrived: the end of the step, from the run's time zero,
     /// and the bytes received by then. It is empty unless [`crate::Job::progress`] asks for it.
     pub progress: Vec<(Duration, Bytes)>,
-    /// The values that K took, each after the time of the first sample that has it. The time counts
-    /// from the run's time zero. K is the time until CUBIC's curve reaches its plateau. The list is
-    /// empty unless [`crate::Job::progress`] asks for it, and for an algorithm without K.
-    pub k: Vec<(Duration, Duration)>,
     /// The mean congestion window over the samples of the flow's connections after the warmup,
     /// rounded; `None` without samples.
     pub mean_window: Option<Segments>,
@@ -67,18 +57,14 @@ impl<O: Observer> Simulation<O> {
             MeasuredFlow { reservation: of_flow(flow, log), ..measured }
         });
         let measured = measured.collect();
-        let mut k = std::mem::take(&mut self.senders.k).into_iter();
+        let progress = |meter: &ReceiverMeter| {
+            let steps = meter.progress().iter();
+            steps.map(|(at, bytes)| (span.since(*at), Bytes::new(*bytes))).collect()
+        };
         let details = all().enumerate().map(|(index, (_, state))| FlowDetail {
             mean_window: self.senders.mean_window(index),
-            k: k.next().unwrap_or_default(),
             opened: state.totals.opened,
-            syn_timeouts: state.totals.syn_timeouts,
-            syn_wait: state.totals.syn_wait,
-            longest_stall: state.meter.longest_stall(end),
-            progress: {
-                let steps = state.meter.progress().iter();
-                steps.map(|(at, bytes)| (span.since(*at), Bytes::new(*bytes))).collect()
-            },
+            progress: progress(&state.meter),
         });
         let details = details.collect();
         let counters = self.carrier.medium.counters().clone();

@@ -23,9 +23,9 @@ use wakeai_world::{
 use crate::announcing::Announcing;
 use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
+use crate::connection::Senders;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
 use crate::sampler::{QUEUE_STEP, Sampler};
-use crate::senders::Senders;
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
 
@@ -46,8 +46,7 @@ pub struct Job<'a> {
     pub facts: &'a [StationFacts],
     /// The records of the run.
     pub sink: Option<RunSink>,
-    /// The length of a step of [`crate::FlowDetail::progress`]. With zero, neither progress nor the
-    /// history of K is kept.
+    /// The length of a step of [`crate::FlowDetail::progress`]. With zero, no progress is kept.
     pub progress: Duration,
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn set_up<O: Observer>(
     let config = medium_config(experiment, StationQueue::of);
     let medium = Medium::new(&config, generator(job.seed))?;
     let meter = SenderMeter::new(span, &expanded, job.sink.clone());
-    let senders = Senders::new(span, meter, expanded.flows.len(), !job.progress.is_zero());
+    let senders = Senders::new(span, meter, expanded.flows.len());
     let mut simulation = Simulation {
         carrier: Carrier { medium, observer, span },
         timers: Timers::default(),

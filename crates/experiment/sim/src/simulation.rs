@@ -15,11 +15,10 @@ use wakeai_world::{Change, Changes};
 
 use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
-use crate::connection::Connection;
+use crate::connection::{Connection, Senders};
 use crate::flow::{FlowState, Reserving};
 use crate::packet::Packet;
 use crate::sampler::{QUEUE_STEP, Sampler};
-use crate::senders::Senders;
 use crate::timers::{TimerOwner, Timers};
 
 /// The simulated time between two reports of progress.

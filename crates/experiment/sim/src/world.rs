@@ -4,7 +4,7 @@ use wakeai_results::result::Report;
 use wakeai_scenario::{Experiment, ResolvedCondition, Scenario, StationGroup};
 use wakeai_units::Duration;
 use wakeai_world::{
-    Asked, KnownSolos, Made, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
+    Asked, Made, Options, Outcome, Progress, RunError, RunSink, Task, World, session,
 };
 
 use crate::capture::Capture;
@@ -22,22 +22,7 @@ pub fn run(
     scenario: &Scenario,
     progress: &dyn Progress,
 ) -> Result<Report, RunError> {
-    run_with(options, jobs, scenario, KnownSolos::new(), progress)
-}
-
-/// Simulates `scenario` as [`run`] does, and makes no solo run whose goodput is `known`.
-///
-/// # Errors
-///
-/// Those of [`run`].
-pub fn run_with(
-    options: &Options,
-    jobs: usize,
-    scenario: &Scenario,
-    known: KnownSolos,
-    progress: &dyn Progress,
-) -> Result<Report, RunError> {
-    let asked = Asked { known, ..Asked::new(scenario, options)? };
+    let asked = Asked::new(scenario, options)?;
     asked.note_keys_without_effect(keys_without_effect, progress);
     let recorder = asked.recorder(options, Simulator::NAME)?;
     session::report(jobs, &Simulator { progress }, &asked, recorder)

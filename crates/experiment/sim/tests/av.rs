@@ -20,7 +20,7 @@ fn received(condition: &str) -> Vec<Vec<f64>> {
     let condition = conditions.iter().find(|one| one.name() == condition).unwrap();
     let run = |seed| {
         let job = Job { condition, seed, facts: &[], sink: None, progress: Duration::ZERO };
-        let (outcome, ()) = wakeai_sim::simulate(&job, (), &mut |_| {}).unwrap();
+        let (outcome, ()) = wakeai_sim::simulate(&job, ()).unwrap();
         let flows = outcome.outcome.flows.iter();
         flows.map(|flow| flow.bytes_after_warmup.get() as f64).collect()
     };

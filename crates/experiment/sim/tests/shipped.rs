@@ -38,10 +38,9 @@ fn something_arrives_in_every_condition_of_every_shipped_file() {
         for condition in &short(&path).conditions() {
             let progress = Duration::ZERO;
             let job = Job { condition, seed: 1, facts: &[], sink: None, progress };
-            let (outcome, ()) =
-                wakeai_sim::simulate(&job, (), &mut |_| {}).unwrap_or_else(|error| {
-                    panic!("{}, {}: {error}", path.display(), condition.name())
-                });
+            let (outcome, ()) = wakeai_sim::simulate(&job, ()).unwrap_or_else(|error| {
+                panic!("{}, {}: {error}", path.display(), condition.name())
+            });
             let arrived = common::goodput(&outcome) > 0.0;
             assert!(arrived, "{}, {}", path.display(), condition.name());
         }

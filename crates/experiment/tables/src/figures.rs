@@ -1,48 +1,37 @@
 //! The columns of a connection's figures.
 
+use std::borrow::Borrow;
+
 use wakeai_connection::{CongestionState, Figures, INFINITE_SSTHRESH};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::reader::Group;
-use crate::writer::{Column, Value};
-
-/// A row that has the figures of a connection.
-pub trait HasFigures {
-    /// The figures.
-    fn figures(&self) -> &Figures;
-}
+use crate::{Column, columns};
 
 /// The columns of the figures. `docs/reference/records.md` describes each.
-pub fn figure_columns<R: HasFigures>() -> Vec<Column<R>> {
-    vec![
-        Column::new("cwnd", Value::U32(|row| row.figures().cwnd.get())),
-        Column::new("ssthresh", Value::MaybeU32(|row| ssthresh(row.figures()))),
-        Column::new("srtt_us", Value::MaybeU32(|row| micros(row.figures().smoothed_rtt))),
-        Column::new("rtt_us", Value::MaybeU32(|row| micros(row.figures().latest_rtt))),
-        Column::new("min_rtt_us", Value::MaybeU32(|row| micros(row.figures().min_rtt))),
-        Column::new("state", Value::Text(|row| Some(row.figures().congestion_state.name()))),
-        Column::new("packets_out", Value::U32(|row| row.figures().packets_out.get())),
-        Column::new("sacked", Value::U32(|row| row.figures().sacked_out.get())),
-        Column::new("lost", Value::U32(|row| row.figures().lost_out.get())),
-        Column::new("retransmitted", Value::U32(|row| row.figures().retrans_out.get())),
-        Column::new("send_queue", Value::U32(|row| clamped(row.figures().send_queue.get()))),
-        Column::new("delivered", Value::U64(|row| row.figures().delivered)),
-        Column::new("pacing", Value::MaybeU64(|row| bytes(row.figures().pacing_rate))),
-        Column::new("k_ms", Value::F64(|row| k_ms(row.figures()))),
-        Column::new("delivery_rate", Value::MaybeU64(|row| bytes(row.figures().delivery_rate))),
-        Column::new(
-            "application_limited",
-            Value::MaybeU32(|row| {
-                let figures = row.figures();
-                figures.delivery_rate.map(|_| figures.application_limited.into())
-            }),
+pub fn figure_columns<R: Borrow<Figures>>() -> Vec<Column<R>> {
+    columns! { Figures as figures:
+        "cwnd" U32(figures.cwnd.get()),
+        "ssthresh" MaybeU32(ssthresh(figures)),
+        "srtt_us" MaybeU32(micros(figures.smoothed_rtt)),
+        "rtt_us" MaybeU32(micros(figures.latest_rtt)),
+        "min_rtt_us" MaybeU32(micros(figures.min_rtt)),
+        "state" Text(Some(figures.congestion_state.name())),
+        "packets_out" U32(figures.packets_out.get()),
+        "sacked" U32(figures.sacked_out.get()),
+        "lost" U32(figures.lost_out.get()),
+        "retransmitted" U32(figures.retrans_out.get()),
+        "send_queue" U32(clamped(figures.send_queue.get())),
+        "delivered" U64(figures.delivered),
+        "pacing" MaybeU64(bytes(figures.pacing_rate)),
+        "k_ms" F64(k_ms(figures)),
+        "delivery_rate" MaybeU64(bytes(figures.delivery_rate)),
+        "application_limited" MaybeU32(
+            figures.delivery_rate.map(|_| figures.application_limited.into())
         ),
-        Column::new("mss", Value::U32(|row| clamped(row.figures().mss.get()))),
-        Column::new(
-            "interface",
-            Value::MaybeU32(|row| Some(row.figures().interface).filter(|index| *index != 0)),
-        ),
-    ]
+        "mss" U32(clamped(figures.mss.get())),
+        "interface" MaybeU32(Some(figures.interface).filter(|index| *index != 0)),
+    }
 }
 
 /// The figures in row `row` of the group. The result is `None` if the group lacks a column of the figures, or if a

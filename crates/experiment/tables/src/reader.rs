@@ -8,9 +8,9 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use parquet::basic::{LogicalType, Type as Physical};
+use parquet::basic::LogicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
@@ -73,13 +73,9 @@ impl TableReader {
     /// The file cannot be opened, or it is not Parquet.
     pub fn open(path: &Path) -> Result<Self, TableError> {
         let path = path.to_owned();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(source) => return Err(TableError::File { path, source }),
-        };
-        let file = guarded(&path, || {
-            SerializedFileReader::new(file).map_err(|error| damaged(&path, &error))
-        })?;
+        let file =
+            File::open(&path).map_err(|source| TableError::File { path: path.clone(), source })?;
+        let file = guarded(&path, || SerializedFileReader::new(file))?;
         Ok(Self { path, file, next: 0 })
     }
 
@@ -108,57 +104,46 @@ impl TableReader {
             return Ok(None);
         }
         self.next += 1;
-        guarded(&self.path, || self.read_group(self.next - 1)).map(Some)
+        let (rows, columns) = guarded(&self.path, || self.read_group(self.next - 1))?;
+        Ok(Some(Group { path: self.path.clone(), rows, columns }))
     }
 
-    fn read_group(&self, index: usize) -> Result<Group, TableError> {
-        let failed = |error: ParquetError| damaged(&self.path, &error);
-        let group = self.file.get_row_group(index).map_err(failed)?;
+    fn read_group(&self, index: usize) -> Result<(usize, BTreeMap<String, Values>), ParquetError> {
+        let group = self.file.get_row_group(index)?;
         let rows = group.metadata().num_rows();
         if !(0..=MOST_ROWS).contains(&rows) {
             let reason = format!("a group of {rows} rows, at most {MOST_ROWS} are allowed");
-            return Err(TableError::Damaged { path: self.path.clone(), reason });
+            return Err(ParquetError::General(reason));
         }
         let rows = rows as usize;
         let mut columns = BTreeMap::new();
         for (position, column) in group.metadata().columns().iter().enumerate() {
-            let description = column.column_descr();
-            let is_unsigned = matches!(
-                description.logical_type_ref(),
-                Some(LogicalType::Integer(kind)) if !kind.is_signed
-            );
-            let is_text = matches!(description.logical_type_ref(), Some(LogicalType::String));
-            let reader = group.get_column_reader(position).map_err(failed)?;
-            let nullable = description.max_def_level() == 1;
-            let values = match (description.physical_type(), reader) {
-                (Physical::INT32, ColumnReader::Int32ColumnReader(reader)) if is_unsigned => {
+            let column = column.column_descr();
+            let kind = column.logical_type_ref();
+            let is_unsigned = matches!(kind, Some(LogicalType::Integer(kind)) if !kind.is_signed);
+            let is_text = matches!(kind, Some(LogicalType::String));
+            let nullable = column.max_def_level() == 1;
+            let values = match group.get_column_reader(position)? {
+                ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
                     let convert = |value: i32| u64::from(value.cast_unsigned());
-                    Values::U64(
-                        read::<Int32Type, _>(reader, rows, nullable, convert).map_err(failed)?,
-                    )
+                    Values::U64(read(reader, rows, nullable, convert)?)
                 }
-                (Physical::INT64, ColumnReader::Int64ColumnReader(reader)) if is_unsigned => {
-                    let convert = |value: i64| value.cast_unsigned();
-                    Values::U64(
-                        read::<Int64Type, _>(reader, rows, nullable, convert).map_err(failed)?,
-                    )
+                ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
+                    Values::U64(read(reader, rows, nullable, i64::cast_unsigned)?)
                 }
-                (_, ColumnReader::DoubleColumnReader(reader)) => Values::F64(
-                    read::<DoubleType, _>(reader, rows, nullable, |value| value).map_err(failed)?,
-                ),
-                (_, ColumnReader::ByteArrayColumnReader(reader)) if is_text => {
-                    let text = |value: parquet::data_type::ByteArray| {
-                        String::from_utf8_lossy(value.data()).into_owned()
-                    };
-                    Values::Text(
-                        read::<ByteArrayType, _>(reader, rows, nullable, text).map_err(failed)?,
-                    )
+                ColumnReader::DoubleColumnReader(reader) => {
+                    Values::F64(read(reader, rows, nullable, |value| value)?)
+                }
+                ColumnReader::ByteArrayColumnReader(reader) if is_text => {
+                    let text =
+                        |value: ByteArray| String::from_utf8_lossy(value.data()).into_owned();
+                    Values::Text(read(reader, rows, nullable, text)?)
                 }
                 _ => continue, // a column of another tool
             };
-            columns.insert(description.name().to_owned(), values);
+            columns.insert(column.name().to_owned(), values);
         }
-        Ok(Group { path: self.path.clone(), rows, columns })
+        Ok((rows, columns))
     }
 }
 
@@ -196,17 +181,23 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, which reads Parquet. The library panics on some damaged files; here such a panic becomes an error.
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, TableError>) -> Result<T, TableError> {
+/// Runs `work`, which reads the file `path`. The library panics on some damaged files; here such a panic becomes an
+/// error.
+fn guarded<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, TableError> {
     static QUIET: Once = Once::new();
     QUIET.call_once(keep_guarded_panics_quiet);
     IS_GUARDED.set(true);
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     IS_GUARDED.set(false);
-    done.unwrap_or_else(|_| {
-        let reason = "its parts do not fit together".to_owned();
-        Err(TableError::Damaged { path: path.to_owned(), reason })
-    })
+    let reason = match done {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "its parts do not fit together".to_owned(),
+    };
+    Err(TableError::Damaged { path: path.to_owned(), reason })
 }
 
 /// Installs a panic hook that does not report the panics that become a [`TableError`], and passes
@@ -219,10 +210,6 @@ pub fn keep_guarded_panics_quiet() {
             before(info);
         }
     }));
-}
-
-fn damaged(path: &Path, error: &ParquetError) -> TableError {
-    TableError::Damaged { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// A group of rows.
@@ -299,7 +286,7 @@ mod tests {
 
     use super::*;
     use crate::writer::{Column, TableWriter, Value};
-    use crate::{HasFigures, figure_columns, figures_of};
+    use crate::{figure_columns, figures_of};
 
     #[derive(Clone, Debug, PartialEq)]
     struct Row {
@@ -308,8 +295,8 @@ mod tests {
         figures: Figures,
     }
 
-    impl HasFigures for Row {
-        fn figures(&self) -> &Figures {
+    impl std::borrow::Borrow<Figures> for Row {
+        fn borrow(&self) -> &Figures {
             &self.figures
         }
     }

@@ -1,16 +1,20 @@
 //! Writes a table to Parquet row by row. It keeps at most one row group in memory.
 
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
@@ -128,9 +132,7 @@ impl<R, W: Write + Send> fmt::Debug for TableWriter<R, W> {
 }
 
 /// The properties of every table, with this metadata.
-pub(crate) fn properties(
-    metadata: Option<Vec<KeyValue>>,
-) -> Result<WriterProperties, ParquetError> {
+fn properties(metadata: Option<Vec<KeyValue>>) -> Result<WriterProperties, ParquetError> {
     let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
     let builder = WriterProperties::builder().set_compression(compression);
     Ok(builder.set_key_value_metadata(metadata).build())
@@ -138,17 +140,16 @@ pub(crate) fn properties(
 
 fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| {
-        let (physical, logical, repetition) = match column.value {
-            Value::U32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::REQUIRED),
-            Value::MaybeU32(_) => (Physical::INT32, Some(unsigned(32)), Repetition::OPTIONAL),
-            Value::U64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::REQUIRED),
-            Value::MaybeU64(_) => (Physical::INT64, Some(unsigned(64)), Repetition::OPTIONAL),
-            Value::F64(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
-            Value::Boolean(_) => (Physical::BOOLEAN, None, Repetition::OPTIONAL),
-            Value::Text(_) => {
-                (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL)
-            }
+        let unsigned = |bits| Some(LogicalType::integer(bits, false));
+        let (physical, logical) = match column.value {
+            Value::U32(_) | Value::MaybeU32(_) => (Physical::INT32, unsigned(32)),
+            Value::U64(_) | Value::MaybeU64(_) => (Physical::INT64, unsigned(64)),
+            Value::F64(_) => (Physical::DOUBLE, None),
+            Value::Boolean(_) => (Physical::BOOLEAN, None),
+            Value::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
+        let is_required = matches!(column.value, Value::U32(_) | Value::U64(_));
+        let repetition = if is_required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let field = Type::primitive_type_builder(column.name, physical);
         field.with_logical_type(logical).with_repetition(repetition).build().map(Arc::new)
     });
@@ -156,54 +157,48 @@ fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(Type::group_type_builder("row").with_fields(fields).build()?))
 }
 
-fn unsigned(bits: i8) -> LogicalType {
-    LogicalType::integer(bits, false)
-}
-
 fn write_column<R, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &Column<R>,
     rows: &[R],
 ) -> Result<(), ParquetError> {
+    let rows = rows.iter();
+    // Parquet stores the bits of an unsigned integer in a signed integer.
     match column.value {
-        // Parquet stores the bits of an unsigned integer in a signed integer.
         Value::U32(value) => {
-            let values = rows.iter().map(|row| value(row).cast_signed()).collect();
-            write_values::<Int32Type, W>(group, values, None)
-        }
-        Value::MaybeU32(value) => {
-            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-            let values = rows.iter().filter_map(value).map(u32::cast_signed).collect();
-            write_values::<Int32Type, W>(group, values, Some(present))
+            let values = rows.map(|row| value(row).cast_signed());
+            write_values::<Int32Type, W>(group, values.collect(), None)
         }
         Value::U64(value) => {
-            let values = rows.iter().map(|row| value(row).cast_signed()).collect();
-            write_values::<Int64Type, W>(group, values, None)
+            let values = rows.map(|row| value(row).cast_signed());
+            write_values::<Int64Type, W>(group, values.collect(), None)
+        }
+        Value::MaybeU32(value) => {
+            write_present::<Int32Type, W>(group, rows.map(|row| value(row).map(u32::cast_signed)))
         }
         Value::MaybeU64(value) => {
-            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-            let values = rows.iter().filter_map(value).map(u64::cast_signed).collect();
-            write_values::<Int64Type, W>(group, values, Some(present))
+            write_present::<Int64Type, W>(group, rows.map(|row| value(row).map(u64::cast_signed)))
         }
-        Value::F64(value) => {
-            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-            let values = rows.iter().filter_map(value).collect();
-            write_values::<DoubleType, W>(group, values, Some(present))
-        }
-        Value::Boolean(value) => {
-            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-            write_values::<BoolType, W>(
-                group,
-                rows.iter().filter_map(value).collect(),
-                Some(present),
-            )
-        }
-        Value::Text(value) => {
-            let present = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-            let values = rows.iter().filter_map(value).map(ByteArray::from).collect();
-            write_values::<ByteArrayType, W>(group, values, Some(present))
-        }
+        Value::F64(value) => write_present::<DoubleType, W>(group, rows.map(value)),
+        Value::Boolean(value) => write_present::<BoolType, W>(group, rows.map(value)),
+        Value::Text(value) => write_present::<ByteArrayType, W>(
+            group,
+            rows.map(|row| value(row).map(ByteArray::from)),
+        ),
     }
+}
+
+/// Writes a column whose values may be null.
+fn write_present<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    rows: impl Iterator<Item = Option<T::T>>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut present) = (Vec::new(), Vec::new());
+    for value in rows {
+        present.push(i16::from(value.is_some()));
+        values.extend(value);
+    }
+    write_values::<T, W>(group, values, Some(present))
 }
 
 /// Writes a column of `values`. If the column may be null, `present` has a 1 for each row with a
@@ -219,9 +214,75 @@ fn write_values<T: DataType, W: Write + Send>(
     writer.close()
 }
 
+/// Copies the first `rows` rows of a table of [`TableWriter`] into `to`, and returns `to`.
+///
+/// # Errors
+///
+/// The table cannot be read, or the copy cannot be written.
+pub fn copy_first<W: Write + Send>(from: &Path, rows: u64, to: W) -> Result<W, ParquetError> {
+    let table = SerializedFileReader::new(File::open(from)?)?;
+    let metadata = table.metadata().file_metadata();
+    let schema = metadata.schema_descr().root_schema_ptr();
+    let properties = properties(metadata.key_value_metadata().cloned())?;
+    let mut copy = SerializedFileWriter::new(to, schema, Arc::new(properties))?;
+    let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
+    for index in 0..table.num_row_groups() {
+        let group = table.get_row_group(index)?;
+        let count = left.min(usize::try_from(group.metadata().num_rows()).unwrap_or(0));
+        if count == 0 {
+            break;
+        }
+        let mut copied = copy.next_row_group()?;
+        copy_group(&*group, count, &mut copied)?;
+        copied.close()?;
+        left -= count;
+    }
+    copy.into_inner()
+}
+
+fn copy_group<W: Write + Send>(
+    group: &dyn RowGroupReader,
+    rows: usize,
+    copy: &mut SerializedRowGroupWriter<'_, W>,
+) -> Result<(), ParquetError> {
+    for column in 0..group.num_columns() {
+        match group.get_column_reader(column)? {
+            ColumnReader::Int32ColumnReader(from) => copy_column(from, rows, copy),
+            ColumnReader::Int64ColumnReader(from) => copy_column(from, rows, copy),
+            ColumnReader::DoubleColumnReader(from) => copy_column(from, rows, copy),
+            ColumnReader::ByteArrayColumnReader(from) => copy_column(from, rows, copy),
+            _ => Err(ParquetError::General("a column of another tool".to_owned())),
+        }?;
+    }
+    Ok(())
+}
+
+fn copy_column<T: DataType, W: Write + Send>(
+    mut from: ColumnReaderImpl<T>,
+    rows: usize,
+    copy: &mut SerializedRowGroupWriter<'_, W>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < rows {
+        let (records, _, _) =
+            from.read_records(rows - read, Some(&mut levels), None, &mut values)?;
+        if records == 0 {
+            return Err(ParquetError::General(format!("a column has {read} of {rows} rows")));
+        }
+        read += records;
+    }
+    let mut to = copy.next_column()?.expect("as many columns as the table has");
+    // A column that is never null has no levels.
+    let present = (!levels.is_empty()).then_some(&levels[..]);
+    to.typed::<T>().write_batch(&values, present, None)?;
+    to.close()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TableReader;
 
     fn table<W: Write + Send>(file: W) -> TableWriter<u64, W> {
         let columns = vec![Column::new("number", Value::U64(|n| *n))];
@@ -273,5 +334,46 @@ mod tests {
         }
         let (_, rows) = table.finish().unwrap();
         assert_eq!(rows, 10 * ROW_GROUP as u64 + 5);
+    }
+
+    #[test]
+    fn the_first_rows_are_copied_with_their_nulls_and_the_schema() {
+        let directory = std::env::temp_dir().join(format!("wakeai-first-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (whole, part) = (directory.join("whole"), directory.join("part"));
+        let columns = vec![
+            Column::new("number", Value::U64(|n: &(u64, String)| n.0)),
+            Column::new("even", Value::MaybeU32(|n| n.0.is_multiple_of(2).then_some(n.0 as u32))),
+            Column::new(
+                "half",
+                Value::F64(|n| (!n.0.is_multiple_of(3)).then_some(n.0 as f64 / 2.0)),
+            ),
+            Column::new("text", Value::Text(|n| (!n.0.is_multiple_of(5)).then_some(&n.1))),
+        ];
+        let mut table =
+            TableWriter::new("numbers 1", columns, File::create(&whole).unwrap()).unwrap();
+        for number in 0..70_000 {
+            table.push((number, number.to_string())).unwrap();
+        }
+        table.finish().unwrap();
+        for rows in [0, 1, 32_768, 40_001, 70_000, 80_000] {
+            copy_first(&whole, rows, File::create(&part).unwrap()).unwrap();
+            let mut table = TableReader::open(&part).unwrap().expect("numbers 1").unwrap();
+            let mut seen = 0_u64;
+            while let Some(group) = table.next_group().unwrap() {
+                for row in 0..group.rows() {
+                    let even = seen.is_multiple_of(2).then_some(seen);
+                    let half = (!seen.is_multiple_of(3)).then_some(seen as f64 / 2.0);
+                    let text = (!seen.is_multiple_of(5)).then_some(seen.to_string());
+                    assert_eq!(group.u64("number", row).unwrap(), Some(seen));
+                    assert_eq!(group.u64("even", row).unwrap(), even);
+                    assert_eq!(group.f64("half", row).unwrap(), half);
+                    assert_eq!(group.text("text", row).unwrap(), text.as_deref());
+                    seen += 1;
+                }
+            }
+            assert_eq!(seen, rows.min(70_000));
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

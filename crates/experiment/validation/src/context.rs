@@ -96,12 +96,15 @@ impl Context {
 impl Simulated {
     fn new(detail: Detail) -> Self {
         let Detail { run, counters, flows, .. } = detail;
-        let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| StationTransfer {
-            completion_s: result.completion_s,
-            open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
-            syns: detail.syn_timeouts + 1,
-            timeouts: result.timeouts,
-            stall_s: detail.longest_stall.as_secs_f64(),
+        let transfers = run.flows.iter().zip(&flows).map(|(result, detail)| {
+            let simulated = result.simulated.unwrap_or_default();
+            StationTransfer {
+                completion_s: result.completion_s,
+                open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
+                syns: simulated.syn_timeouts + 1,
+                timeouts: result.timeouts,
+                stall_s: simulated.longest_stall_s,
+            }
         });
         let transfers = Transfers {
             flows: transfers.collect(),

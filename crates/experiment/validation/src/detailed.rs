@@ -6,12 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use wakeai_medium::Counters;
 use wakeai_results::figures::DurationHistogram;
 use wakeai_results::result::Run;
-use wakeai_scenario::ResolvedCondition;
+use wakeai_scenario::{Experiment, ResolvedCondition, StationGroup};
 use wakeai_sim::{FlowDetail, Observer, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
-
-use crate::queueing;
 
 /// A run with its details.
 pub(crate) struct Detail<O = ()> {
@@ -71,13 +69,32 @@ impl<O: Observer + Default> World for Detailed<O> {
             sink: task.sink,
             progress: self.step,
         };
-        let (outcome, observer) = wakeai_sim::simulate(&job, O::default(), &mut |_| ())?;
+        let (outcome, observer) = wakeai_sim::simulate(&job, O::default())?;
         let SimOutcome { outcome, counters, flows } = outcome;
         if let Some(place) = task.place {
-            let queueing = queueing::pooled(&task.condition.experiment, &outcome.rtt);
+            let queueing = queueing_delays(&task.condition.experiment, &outcome.rtt);
             let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
             details.insert(place, (counters, flows, queueing, observer));
         }
         Ok(outcome)
     }
+}
+
+/// The round-trip time of a group's path without load, as it is at the start of a run.
+pub(crate) fn path(experiment: &Experiment, group: &StationGroup) -> Duration {
+    (experiment.wired.delay + group.wired_delay).saturating_mul(2)
+}
+
+/// The queueing delays of all stations together. `rtt` has the RTTs of each group.
+fn queueing_delays(experiment: &Experiment, rtt: &[DurationHistogram]) -> DurationHistogram {
+    let mut pooled = DurationHistogram::default();
+    for (group, rtt) in experiment.stations.iter().zip(rtt) {
+        pooled.merge_above(rtt, path(experiment, group));
+    }
+    pooled
+}
+
+/// The 95th percentile, ms; not a number without samples.
+pub(crate) fn p95_ms(delays: &DurationHistogram) -> f64 {
+    delays.percentile(95.0).map_or(f64::NAN, Duration::as_millis_f64)
 }

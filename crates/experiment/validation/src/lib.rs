@@ -16,7 +16,6 @@ pub mod lab;
 pub mod law;
 pub mod page;
 mod pool;
-mod queueing;
 pub mod reference;
 pub mod sections;
 pub mod statistics;

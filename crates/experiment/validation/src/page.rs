@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use textwrap::WordSplitter;
 
 use crate::sections::{Results, TEMPLATES};
 use crate::statistics::{Interval, deviation, percent};
@@ -92,19 +93,12 @@ fn layout(text: &str) -> String {
 
 /// Adds `text` after `mark`; further lines are indented by the width of `mark`.
 fn wrap(text: &str, mark: &str, out: &mut String) {
-    let mut line = mark.to_owned();
-    for word in text.split_whitespace() {
-        if line.len() > mark.len() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = " ".repeat(mark.len());
-        }
-        if !line.ends_with(' ') && !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    out.push_str(&line);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let indent = " ".repeat(mark.len());
+    let options = textwrap::Options::new(COLUMNS).break_words(false);
+    let options = options.word_splitter(WordSplitter::NoHyphenation);
+    let options = options.initial_indent(mark).subsequent_indent(&indent);
+    out.push_str(&textwrap::fill(&words.join(" "), options));
     out.push('\n');
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The time between two lines of progress where standard error is no terminal.
@@ -19,36 +19,32 @@ pub(crate) fn each<T: Sync, R: Send>(
     what: &str,
     (items, jobs): (&[T], usize),
     work: impl Fn(&T) -> anyhow::Result<R> + Sync,
-    done: impl FnMut(&T, &R) -> anyhow::Result<()> + Send,
+    mut done: impl FnMut(&T, &R) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<R>> {
     let next = AtomicUsize::new(0);
-    let shared = Mutex::new((done, PoolProgress::new(what, items.len()), Ok(BTreeMap::new())));
-    let worker = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else { break };
-            let result = work(item);
-            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let (done, progress, results) = &mut *shared;
-            match (result.and_then(|result| done(item, &result).map(|()| result)), &mut *results) {
-                (Ok(result), Ok(results)) => drop(results.insert(at, result)),
-                (Err(error), Ok(_)) => {
-                    next.store(items.len(), Ordering::Relaxed);
-                    *results = Err(error);
-                }
-                (_, Err(_)) => {}
-            }
-            progress.step();
-        }
-    };
+    let mut progress = PoolProgress::new(what, items.len());
+    let (sender, made) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
-            scope.spawn(worker);
+            let (sender, next, work) = (sender.clone(), &next, &work);
+            scope.spawn(move || {
+                while let at = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(item) = items.get(at)
+                {
+                    let _ = sender.send((at, work(item))); // nobody receives it after an error
+                }
+            });
         }
-    });
-    let (_, progress, results) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    progress.end();
-    results.map(|results| results.into_values().collect())
+        drop(sender);
+        let mut results = BTreeMap::new();
+        for (at, result) in made {
+            let result = result.and_then(|result| done(&items[at], &result).map(|()| result));
+            results.insert(at, result.inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?);
+            progress.step();
+        }
+        progress.end();
+        Ok(results.into_values().collect())
+    })
 }
 
 struct PoolProgress {

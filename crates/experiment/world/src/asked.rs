@@ -12,7 +12,7 @@ use crate::keys::keys_without_effect;
 use crate::{KnownSolos, Recorder, VERSION};
 
 /// The runs of a scenario that a command asks for, and the directory of their records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The seed of the first repeat.
     pub seed: u64,
@@ -24,12 +24,15 @@ pub struct Options {
     pub out: Option<Output>,
     /// Whether packet captures are among the records. The lab makes none.
     pub captures: bool,
+    /// The solo goodputs that need not be measured, because they are known.
+    pub known: KnownSolos,
 }
 
 impl Default for Options {
     /// Seed 1, one repeat of every condition, no records.
     fn default() -> Self {
-        Self { seed: 1, repeat: 1, conditions: Vec::new(), out: None, captures: false }
+        let known = KnownSolos::new();
+        Self { seed: 1, repeat: 1, conditions: Vec::new(), out: None, captures: false, known }
     }
 }
 
@@ -157,8 +160,8 @@ impl<'a> Asked<'a> {
     /// [`RunError::Condition`].
     pub fn new(scenario: &'a Scenario, options: &Options) -> Result<Self, RunError> {
         let conditions = chosen(scenario, &options.conditions)?;
-        let (seed, repeat) = (options.seed, options.repeat);
-        Ok(Self { scenario, conditions, seed, repeat, known: KnownSolos::new() })
+        let Options { seed, repeat, known, .. } = options.clone();
+        Ok(Self { scenario, conditions, seed, repeat, known })
     }
 
     /// Tells the user which keys have no effect. `of_world` lists the keys that this world ignores.

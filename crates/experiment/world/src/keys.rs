@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wakeai_control::LawName;
-use wakeai_scenario::{Endpoint, Experiment, ResolvedCondition};
+use wakeai_scenario::{Endpoint, Experiment, FlowSpec, ResolvedCondition};
 
 /// One sentence, with the reason, for each key that has no effect in one of `conditions`. Equal
 /// sentences appear once. `of_world` returns the sentences for keys that this world (the simulator
@@ -14,57 +14,40 @@ pub fn keys_without_effect(
 ) -> Vec<String> {
     let mut all: Vec<String> =
         conditions.iter().flat_map(|condition| of_world(&condition.experiment)).collect();
-    all.extend(conditions.iter().flat_map(reservations));
-    all.extend(conditions.iter().flat_map(turns));
+    all.extend(conditions.iter().flat_map(|of| in_flows(of, "reserve", |flow| flow.reserve)));
+    all.extend(conditions.iter().flat_map(|of| in_flows(of, "turns", |flow| flow.turns)));
     all.extend(conditions.iter().flat_map(bounds));
     let mut known = BTreeSet::new();
     all.retain(|text| known.insert(text.clone()));
     all
 }
 
-/// A sentence for each flow with `turns` that does not wait for turns.
-fn turns(condition: &ResolvedCondition) -> Vec<String> {
+/// A sentence for each flow that `has` this key, but for which no peer leaves a rate free, or which does not wait for
+/// turns.
+fn in_flows(condition: &ResolvedCondition, key: &str, has: fn(&FlowSpec) -> bool) -> Vec<String> {
     let runs = condition.agents();
-    let entries = condition.experiment.flows.iter().enumerate().filter(|(_, flow)| flow.turns);
-    let problems = entries.filter_map(|(index, flow)| {
-        let why = match (flow.from, condition.law()) {
-            (Endpoint::Server, _) => "its sender is the server, which runs no agent",
-            (_, None) => "without `law` no agent runs",
-            (Endpoint::Stations(of), _) => {
-                let none = runs[condition.experiment.select(of)].iter().all(|runs| !runs);
-                none.then_some("none of its senders runs an agent (`agents`)")?
-            }
+    let why = |flow: &FlowSpec| {
+        let Endpoint::Stations(of) = flow.from else {
+            return Some("its sender is the server, which runs no agent");
         };
-        Some((index + 1, why))
-    });
-    let name = condition.name();
-    let words =
-        |(flow, why)| format!("condition \"{name}\": flows.{flow}.turns has no effect: {why}");
-    problems.map(words).collect()
-}
-
-/// A sentence for each flow with `reserve` for which no peer leaves a rate free.
-fn reservations(condition: &ResolvedCondition) -> Vec<String> {
-    let runs = condition.agents();
-    let entries = condition.experiment.flows.iter().enumerate().filter(|(_, flow)| flow.reserve);
-    let problems = entries.filter_map(|(index, flow)| {
-        let why = match (flow.from, condition.law()) {
-            (Endpoint::Server, _) => "its sender is the server, which runs no agent",
-            (_, None) => "without `law` no agent runs",
-            (_, Some(LawName::Fixed)) => {
-                "the bounds of the law \"fixed\" do not adapt to reservations"
+        let mut runs = runs[condition.experiment.select(of)].iter();
+        match (condition.law(), key) {
+            (None, _) => Some("without `law` no agent runs"),
+            (Some(LawName::Fixed), "reserve") => {
+                Some("the bounds of the law \"fixed\" do not adapt to reservations")
             }
-            (Endpoint::Stations(of), _) => {
-                let all = runs[condition.experiment.select(of)].iter().all(|runs| *runs);
-                (!all).then_some("not all of its senders run an agent (`agents`)")?
-            }
-        };
-        Some((index + 1, why))
-    });
+            (_, "reserve") => (!runs.all(|runs| *runs))
+                .then_some("not all of its senders run an agent (`agents`)"),
+            _ => runs.all(|runs| !runs).then_some("none of its senders runs an agent (`agents`)"),
+        }
+    };
+    let entries = (1..).zip(&condition.experiment.flows).filter(|(_, flow)| has(flow));
     let name = condition.name();
-    let words =
-        |(flow, why)| format!("condition \"{name}\": flows.{flow}.reserve has no effect: {why}");
-    problems.map(words).collect()
+    let words = |(number, flow)| {
+        let why = why(flow)?;
+        Some(format!("condition \"{name}\": flows.{number}.{key} has no effect: {why}"))
+    };
+    entries.filter_map(words).collect()
 }
 
 /// A sentence for each entry of `bounds` without effect, because none of its stations runs an

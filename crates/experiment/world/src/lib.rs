@@ -12,14 +12,12 @@
 pub mod agent;
 mod asked;
 pub mod flows;
-mod goodput;
 mod keys;
 mod medium;
 mod meters;
 mod recorder;
 pub mod reservations;
 pub mod session;
-mod solos;
 mod span;
 mod steps;
 
@@ -32,9 +30,10 @@ pub use medium::{
 };
 pub use meters::{MeterPlace, ReceiverMeter, SenderMeter};
 pub use recorder::{Recorder, RunSink};
-pub use session::{Outcome, Task, World};
-pub use solos::{KnownSolos, SoloKey};
+pub use session::{Task, World};
 pub use span::Span;
+pub use steps::{KnownSolos, SoloKey};
+pub use wakeai_results::result::Outcome;
 
 /// The version in a result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -3,13 +3,12 @@
 use wakeai_connection::{EventKind, Figures};
 use wakeai_control::ReservationState;
 use wakeai_results::figures::{AvrMeter, DurationHistogram};
-use wakeai_results::records::{EventRow, Row, RowEvent, SampleRow};
+use wakeai_results::records::{EventRow, GoodputRow, Row, RowEvent, SampleRow};
 use wakeai_results::result::{ErrorCounts, MeasuredFlow};
 use wakeai_scenario::{Expanded, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
 
 use crate::RunSink;
-use crate::goodput::GoodputRecorder;
 use crate::span::Span;
 
 /// Counts the bytes that the receiving application of one flow gets.
@@ -23,7 +22,6 @@ pub struct ReceiverMeter {
     after_warmup: u64,
     /// The part of `after_warmup` that came in the second half of that time.
     late: u64,
-    first: Option<Instant>,
     last: Instant,
     completed: Option<Instant>,
     longest_stall: Duration,
@@ -46,7 +44,6 @@ impl ReceiverMeter {
             bytes: 0,
             after_warmup: 0,
             late: 0,
-            first: None,
             last: start,
             completed: None,
             longest_stall: Duration::ZERO,
@@ -104,7 +101,6 @@ impl ReceiverMeter {
         let (warm, late) = (part(self.span.warm), part(self.span.middle()));
         self.after_warmup = self.after_warmup.saturating_add(warm);
         self.late = self.late.saturating_add(late);
-        self.first.get_or_insert(from);
         self.longest_stall = self.longest_stall.max(now.saturating_since(self.last));
         self.last = now;
         if let Some(avr) = &mut self.avr {
@@ -130,11 +126,6 @@ impl ReceiverMeter {
     /// The flow's start.
     pub fn start(&self) -> Instant {
         self.start
-    }
-
-    /// The arrival of the first bytes.
-    pub fn first(&self) -> Option<Instant> {
-        self.first
     }
 
     /// The arrival of the last byte of a flow with a size.
@@ -266,6 +257,75 @@ impl SenderMeter {
     }
 }
 
+/// The length of an interval.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Writes a row for each interval of a flow: from its start to its end, without gaps. All intervals of a run end at the
+/// same times, except for the last one of each flow.
+#[derive(Clone, Debug)]
+struct GoodputRecorder {
+    sink: RunSink,
+    flow: u32,
+    span: Span,
+    /// The start of the present interval.
+    from: Instant,
+    bytes: u64,
+}
+
+impl GoodputRecorder {
+    fn new(sink: RunSink, flow: u32, span: Span, start: Instant) -> Self {
+        Self { sink, flow, span, from: start, bytes: 0 }
+    }
+
+    /// The end of the present interval.
+    fn until(&self) -> Instant {
+        let ended = self.span.since(self.from).as_nanos() / INTERVAL.as_nanos();
+        self.span.origin + INTERVAL.saturating_mul(ended + 1)
+    }
+
+    /// Records `amount` bytes that arrived at a constant rate between `from` and `to`. What arrives after the end of the
+    /// scenario's duration is left out.
+    fn add(&mut self, from: Instant, to: Instant, amount: u64) {
+        let length = to.saturating_since(from).as_nanos();
+        let until = |at: Instant| {
+            let part = u128::from(amount) * u128::from(at.saturating_since(from).as_nanos());
+            u64::try_from(part / u128::from(length.max(1))).unwrap_or(amount).min(amount)
+        };
+        let mut given = 0;
+        while self.until() < to.min(self.span.end) {
+            let end = self.until();
+            let now = if length == 0 { 0 } else { until(end) };
+            self.bytes += now - given;
+            given = now;
+            self.write(end);
+        }
+        let rest = if to > self.span.end { until(self.span.end) } else { amount };
+        self.bytes += rest.saturating_sub(given);
+    }
+
+    /// Ends the last interval.
+    fn end(&mut self, at: Instant) {
+        let at = at.min(self.span.end);
+        while self.until() < at {
+            self.write(self.until());
+        }
+        if self.from < at {
+            self.write(at);
+        }
+    }
+
+    fn write(&mut self, end: Instant) {
+        let interval = end.saturating_since(self.from);
+        self.sink.row(Row::Goodput(GoodputRow {
+            at_ns: self.span.since(end).as_nanos(),
+            interval_ns: interval.as_nanos(),
+            flow: self.flow,
+            bytes: std::mem::take(&mut self.bytes),
+        }));
+        self.from = end;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use wakeai_connection::ErrorCode;
@@ -371,7 +431,7 @@ mod tests {
             meter.on_received_between(outside, outside + Duration::from_nanos(1), 7);
             let measured = meter.measured(flow, span.end);
             assert_eq!((measured.bytes.get(), measured.completion), (0, None));
-            assert_eq!((meter.first(), meter.progress()), (None, &[][..]));
+            assert_eq!(meter.progress(), &[][..]);
             assert_eq!(meter.longest_stall(span.end), Duration::from_secs(20));
         }
         let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
@@ -403,6 +463,6 @@ mod tests {
         meter.on_received_between(at(104_000), at(108_000), 100);
         let measured = meter.measured(flow, span.end);
         assert_eq!((measured.bytes.get(), measured.bytes_after_warmup.get()), (100, 75));
-        assert_eq!((measured.completion, meter.first()), (None, Some(at(104_000))));
+        assert_eq!(measured.completion, None);
     }
 }

@@ -6,12 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use wakeai_results::figures::DurationHistogram;
 use wakeai_results::result::{
-    Drops, ErrorCounts, FailedRun, Lateness, Max, MaxFrom, Measured, MeasuredFlow, Report, Run,
+    FailedRun, Max, MaxFrom, MeasuredFlow, Outcome, Report, Run, given_maxima,
 };
-use wakeai_results::{given_maxima, is_settled};
-use wakeai_scenario::{ResolvedCondition, Station, StationDirection, solo_lengths};
+use wakeai_scenario::{ResolvedCondition, solo_lengths};
 use wakeai_units::Duration;
 
 use crate::VERSION;
@@ -72,25 +70,6 @@ impl Task<'_> {
         progress.reached(self.number, elapsed);
         if progress.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-}
-
-/// The result of one run.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The stations.
-    pub stations: Vec<Station>,
-    /// The end of the run: the duration, or the last completion.
-    pub end: Duration,
-    /// The flows in the order of the scenario.
-    pub flows: Vec<MeasuredFlow>,
-    /// Round-trip times after the warmup, by group of stations.
-    pub rtt: Vec<DurationHistogram>,
-    /// Congestion events after the warmup.
-    pub errors: ErrorCounts,
-    /// The time by which packets were delivered too late. Only the lab measures it.
-    pub lateness: Option<Lateness>,
-    /// The number of dropped packets at each place. Only the simulator counts them.
-    pub drops: Option<Drops>,
 }
 
 /// Makes all runs, up to `jobs` at a time. The report does not depend on `jobs`.
@@ -274,7 +253,11 @@ impl<'a, W: World> Session<'a, W> {
             facts: facts(condition, &maxima),
             sink: sink.clone(),
         };
-        let run = run(self.world, task, repeat, &maxima)?;
+        let (began, progress) = (Instant::now(), self.world.progress());
+        progress.begins(number, &task.name);
+        let outcome = self.world.run(task)?;
+        progress.ends(number);
+        let run = Run::new(condition, repeat, began.elapsed().as_secs_f64(), &maxima, &outcome);
         if let Some(sink) = sink {
             sink.end(&run).map_err(RunError::from)?;
         }
@@ -336,54 +319,14 @@ fn run_alone<W: World>(
             sink: None,
         };
         let outcome = world.run(task)?;
-        let run = figures(&shorter, 0, 0.0, &BTreeMap::new(), &outcome);
+        let run = Run::new(&shorter, 0, 0.0, &BTreeMap::new(), &outcome);
         mbps = run.flows.iter().map(|flow| flow.goodput_mbps).sum();
-        if outcome.flows.iter().all(is_settled) {
+        if outcome.flows.iter().all(MeasuredFlow::is_settled) {
             break;
         }
     }
     progress.ends(number);
     Ok(mbps)
-}
-
-fn run<W: World>(
-    world: &W,
-    task: Task<'_>,
-    repeat: u32,
-    maxima: &BTreeMap<StationDirection, Max>,
-) -> Result<Run, W::Error> {
-    let condition = task.condition;
-    let began = Instant::now();
-    let (progress, number) = (world.progress(), task.number);
-    progress.begins(number, &task.name);
-    let outcome = world.run(task)?;
-    progress.ends(number);
-    Ok(figures(condition, repeat, began.elapsed().as_secs_f64(), maxima, &outcome))
-}
-
-/// The figures of a run that took `wall_s` seconds.
-fn figures(
-    condition: &ResolvedCondition,
-    repeat: u32,
-    wall_s: f64,
-    maxima: &BTreeMap<StationDirection, Max>,
-    outcome: &Outcome,
-) -> Run {
-    let run = Run::new(&Measured {
-        condition: condition.name(),
-        repeat,
-        warmup: condition.experiment.warmup,
-        end: outcome.end,
-        wall_s,
-        stations: &outcome.stations,
-        flows: &outcome.flows,
-        rtt: &pooled(&outcome.rtt),
-        errors: outcome.errors,
-        maxima,
-        lateness: outcome.lateness,
-        drops: outcome.drops,
-    });
-    run.with_groups(&condition.experiment, &outcome.rtt)
 }
 
 /// Stops the session when its thread panics. Other threads may wait for a result of that thread,
@@ -396,12 +339,4 @@ impl<W: World> Drop for StopOnPanic<'_, '_, W> {
             self.0.stop();
         }
     }
-}
-
-/// The round-trip times of all groups.
-fn pooled(groups: &[DurationHistogram]) -> DurationHistogram {
-    groups.iter().fold(DurationHistogram::default(), |mut all, group| {
-        all.merge(group);
-        all
-    })
 }

@@ -1,11 +1,10 @@
 //! The order of a command's runs, and the solo runs whose results each condition needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wakeai_scenario::{ResolvedCondition, SoloRun, repeat_seed, solo_plan};
 
 use crate::asked::Asked;
-use crate::solos::{KnownSolos, SoloKey};
 
 /// The name of a solo run in messages.
 pub(crate) const ALONE: &str = "one station alone";
@@ -95,6 +94,32 @@ impl Steps {
         }
         self.solos.push(Solo { condition: run.condition.clone(), seed, known });
         self.solos.len() - 1
+    }
+}
+
+/// A solo run: what decides its result.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SoloKey {
+    /// The run of one station alone (`SoloRun::key`).
+    pub run: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// Solo goodputs in Mbit/s.
+pub type KnownSolos = BTreeMap<SoloKey, f64>;
+
+impl Asked<'_> {
+    /// The solo runs that these runs need, each once.
+    pub fn solos(&self) -> BTreeSet<SoloKey> {
+        let keys = self.conditions.iter().flat_map(solo_plan).map(|run| run.key());
+        let with_seeds = keys.flat_map(|run| {
+            (0..self.repeat).map(move |repeat| SoloKey {
+                run: run.clone(),
+                seed: repeat_seed(self.seed, repeat),
+            })
+        });
+        with_seeds.collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The columns of a recording, written and read.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use wakeai_connection::{Figures, SocketBounds};
-use wakeai_tables::{Column, Group, HasFigures, TableError, Value, figure_columns, figures_of};
+use wakeai_tables::{Column, Group, TableError, Value, columns, figure_columns, figures_of};
 use wakeai_units::{Instant, Rate};
 
 use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection};
@@ -18,8 +19,8 @@ pub(super) struct ConnectionRow {
     connection: SeenConnection,
 }
 
-impl HasFigures for ConnectionRow {
-    fn figures(&self) -> &Figures {
+impl Borrow<Figures> for ConnectionRow {
+    fn borrow(&self) -> &Figures {
         &self.connection.figures
     }
 }
@@ -36,35 +37,29 @@ impl ConnectionRow {
 }
 
 pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
-    let mut columns: Vec<Column<ConnectionRow>> = vec![
-        Column::new("at_ns", Value::U64(|row| row.at.as_nanos())),
-        Column::new("netns", Value::U64(|row| row.connection.id.netns)),
-        Column::new("cookie", Value::U64(|row| row.connection.id.cookie)),
-        Column::new("namespace", Value::Text(|row| Some(&row.connection.namespace))),
-        Column::new("owner", Value::Text(|row| Some(&row.connection.owner))),
-        Column::new("pid", Value::MaybeU64(|row| row.connection.pid.map(u64::from))),
-        Column::new("local", Value::Text(|row| Some(&row.local))),
-        Column::new("remote", Value::Text(|row| Some(&row.remote))),
-        Column::new("algorithm", Value::Text(|row| Some(&row.connection.algorithm))),
-        Column::new("floor", Value::MaybeU32(|row| set(row.connection.bounds.floor))),
-        Column::new("ceiling", Value::MaybeU32(|row| set(row.connection.bounds.ceiling))),
-        Column::new(
-            "pacing_bound",
-            Value::MaybeU64(|row| set(row.connection.bounds.pacing_bytes_per_second)),
-        ),
-        Column::new(
-            "small_queue",
-            Value::MaybeU64(|row| set(row.connection.bounds.small_queue_bytes)),
-        ),
-        Column::new("sent_bps", Value::MaybeU64(|row| bits(row.connection.sent))),
-        Column::new("received_bps", Value::MaybeU64(|row| bits(row.connection.received))),
-        Column::new("limit", Value::Text(|row| row.connection.limit.map(Limit::name))),
-        Column::new("reordering", Value::MaybeU64(|row| row.event(1))),
-        Column::new("local_overflow", Value::MaybeU64(|row| row.event(2))),
-        Column::new("duplicate_ack", Value::MaybeU64(|row| row.event(3))),
-        Column::new("timeout", Value::MaybeU64(|row| row.event(4))),
-        Column::new("retransmits", Value::U64(|row| row.connection.retransmits)),
-    ];
+    let mut columns: Vec<Column<ConnectionRow>> = columns! { ConnectionRow as row:
+        "at_ns" U64(row.at.as_nanos()),
+        "netns" U64(row.connection.id.netns),
+        "cookie" U64(row.connection.id.cookie),
+        "namespace" Text(Some(&row.connection.namespace)),
+        "owner" Text(Some(&row.connection.owner)),
+        "pid" MaybeU64(row.connection.pid.map(u64::from)),
+        "local" Text(Some(&row.local)),
+        "remote" Text(Some(&row.remote)),
+        "algorithm" Text(Some(&row.connection.algorithm)),
+        "floor" MaybeU32(set(row.connection.bounds.floor)),
+        "ceiling" MaybeU32(set(row.connection.bounds.ceiling)),
+        "pacing_bound" MaybeU64(set(row.connection.bounds.pacing_bytes_per_second)),
+        "small_queue" MaybeU64(set(row.connection.bounds.small_queue_bytes)),
+        "sent_bps" MaybeU64(bits(row.connection.sent)),
+        "received_bps" MaybeU64(bits(row.connection.received)),
+        "limit" Text(row.connection.limit.map(Limit::name)),
+        "reordering" MaybeU64(row.event(1)),
+        "local_overflow" MaybeU64(row.event(2)),
+        "duplicate_ack" MaybeU64(row.event(3)),
+        "timeout" MaybeU64(row.event(4)),
+        "retransmits" U64(row.connection.retransmits),
+    };
     columns.extend(figure_columns());
     columns
 }

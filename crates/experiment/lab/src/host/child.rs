@@ -66,10 +66,10 @@ impl Child {
         let mut process = in_namespace(&namespace, spawn)
             .map_err(LabError::system(format!("enter the namespace of {}", host.name)))?
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => LabError::Missing {
-                    what: format!("the program {name}"),
-                    remedy: "install it (`make deps` installs all that the lab needs)".to_owned(),
-                },
+                io::ErrorKind::NotFound => LabError::missing(
+                    format!("the program {name}"),
+                    "install it (`make deps` installs all that the lab needs)",
+                ),
                 _ => LabError::System { action: format!("start {name}"), source: error },
             })?;
         let gate = process.stdin.take();

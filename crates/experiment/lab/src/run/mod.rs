@@ -1,22 +1,24 @@
 //! One run of one condition: its testbed, agents, proxies and traffic, and its measurements.
 
-mod figures;
 mod testbed;
 mod traffic;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use wakeai_scenario::ResolvedCondition;
+use wakeai_results::result::MeasuredFlow;
+use wakeai_scenario::{Expanded, ResolvedCondition};
 use wakeai_units::{Duration, Instant};
+use wakeai_world::reservations::{ReservationLog, of_flow};
 use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator};
 
 use crate::agents::Agents;
 use crate::bench::Bench;
 use crate::clock;
+use crate::daemons::start_proxies;
 use crate::driver::{DriverReport, Lateness};
 use crate::error::LabError;
-use crate::proxies;
-use crate::traffic::{self as flows, SenderFacts};
+use crate::traffic::{self as flows, FlowPlan, SenderFacts};
 use crate::watch::Watch;
 use testbed::Testbed;
 use traffic::{Stopped, Traffic};
@@ -53,7 +55,7 @@ pub(crate) fn run(
     let watch = Watch::start(&testbed.hosts, &plans)?;
     let mut agents =
         Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
-    let mut proxies = proxies::start(bench, &plans, &testbed.hosts, directory)?;
+    let mut proxies = start_proxies(bench, &plans, &testbed.hosts, directory)?;
     let has_helpers = !agents.is_empty() || proxies.len() > 0;
     let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed, task.sink.clone())?;
 
@@ -81,7 +83,7 @@ pub(crate) fn run(
     let reservations = agents.stop(bench.lease, end)?;
     let driver = testbed.remove(bench.lease)?;
 
-    let flows = figures::measured(&expanded, &plans, &meters, &senders, &reservations, end);
+    let flows = measured(&expanded, &plans, &meters, &senders, &reservations, end);
     let (rtt, errors) = senders.finish();
     let outcome = Outcome {
         stations: expanded.stations,
@@ -92,7 +94,7 @@ pub(crate) fn run(
         lateness: None,
         drops: None,
     };
-    let late_starts = figures::late_starts(span, &plans, &opened, end);
+    let late_starts = late_starts(span, &plans, &opened, end);
     Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
 }
 
@@ -163,3 +165,69 @@ fn undisturbed(bench: &Bench<'_>, host: &mut wakeai_host::Watch) -> Result<(), L
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two checks of a run.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The figures of the flows of a run that ended at `end`, in the order of the scenario.
+/// `reservations` has the reservations by the station whose agent made them.
+fn measured(
+    expanded: &Expanded,
+    plans: &[FlowPlan],
+    meters: &[ReceiverMeter],
+    senders: &SenderMeter,
+    reservations: &BTreeMap<usize, ReservationLog>,
+    end: Instant,
+) -> Vec<MeasuredFlow> {
+    let all = expanded.flows.iter().zip(plans).zip(meters).enumerate();
+    all.map(|(index, ((flow, plan), meter))| MeasuredFlow {
+        algorithm: plan.algorithm.clone(),
+        reservation: of_flow(flow, |station| reservations.get(&station)),
+        ..senders.measured(index, meter.measured(flow, end))
+    })
+    .collect()
+}
+
+/// A flow starts late if the lab opens its connection later than this after its start.
+const LATE_START: Duration = Duration::from_secs(1);
+
+/// The flows that started late in a run that ended at `end`, each with the time from its start until the lab
+/// opened its connection (for TCP: sent the first SYN), or until the end of the run. `opened` has this time
+/// for each flow whose connection was opened. How long the SYN waits then, and whether it is lost, is decided by the queues of
+/// the scenario.
+fn late_starts(
+    span: Span,
+    plans: &[FlowPlan],
+    opened: &[Option<Instant>],
+    end: Instant,
+) -> Vec<(usize, Duration)> {
+    let late = plans.iter().zip(opened).filter_map(|(plan, opened)| {
+        let late = opened.unwrap_or(end).saturating_since(span.origin + plan.start);
+        tracing::debug!(flow = plan.index, start = %plan.start, %late, "opened");
+        (late > LATE_START).then_some((plan.index, late))
+    });
+    late.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+    use crate::traffic::{SenderFacts, plan};
+
+    #[test]
+    fn a_flow_starts_late_where_the_lab_opens_its_connection_late_whatever_arrives() {
+        let text = "name = \"x\"\nduration = \"20s\"\naccess_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\", count = 4 }]\n\
+                    flows = [{ from = \"a\", to = \"server\", start = \"5s\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let facts = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
+        let plans = plan(&scenario, &scenario.expand(1), &[facts; 5]).unwrap();
+        let origin = Instant::ZERO + Duration::from_secs(100);
+        let span = Span::new(origin, &scenario);
+        let at = |millis| Some(origin + Duration::from_millis(millis));
+        let opened = [at(5_000), at(6_000), at(6_001), None];
+        let late = late_starts(span, &plans, &opened, span.end);
+        assert_eq!(late, [(2, Duration::from_millis(1_001)), (3, Duration::from_secs(15))]);
+        let ends_before_the_start = origin + Duration::from_secs(4);
+        assert!(late_starts(span, &plans, &[None; 4], ends_before_the_start).is_empty());
+    }
+}

@@ -16,7 +16,7 @@ use wakeai_host::Lease;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::ReceiverMeter;
 
-use self::report::{BadReport, IperfReport, Life};
+use self::report::{IperfReport, Life};
 use super::{FlowPlan, TrafficKind};
 use crate::clock;
 use crate::error::LabError;
@@ -188,14 +188,13 @@ impl Receiver {
         self.child.end(lease)?;
         let text = self.output.join().unwrap_or_default();
         let life = Life { spawned: self.spawned, stopped, ended: clock::now() };
-        count(&text, &life, meter)
-            .map_err(|error| LabError::child("iperf3", &station, error.to_string()))
+        count(&text, &life, meter).map_err(|error| LabError::child("iperf3", &station, error))
     }
 }
 
 /// Counts what a client has received. The report has no intervals if the station got so little air that its
 /// connections were not set up.
-fn count(text: &str, life: &Life, meter: &mut ReceiverMeter) -> Result<(), BadReport> {
+fn count(text: &str, life: &Life, meter: &mut ReceiverMeter) -> Result<(), String> {
     for arrival in IperfReport::parse(text)?.arrivals(life)? {
         meter.on_received_between(arrival.from, arrival.to, arrival.bytes);
     }
@@ -210,9 +209,8 @@ fn interval(run_length: Duration) -> Duration {
 
 /// The version of the installed iperf3.
 pub(crate) fn version() -> Result<String, LabError> {
-    let output = Command::new("iperf3").arg("--version").output().map_err(|_| {
-        LabError::Missing { what: "iperf3".to_owned(), remedy: "apt-get install iperf3".to_owned() }
-    })?;
+    let output = Command::new("iperf3").arg("--version").output();
+    let output = output.map_err(|_| LabError::missing("iperf3", "apt-get install iperf3"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut words = text.split_whitespace().skip(1);
     Ok(words.next().unwrap_or("unknown").to_owned())
@@ -237,7 +235,8 @@ mod tests {
     }
 
     /// Counts a report whose last interval ends at `stopped`, in a run that begins at second 100 and takes
-    /// `millis`. Returns the bytes of the run, those that count after the warmup, and the arrival of the first.
+    /// `millis`. Returns the bytes of the run, those that count after the warmup, and the end of the first
+    /// interval with bytes.
     fn counted(stopped: Instant, millis: u64, warmup: u64) -> (u64, u64, Option<Instant>) {
         let text = format!(
             "name = \"x\"\nduration = \"{millis}ms\"\nwarmup = \"{warmup}ms\"\n\
@@ -247,16 +246,17 @@ mod tests {
         let scenario = Scenario::parse(&text).unwrap();
         let flow = &scenario.expand(1).flows[0];
         let span = Span::new(at(100_000), &scenario);
-        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        let mut meter = ReceiverMeter::new(span, flow, Duration::from_millis(1));
         let life = Life { spawned: at(99_000), stopped, ended: stopped };
         count(REPORT, &life, &mut meter).unwrap();
         let measured = meter.measured(flow, span.end);
-        (measured.bytes.get(), measured.bytes_after_warmup.get(), meter.first())
+        let ended = meter.progress().first().map(|(end, _)| *end);
+        (measured.bytes.get(), measured.bytes_after_warmup.get(), ended)
     }
 
     #[test]
     fn the_last_interval_ends_at_the_signal() {
-        assert_eq!(counted(at(102_000), 60_000, 0), (1300, 1300, Some(at(100_500))));
+        assert_eq!(counted(at(102_000), 60_000, 0), (1300, 1300, Some(at(101_500))));
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(counted(at(102_000), 60_000, 1_000).1, 500 + 300, "half of it is warmup");
         assert_eq!(counted(at(101_000), 60_000, 0).0, 500 + 300, "half of it was before the run");
         // The run ends at 100.001 s, and the interval of 1000 bytes covers a second around it.
-        assert_eq!(counted(at(101_000), 1, 0), (1, 1, Some(at(100_000))));
+        assert_eq!(counted(at(101_000), 1, 0), (1, 1, Some(at(100_001))));
     }
 
     #[test]

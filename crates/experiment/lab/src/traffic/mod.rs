@@ -2,7 +2,6 @@
 
 pub(crate) mod iperf;
 pub(crate) mod transfer;
-mod turn;
 
 use std::net::Ipv4Addr;
 
@@ -50,8 +49,6 @@ pub(crate) enum TrafficKind {
 pub(crate) struct FlowPlan {
     /// The flow's index in the order of the scenario.
     pub(crate) index: usize,
-    /// The group of the station to which it belongs.
-    pub(crate) group: usize,
     /// The sending host: 0 is the server, and the stations follow.
     pub(crate) sender: usize,
     /// The receiving host.
@@ -144,7 +141,6 @@ fn plan_flow(
     let offset = u16::try_from(index).expect("MAX_FLOWS was checked");
     Ok(FlowPlan {
         index,
-        group: expanded.stations[flow.station()].group,
         sender: host_index(flow.from),
         receiver: host_index(flow.to),
         from: sender.behind.unwrap_or_else(|| address(flow.from)),

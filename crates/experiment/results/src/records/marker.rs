@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The name of the list, in the directory of the result.
@@ -26,19 +26,10 @@ pub(super) struct Seen {
 impl Seen {
     /// The length and the digest of the file as it is now.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let (mut hasher, mut length) = (blake3::Hasher::new(), 0);
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                read => {
-                    hasher.update(&buffer[..read]);
-                    length += read as u64;
-                }
-            }
-        }
-        Ok(Self { length, digest: hasher.finalize().to_hex().to_string() })
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(path)?)?;
+        let (length, digest) = (hasher.count(), hasher.finalize().to_hex().to_string());
+        Ok(Self { length, digest })
     }
 }
 

@@ -202,7 +202,7 @@ impl Records {
         let flows = expanded
             .flows
             .iter()
-            .map(|flow| (expanded.stations[flow.station()].name.clone(), flow.direction().name()));
+            .map(|flow| (expanded.stations[flow.station()].name.clone(), flow.direction().into()));
         let condition = condition.to_owned();
         let flows = flows.collect();
         let stations = expanded.stations.iter().map(|station| station.name.clone()).collect();
@@ -318,6 +318,7 @@ impl<R> Table<R> {
     ) -> Result<Self, RecordsError> {
         let path = workplace.path(name);
         let file = File::create(&path).map_err(|error| cannot(&path, &error))?;
+        let columns = tables::of_run().into_iter().chain(columns).collect();
         let writer =
             TableWriter::new(SCHEMA, columns, file).map_err(|error| broken(&path, &error))?;
         Ok(Self { path, writer })

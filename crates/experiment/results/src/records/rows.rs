@@ -111,13 +111,6 @@ pub enum Queue {
     WiredDown,
 }
 
-impl Queue {
-    /// The word in the file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The length of one queue at one moment: a row of `queues.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRow {
@@ -149,13 +142,6 @@ pub enum AirKind {
     Idle,
 }
 
-impl AirKind {
-    /// The word in the file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// The sender and, for frames to one station, the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -168,13 +154,6 @@ pub enum AirOf {
     AccessPoint,
     /// The frames of all senders.
     All,
-}
-
-impl AirOf {
-    /// The word in the file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The airtime of one use within one step of time: a row of `airtime.parquet`.

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use wakeai_connection::Figures;
-use wakeai_tables::{Column, HasFigures, Value, figure_columns};
+use wakeai_tables::{Column, Value, columns, figure_columns};
 
 use super::rows::{AirOf, AirtimeRow, EventRow, GoodputRow, Queue, QueueRow, SampleRow};
 use crate::result::FlowResult;
@@ -38,14 +38,10 @@ impl Borrow<FlowResult> for Of<FlowRow> {
     }
 }
 
-impl HasFigures for Of<SampleRow> {
-    fn figures(&self) -> &Figures {
+impl Borrow<Figures> for Of<SampleRow> {
+    fn borrow(&self) -> &Figures {
         &self.row.figures
     }
-}
-
-const fn column<R>(name: &'static str, value: Value<R>) -> Column<R> {
-    Column::new(name, value)
 }
 
 fn flow_of(run: &RunName, flow: u32) -> Option<&(String, &'static str)> {
@@ -73,78 +69,72 @@ fn station_of_air(of: &Of<AirtimeRow>) -> Option<&str> {
     station_of(&of.run, station)
 }
 
+/// The columns with which every table begins.
+pub(crate) fn of_run<R>() -> [Column<Of<R>>; 2] {
+    [
+        Column::new("condition", Value::Text(|of| Some(&of.run.condition))),
+        Column::new("repeat", Value::U32(|of| of.run.repeat)),
+    ]
+}
+
 pub(crate) fn samples() -> Vec<Column<Of<SampleRow>>> {
-    let mut columns: Vec<Column<Of<SampleRow>>> = vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("at_ns", Value::U64(|of| of.row.at_ns)),
-        column("flow", Value::U32(|of| of.row.flow)),
-        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
-        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
-        column("connection", Value::U32(|of| of.row.connection)),
-    ];
+    let mut columns: Vec<Column<Of<SampleRow>>> = columns! { Of<SampleRow> as of:
+        "at_ns" U64(of.row.at_ns),
+        "flow" U32(of.row.flow),
+        "station" Text(flow_of(&of.run, of.row.flow).map(|flow| &*flow.0)),
+        "direction" Text(flow_of(&of.run, of.row.flow).map(|flow| flow.1)),
+        "connection" U32(of.row.connection),
+    };
     columns.extend(figure_columns());
     columns
 }
 
 pub(crate) fn events() -> Vec<Column<Of<EventRow>>> {
-    vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("at_ns", Value::U64(|of| of.row.at_ns)),
-        column("flow", Value::U32(|of| of.row.flow)),
-        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
-        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
-        column("connection", Value::U32(|of| of.row.connection)),
-        column("event", Value::Text(|of| Some(of.row.event.name()))),
-        column("value", Value::MaybeU32(|of| of.row.event.value())),
-        column("cwnd", Value::U32(|of| of.row.cwnd.get())),
-    ]
+    columns! { Of<EventRow> as of:
+        "at_ns" U64(of.row.at_ns),
+        "flow" U32(of.row.flow),
+        "station" Text(flow_of(&of.run, of.row.flow).map(|flow| &*flow.0)),
+        "direction" Text(flow_of(&of.run, of.row.flow).map(|flow| flow.1)),
+        "connection" U32(of.row.connection),
+        "event" Text(Some(of.row.event.name())),
+        "value" MaybeU32(of.row.event.value()),
+        "cwnd" U32(of.row.cwnd.get()),
+    }
 }
 
 pub(crate) fn flows() -> Vec<Column<Of<FlowRow>>> {
-    let mut columns: Vec<Column<Of<FlowRow>>> = vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("flow", Value::U32(|of| of.row.flow)),
-    ];
+    let mut columns = vec![Column::new("flow", Value::U32(|of: &Of<FlowRow>| of.row.flow))];
     columns.extend(crate::columns::flows());
     columns
 }
 
 pub(crate) fn goodput() -> Vec<Column<Of<GoodputRow>>> {
-    vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("at_ns", Value::U64(|of| of.row.at_ns)),
-        column("flow", Value::U32(|of| of.row.flow)),
-        column("station", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| &*flow.0))),
-        column("direction", Value::Text(|of| flow_of(&of.run, of.row.flow).map(|flow| flow.1))),
-        column("interval_ns", Value::U64(|of| of.row.interval_ns)),
-        column("bytes", Value::U64(|of| of.row.bytes)),
-        column("goodput_mbps", Value::F64(|of| Some(of.row.mbps()))),
-    ]
+    columns! { Of<GoodputRow> as of:
+        "at_ns" U64(of.row.at_ns),
+        "flow" U32(of.row.flow),
+        "station" Text(flow_of(&of.run, of.row.flow).map(|flow| &*flow.0)),
+        "direction" Text(flow_of(&of.run, of.row.flow).map(|flow| flow.1)),
+        "interval_ns" U64(of.row.interval_ns),
+        "bytes" U64(of.row.bytes),
+        "goodput_mbps" F64(Some(of.row.mbps())),
+    }
 }
 
 pub(crate) fn queues() -> Vec<Column<Of<QueueRow>>> {
-    vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("at_ns", Value::U64(|of| of.row.at_ns)),
-        column("queue", Value::Text(|of| Some(of.row.queue.name()))),
-        column("station", Value::Text(station_of_queue)),
-        column("packets", Value::U32(|of| of.row.packets)),
-    ]
+    columns! { Of<QueueRow> as of:
+        "at_ns" U64(of.row.at_ns),
+        "queue" Text(Some(of.row.queue.into())),
+        "station" Text(station_of_queue(of)),
+        "packets" U32(of.row.packets),
+    }
 }
 
 pub(crate) fn airtime() -> Vec<Column<Of<AirtimeRow>>> {
-    vec![
-        column("condition", Value::Text(|of| Some(&of.run.condition))),
-        column("repeat", Value::U32(|of| of.run.repeat)),
-        column("at_ns", Value::U64(|of| of.row.at_ns)),
-        column("of", Value::Text(|of| Some(of.row.of.name()))),
-        column("station", Value::Text(station_of_air)),
-        column("kind", Value::Text(|of| Some(of.row.kind.name()))),
-        column("air_ns", Value::U64(|of| of.row.air_ns)),
-    ]
+    columns! { Of<AirtimeRow> as of:
+        "at_ns" U64(of.row.at_ns),
+        "of" Text(Some(of.row.of.into())),
+        "station" Text(station_of_air(of)),
+        "kind" Text(Some(of.row.kind.into())),
+        "air_ns" U64(of.row.air_ns),
+    }
 }

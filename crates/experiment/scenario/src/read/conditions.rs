@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 
 use wakeai_control::laws::{LawConfig, LawName, LawPlace};
+use wakeai_settings::{Field, Fields, inline};
 use wakeai_units::{Duration, Rate};
 
 use super::flows::selector;
 use super::names::{Names, overlap};
 use super::radio::{Read, phy_rate};
 use super::{LONGEST_RUN, Span, delay, list};
-use crate::experiment::EventSpec;
-use crate::experiment::{Condition, LawRule};
+use crate::experiment::{Condition, EventSpec, LawRule, Selector, StationGroup};
 use crate::set;
-use crate::stations::{Selector, StationGroup};
-use wakeai_settings::inline;
-use wakeai_settings::{Field, Fields};
 
 /// The largest number of conditions in a file. There is a limit, because each condition is read by
 /// itself with its `set` applied.

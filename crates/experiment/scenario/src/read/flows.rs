@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
+use wakeai_settings::{Field, Fields, Origin, Problems};
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::names::{Names, overlap};
 use super::{LONGEST_RUN, Span, rate};
-use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec};
-use crate::stations::{Selector, StationGroup};
-use wakeai_settings::Origin;
-use wakeai_settings::Problems;
-use wakeai_settings::{Field, Fields};
+use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
 
 /// The largest number of single flows in all entries together.
 const MOST: u64 = 100_000;

@@ -6,14 +6,12 @@ pub(crate) mod names;
 mod radio;
 mod stations;
 
+use wakeai_settings::{Field, Fields, Finding, Origin, Problems, Table};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{QueueLimit, Wired};
 
 use crate::experiment::Experiment;
 use names::Names;
-use wakeai_settings::{Field, Fields};
-use wakeai_settings::{Finding, Problems};
-use wakeai_settings::{Origin, Table};
 
 /// The longest delay in each direction.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);

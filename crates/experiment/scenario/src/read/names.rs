@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::stations::{Selector, StationGroup};
+use crate::experiment::{Selector, StationGroup};
 
 /// The rule for a name, in words.
 pub(crate) const ALLOWED: &str = "1 to 32 of A-Z, a-z, 0-9, - and _, other than \"server\"";

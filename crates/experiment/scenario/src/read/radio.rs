@@ -9,7 +9,7 @@ use wakeai_wifi::{
 };
 
 use super::{limit, rate};
-use crate::stations::{AccessPoint, Medium};
+use crate::experiment::{AccessPoint, Medium};
 use wakeai_settings::{Field, Fields, quoted};
 
 /// The longest time for which a station may keep the channel (TXOP). The EDCA parameter set counts

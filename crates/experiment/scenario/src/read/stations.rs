@@ -6,7 +6,7 @@ use wakeai_wifi::{Bss, Standard, StationRadio};
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
 use super::{FASTEST, delay, queue, rate};
-use crate::stations::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
+use crate::experiment::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
 use wakeai_settings::{Field, Fields, quoted};
 
 /// The largest number of stations in a group, and in all groups together.

@@ -1,20 +1,13 @@
-//! IPv4 (RFC 791), TCP (RFC 9293) and UDP (RFC 768) headers.
+//! The headers of IPv4, TCP and UDP. The options of TCP are laid out as in Linux; [`Segment::packet_len`] counts the
+//! same bytes.
 
 use std::net::Ipv4Addr;
 
-use wakeai_tcp::Segment;
+use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
+use wakeai_tcp::{Flags, Segment, SynOptions, Timestamp};
 
-use super::options;
-use crate::packet::control_bits;
-
-/// Bytes of an IPv4 header without options.
-const IP_HEADER: usize = 20;
-/// Bytes of a UDP header.
-const UDP_HEADER: usize = 8;
-
-// Protocol numbers.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+/// The payloads that are left out of captures: the checksums are computed as if all their bytes were zero.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// The addresses and ports of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -27,86 +20,90 @@ pub(super) struct Ends {
 
 /// Writes the headers of a segment. Returns the length of the packet, including the payload.
 pub(super) fn tcp(packet: &mut Vec<u8>, ends: &Ends, segment: &Segment, scale: u8) -> u32 {
-    let length = segment.packet_len();
-    ip(packet, ends, TCP, length);
-    packet.extend(ends.from_port.to_be_bytes());
-    packet.extend(ends.to_port.to_be_bytes());
-    packet.extend((segment.seq as u32).to_be_bytes()); // the low bits of a position that never wraps
-    let ack = if segment.flags.ack { segment.ack as u32 } else { 0 };
-    packet.extend(ack.to_be_bytes());
-    let words = (length - IP_HEADER - segment.len as usize) / 4;
-    packet.extend([(words as u8) << 4, control_bits(segment.flags)]); // at most 15
+    let Flags { syn, ack, fin, rst, psh } = segment.flags;
     let window = u16::try_from(segment.window >> scale).unwrap_or(u16::MAX);
-    packet.extend(window.to_be_bytes());
-    packet.extend([0; 4]); // checksum, urgent pointer
-    options::write(packet, segment);
-    debug_assert_eq!(packet.len() + segment.len as usize, length);
-    let checksum = transport_checksum(packet, ends, TCP, length);
-    packet[IP_HEADER + 16..IP_HEADER + 18].copy_from_slice(&checksum.to_be_bytes());
-    length as u32 // a packet has at most 2296 bytes
+    // The header has the low bits of a position, which never wraps here.
+    let header = TcpHeader::new(ends.from_port, ends.to_port, segment.seq as u32, window);
+    let acknowledgment_number = if ack { segment.ack as u32 } else { 0 };
+    let mut header = TcpHeader { acknowledgment_number, syn, ack, fin, rst, psh, ..header };
+    header.set_options(&options(segment)).expect("Linux's options fit into a header");
+    let payload = &ZEROS[..segment.len as usize];
+    let ip = ip(packet, ends, IpNumber::TCP, header.header_len() + payload.len());
+    header.checksum = header.calc_checksum_ipv4(&ip, payload).expect("a packet is short");
+    packet.extend(header.to_bytes());
+    u32::from(ip.total_len)
 }
 
-/// Writes the headers of a datagram, and `payload`. `zeros` further bytes of payload may be left
-/// out of `packet`. The returned length of the packet includes them.
+/// Writes the headers of a datagram, and `payload`. `zeros` further bytes of payload are left out of
+/// `packet`. The returned length of the packet includes them.
 pub(super) fn udp(packet: &mut Vec<u8>, ends: &Ends, payload: &[u8], zeros: u16) -> u32 {
-    let datagram = UDP_HEADER + payload.len() + usize::from(zeros);
-    let length = IP_HEADER + datagram;
-    ip(packet, ends, UDP, length);
-    packet.extend(ends.from_port.to_be_bytes());
-    packet.extend(ends.to_port.to_be_bytes());
-    packet.extend((datagram as u16).to_be_bytes());
-    packet.extend([0; 2]);
+    let whole = [payload, &ZEROS[..usize::from(zeros)]].concat();
+    let ip = ip(packet, ends, IpNumber::UDP, UdpHeader::LEN + whole.len());
+    let header = UdpHeader::with_ipv4_checksum(ends.from_port, ends.to_port, &ip, &whole);
+    packet.extend(header.expect("a packet is short").to_bytes());
     packet.extend(payload);
-    // The value 0 means that there is no checksum, so a sum of 0 is sent as all ones (RFC 768).
-    let checksum = match transport_checksum(packet, ends, UDP, length) {
-        0 => u16::MAX,
-        checksum => checksum,
+    u32::from(ip.total_len)
+}
+
+/// Writes an IPv4 header. Its identification is 0, because no packet is fragmented (RFC 6864).
+fn ip(packet: &mut Vec<u8>, ends: &Ends, protocol: IpNumber, payload: usize) -> Ipv4Header {
+    let (from, to) = (ends.from.octets(), ends.to.octets());
+    let mut header = Ipv4Header::new(payload as u16, 64, protocol, from, to).expect("it is short");
+    header.header_checksum = header.calc_header_checksum();
+    packet.extend(header.to_bytes());
+    header
+}
+
+fn options(segment: &Segment) -> Vec<TcpOptionElement> {
+    use TcpOptionElement::{
+        MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
+        WindowScale,
     };
-    packet[IP_HEADER + 6..IP_HEADER + 8].copy_from_slice(&checksum.to_be_bytes());
-    length as u32
-}
-
-/// An IPv4 header. Its identification is 0, because no packet is fragmented (RFC 6864).
-fn ip(packet: &mut Vec<u8>, ends: &Ends, protocol: u8, length: usize) {
-    packet.extend([0x45, 0]);
-    packet.extend((length as u16).to_be_bytes());
-    packet.extend([0, 0, 0x40, 0]); // do not fragment
-    packet.extend([64, protocol, 0, 0]);
-    packet.extend(ends.from.octets());
-    packet.extend(ends.to.octets());
-    let checksum = !folded(sum(packet));
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-}
-
-/// The checksum over the pseudo header, the header and the payload. Zeros that are not written add
-/// nothing.
-fn transport_checksum(packet: &[u8], ends: &Ends, protocol: u8, length: usize) -> u16 {
-    let pseudo = sum(&ends.from.octets())
-        + sum(&ends.to.octets())
-        + u64::from(protocol)
-        + (length - IP_HEADER) as u64;
-    !folded(pseudo + sum(&packet[IP_HEADER..]))
-}
-
-/// The sum of the 16-bit words of `bytes` (RFC 1071). A last odd byte is the high half of a word.
-fn sum(bytes: &[u8]) -> u64 {
-    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
-    bytes.chunks(2).map(word).sum()
-}
-
-/// The ones' complement sum, folded into 16 bits.
-fn folded(mut sum: u64) -> u16 {
-    while sum > u64::from(u16::MAX) {
-        sum = (sum >> 16) + (sum & u64::from(u16::MAX));
+    let negotiated = if segment.flags.syn { segment.options } else { SynOptions::default() };
+    let padding = |is_needed| [Noop, Noop].into_iter().filter(move |_| is_needed);
+    let mut options = Vec::new();
+    options.extend(negotiated.mss.map(MaximumSegmentSize));
+    if negotiated.sack_permitted {
+        options.extend(padding(segment.timestamp.is_none()));
+        options.push(SelectiveAcknowledgementPermitted);
     }
-    sum as u16
+    if let Some(Timestamp { value, echo }) = segment.timestamp {
+        options.extend(padding(!negotiated.sack_permitted));
+        options.push(TcpOptionElement::Timestamp(value, echo));
+    }
+    if let Some(scale) = negotiated.window_scale {
+        options.extend([Noop, WindowScale(scale)]);
+    }
+    let mut blocks = segment.sack.iter().map(|(start, end)| (start as u32, end as u32));
+    if let Some(first) = blocks.next() {
+        let rest = [blocks.next(), blocks.next(), blocks.next()];
+        options.extend([Noop, Noop, SelectiveAcknowledgement(first, rest)]);
+    }
+    options
 }
 
 #[cfg(test)]
 mod tests {
-    use wakeai_tcp::{Flags, Timestamp};
+    use etherparse::TcpOptions;
 
     use super::*;
+
+    /// Bytes of an IPv4 header without options.
+    const IP_HEADER: usize = 20;
+
+    /// The sum of the 16-bit words of `bytes` (RFC 1071). A last odd byte is the high half of a word.
+    fn sum(bytes: &[u8]) -> u64 {
+        let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+        bytes.chunks(2).map(word).sum()
+    }
+
+    /// The ones' complement sum, folded into 16 bits.
+    fn folded(mut sum: u64) -> u16 {
+        while sum > u64::from(u16::MAX) {
+            sum = (sum >> 16) + (sum & u64::from(u16::MAX));
+        }
+        sum as u16
+    }
 
     const ENDS: Ends = Ends {
         from: Ipv4Addr::new(10, 73, 0, 1),
@@ -166,5 +163,39 @@ mod tests {
         });
         assert!(none.is_some(), "one of all words gives it");
         is_intact(&packet, 30);
+    }
+
+    fn written(segment: &Segment) -> Vec<u8> {
+        let options = TcpOptions::try_from_elements(&options(segment)).unwrap().as_slice().to_vec();
+        assert_eq!(40 + options.len(), segment.packet_len());
+        options
+    }
+
+    #[test]
+    fn a_syn_offers_what_linux_offers() {
+        let options = SynOptions { mss: Some(1_460), window_scale: Some(10), sack_permitted: true };
+        let timestamp = Some(Timestamp { value: 0x0102_0304, echo: 0 });
+        let syn = Segment { flags: Flags::SYN, options, timestamp, ..Segment::default() };
+        assert_eq!(
+            written(&syn),
+            [2, 4, 5, 0xB4, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 10]
+        );
+        assert_eq!(
+            written(&Segment { timestamp: None, ..syn }),
+            [2, 4, 5, 0xB4, 1, 1, 4, 2, 1, 3, 3, 10]
+        );
+        let plain = SynOptions { sack_permitted: false, ..SynOptions::default() };
+        assert_eq!(written(&Segment { options: plain, ..syn })[..4], [1, 1, 8, 10]);
+        assert_eq!(written(&Segment { flags: Flags::ACK, ..syn })[..4], [1, 1, 8, 10]);
+    }
+
+    #[test]
+    fn blocks_wrap_as_positions_do() {
+        let sack = [(3, 4), ((1 << 32) - 1, (1 << 32) + 1)].into_iter().collect();
+        let ack = Segment { flags: Flags::ACK, sack, ..Segment::default() };
+        assert_eq!(
+            written(&ack),
+            [1, 1, 5, 18, 0, 0, 0, 3, 0, 0, 0, 4, 255, 255, 255, 255, 0, 0, 0, 1]
+        );
     }
 }

@@ -6,7 +6,6 @@
 //! the checksums are computed as if all their bytes were zero.
 
 mod headers;
-mod options;
 
 use std::collections::BTreeMap;
 

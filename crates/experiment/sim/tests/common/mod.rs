@@ -44,7 +44,7 @@ pub(crate) fn simulate<O: Observer>(
     let conditions = scenario.conditions();
     let job =
         Job { condition: &conditions[0], seed, facts: &[], sink: None, progress: Duration::ZERO };
-    wakeai_sim::simulate(&job, observer, &mut |_| {}).unwrap()
+    wakeai_sim::simulate(&job, observer).unwrap()
 }
 
 /// The goodput of all flows together, Mbit/s.

@@ -11,15 +11,13 @@ use wakeai_scenario::{Scenario, SoloRun, solo_plan};
 use wakeai_world::Silent;
 
 use super::kept::KeptRuns;
-use super::lab::LabReport;
-use super::point::{self, Point};
+use super::point::{self, LabReport, Point};
 use super::report::{DEFAULT, FrontierReport, FrontierRow, Window};
 use super::senders::Senders;
-use super::settings::{FrameKind, settings};
 use super::sweep::Sweep;
 use super::terms::{self, Terms};
 use super::{table, verdict};
-use crate::law::Setting;
+use crate::law::{self, Setting};
 use crate::{files, pool, processors};
 
 /// The time between two writes of the file of `--keep`.
@@ -137,22 +135,21 @@ fn terms(settings: &[Setting], options: &FrontierOptions) -> anyhow::Result<()> 
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Setting>> {
-    let mut all = settings();
+    let mut all = law::matrix();
+    all.retain(Setting::has_frontier);
     for name in names {
         let known = all.iter().any(|setting| setting.name.contains(name.as_str()));
         let every = || all.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
         ensure!(known, "{name} is no setting with a frontier; there are {}", every());
     }
-    let whole: Vec<&str> = all.iter().map(|one| one.name).collect();
-    let meant = |name: &str, setting: &str| {
-        if whole.contains(&name) { name == setting } else { setting.contains(name) }
+    let is_whole = |name: &String| all.iter().any(|one| one.name == name);
+    let names: Vec<_> = names.iter().map(|name| (name, is_whole(name))).collect();
+    let meant = |name: &str, setting: &str, whole| {
+        if whole { name == setting } else { setting.contains(name) }
     };
-    let keep: Vec<bool> = all
-        .iter()
-        .map(|setting| names.is_empty() || names.iter().any(|name| meant(name, setting.name)))
-        .collect();
-    let mut keep = keep.into_iter();
-    all.retain(|_| keep.next().unwrap_or(false));
+    all.retain(|one| {
+        names.is_empty() || names.iter().any(|(name, whole)| meant(name, one.name, *whole))
+    });
     Ok(all)
 }
 
@@ -266,7 +263,7 @@ impl Frontier<'_> {
         Ok(FrontierRow {
             setting: setting.name.to_owned(),
             stations: setting.scenario.station_count(),
-            single_frames: FrameKind::of(setting) == FrameKind::SingleFrames,
+            single_frames: setting.has_single_frames(),
             scenario: base(setting).to_owned(),
             law,
             others,

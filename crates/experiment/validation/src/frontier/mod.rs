@@ -7,11 +7,9 @@
 
 pub mod command;
 mod kept;
-mod lab;
 mod point;
 pub mod report;
 mod senders;
-mod settings;
 mod sweep;
 pub mod table;
 pub mod terms;
@@ -21,5 +19,4 @@ pub use kept::KeptRuns;
 pub use point::Point;
 pub use report::{FrontierReport, FrontierRow};
 pub use senders::{SenderGroup, Senders};
-pub use settings::{FrameKind, settings};
 pub use sweep::{FixedWindows, Sweep};

@@ -1,15 +1,19 @@
 //! The figures of one run, and their means.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use wakeai_results::figures::jain;
-use wakeai_results::result::Run;
+use wakeai_results::result::{Report, Run};
 use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos};
 
-use crate::detailed;
-use crate::queueing::{self, path};
+use crate::detailed::{self, path};
+use crate::files;
+use crate::law::Setting;
 use crate::statistics::mean;
 
 /// Where a condition is on the frontier: the figures of a run, or the means of several.
@@ -43,7 +47,7 @@ impl Point {
 
     /// The means of runs in the lab, whose reports have percentiles by group only. Where the paths
     /// of groups differ, the group with the longest queueing delay counts.
-    pub(super) fn of_reported(scenario: &Scenario, runs: &[&Run]) -> Self {
+    fn of_reported(scenario: &Scenario, runs: &[&Run]) -> Self {
         let points = runs.iter().map(|run| Self::new(run, reported_p95_ms(scenario, run)));
         Self::mean(&points.collect::<Vec<_>>())
     }
@@ -92,7 +96,37 @@ pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::
     let asked = Asked { scenario, conditions, seed, repeat: 1, known };
     let runs = detailed::run::<()>(1, &asked, Duration::ZERO)?;
     let detail = runs.first().context("a condition has a run")?;
-    Ok(Point::new(&detail.run, queueing::p95_ms(&detail.queueing)))
+    Ok(Point::new(&detail.run, detailed::p95_ms(&detail.queueing)))
+}
+
+/// The conditions of a report of `wakeai lab --json`, with `lab: ` before each name. The report
+/// belongs to the setting that has the name of its scenario.
+pub(super) struct LabReport {
+    setting: String,
+    runs: Vec<Run>,
+    world: String,
+}
+
+impl LabReport {
+    /// Reads a file with the output of `wakeai lab --json` (or of `wakeai sim --json`).
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has other content.
+    pub(super) fn load(path: &Path) -> anyhow::Result<Self> {
+        let report: Report = files::load(path, "a result of `wakeai lab --json`")?;
+        Ok(Self { setting: report.scenario, runs: report.runs, world: report.world })
+    }
+
+    /// The points of `setting`, by condition.
+    pub(super) fn points(&self, setting: &Setting) -> BTreeMap<String, Point> {
+        let mut by_condition = BTreeMap::<String, Vec<&Run>>::new();
+        for run in self.runs.iter().filter(|_| self.setting == setting.name) {
+            by_condition.entry(format!("{}: {}", self.world, run.condition)).or_default().push(run);
+        }
+        let points = by_condition.into_iter();
+        points.map(|(name, runs)| (name, Point::of_reported(&setting.scenario, &runs))).collect()
+    }
 }
 
 #[cfg(test)]

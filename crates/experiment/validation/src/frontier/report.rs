@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::point::Point;
-use super::settings::FrameKind;
 
 /// What `frontier --json` prints, and `--baseline` reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,11 +48,6 @@ pub struct Window {
 pub const DEFAULT: &str = "default";
 
 impl FrontierRow {
-    /// The kind of the setting.
-    pub fn kind(&self) -> FrameKind {
-        if self.single_frames { FrameKind::SingleFrames } else { FrameKind::Aggregates }
-    }
-
     /// Of the fixed windows with at least .99 of the law's goodput, that with the shortest queueing
     /// delay.
     pub fn shortest(&self) -> Option<&Window> {

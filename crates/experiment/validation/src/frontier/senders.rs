@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakeai_scenario::{Endpoint, Experiment, FlowKind, HostQueue, Scenario, StationGroup};
 use wakeai_wifi::LONGEST_PPDU;
 
-use crate::queueing::path;
+use crate::detailed::path;
 
 /// The bytes of an MPDU in an aggregate that carries a full segment: 1500 of IP, and 40 of headers,
 /// delimiter and padding.

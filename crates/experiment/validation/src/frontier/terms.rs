@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use wakeai_control::{Event, Phase};
-use wakeai_medium::{Destination, Node};
 use wakeai_scenario::Scenario;
-use wakeai_sim::{Observer, Seen};
+use wakeai_sim::Observer;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos};
 
@@ -45,23 +44,19 @@ impl Terms {
     pub fn sum<'a>(runs: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for run in runs {
-            sum.add(run);
-        }
-        sum
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.ticks += other.ticks;
-        self.stations += other.stations;
-        for (to, from) in [
-            (&mut self.within, &other.within),
-            (&mut self.begins, &other.begins),
-            (&mut self.at_the_start, &other.at_the_start),
-        ] {
-            for (name, count) in from {
-                *to.entry(name.clone()).or_default() += count;
+            sum.ticks += run.ticks;
+            sum.stations += run.stations;
+            for (to, from) in [
+                (&mut sum.within, &run.within),
+                (&mut sum.begins, &run.begins),
+                (&mut sum.at_the_start, &run.at_the_start),
+            ] {
+                for (name, count) in from {
+                    *to.entry(name.clone()).or_default() += count;
+                }
             }
         }
+        sum
     }
 
     /// The begins of a term per minute of a station, after its first ticks.
@@ -123,10 +118,6 @@ impl Counter {
 impl Observer for Counter {
     const LOOKS: bool = false;
     const HEARS: bool = true;
-
-    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, _: Seen<'_>) {}
-
-    fn on_received(&mut self, _: Duration, _: Node, _: Node, _: Seen<'_>) {}
 
     fn on_event(&mut self, _: Duration, station: u32, event: &Event) {
         let Event::Decision(decision) = event else { return };

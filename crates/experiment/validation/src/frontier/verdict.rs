@@ -51,7 +51,9 @@ impl Judged {
             measures.at_most("p95 / shortest", ratio, LARGEST_RATIO);
         }
         if let Some(part) = beside_default {
-            measures.at_least("goodput / default's", part, row.kind().least_part());
+            // With stock CUBIC and single frames the access point drops ACKs, and their airtime carries data.
+            let least = if row.single_frames { 0.91 } else { 0.98 };
+            measures.at_least("goodput / default's", part, least);
         }
         if let Some(part) = beside_best {
             measures.at_least("goodput / best window's", part, 0.98);

@@ -16,7 +16,6 @@ use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
 use crate::detailed::{self, Detail};
 use crate::pool;
-use crate::queueing;
 use crate::statistics::{mean, mean_of};
 
 /// The resolution of goodput over time.
@@ -186,7 +185,7 @@ fn simulate(
                 *windows.entry(flow.station.clone()).or_default() += window;
             }
             let timeline = timeline_figures(setting, scenario, (seed, &alone), &run, &flows);
-            Simulated { run, timeline, windows, p95_ms: queueing::p95_ms(&queueing) }
+            Simulated { run, timeline, windows, p95_ms: detailed::p95_ms(&queueing) }
         })
         .collect())
 }

@@ -17,17 +17,17 @@ pub fn matrix() -> Vec<Setting> {
 
 /// Settings of equal stations with endless uploads and plain FIFO hosts.
 fn uploads() -> Vec<Setting> {
-    use Promise::{All, Alone, SingleFrames};
+    use Promise::All;
     let access_point = |name, keys, stations| {
         bss("802.11n", 20.0).access_point(keys).up("s", stations, "").promises(name, All)
     };
     vec![
-        bss("802.11a", 20.0).up("s", 1, "").promises("a-1", Alone),
-        bss("802.11a", 10.0).up("s", 6, "").promises("a-6", SingleFrames),
-        bss("802.11g", 40.0).up("s", 10, "").promises("g-10", SingleFrames),
-        bss("802.11g", 5.0).up("s", 20, "").promises("g-20", SingleFrames),
-        bss("802.11g", 100.0).up("s", 30, "").promises("g-30", SingleFrames),
-        bss("802.11n", 25.0).up("s", 1, "").promises("n-1", Alone),
+        bss("802.11a", 20.0).up("s", 1, "").promises("a-1", All),
+        bss("802.11a", 10.0).up("s", 6, "").promises("a-6", All),
+        bss("802.11g", 40.0).up("s", 10, "").promises("g-10", All),
+        bss("802.11g", 5.0).up("s", 20, "").promises("g-20", All),
+        bss("802.11g", 100.0).up("s", 30, "").promises("g-30", All),
+        bss("802.11n", 25.0).up("s", 1, "").promises("n-1", All),
         bss("802.11n", 60.0).up("s", 2, "").promises("n-2", All),
         bss("802.11n", 5.0).up("s", 4, "").promises("n-4", All),
         bss("802.11n", 20.0).up("s", 10, "").promises("n-10", All),
@@ -40,7 +40,7 @@ fn uploads() -> Vec<Setting> {
             .access_point("width = '40MHz'\nstreams = 2")
             .up("s", 12, "rate = '270Mbit/s'")
             .promises("n-wide", All),
-        bss("802.11ac", 25.0).up("s", 1, "").promises("ac-1", Alone),
+        bss("802.11ac", 25.0).up("s", 1, "").promises("ac-1", All),
         bss("802.11ac", 15.0).up("s", 4, "").promises("ac-4", All),
         bss("802.11ac", 25.0).up("s", 12, "").promises("ac-12", All),
         bss("802.11ac", 8.0).lasting(25, 5).up("s", 30, "").promises("ac-30", All),
@@ -54,37 +54,37 @@ fn uploads() -> Vec<Setting> {
 
 /// Settings of hosts with small queues.
 fn hosts() -> Vec<Setting> {
-    use Promise::{All, Alone, SingleFrames, SmallQueues};
+    use Promise::All;
     vec![
-        bss("802.11n", 20.0).up("s", 1, TSQ).promises("n-1-tsq", Alone),
+        bss("802.11n", 20.0).up("s", 1, TSQ).promises("n-1-tsq", All),
         bss("802.11n", 25.0).up("s", 10, TSQ).promises("n-10-tsq", All),
-        bss("802.11n", 15.0).up("s", 20, TSQ).promises("n-20-tsq", SmallQueues),
-        bss("802.11n", 6.0).up("s", 40, TSQ).promises("n-40-tsq", SmallQueues),
-        bss("802.11g", 20.0).up("s", 10, TSQ).promises("g-10-tsq", SingleFrames),
+        bss("802.11n", 15.0).up("s", 20, TSQ).promises("n-20-tsq", All),
+        bss("802.11n", 6.0).up("s", 40, TSQ).promises("n-40-tsq", All),
+        bss("802.11g", 20.0).up("s", 10, TSQ).promises("g-10-tsq", All),
         bss("802.11ac", 30.0).up("s", 8, TSQ).promises("ac-8-tsq", All),
         bss("802.11ax", 20.0).up("s", 8, TSQ).promises("ax-8-tsq", All),
         bss("802.11n", 20.0).up("s", 8, MAC80211).promises("n-8-mac80211", All),
-        bss("802.11n", 10.0).up("s", 24, MAC80211).promises("n-24-mac80211", SmallQueues),
+        bss("802.11n", 10.0).up("s", 24, MAC80211).promises("n-24-mac80211", All),
         bss("802.11ac", 15.0).up("s", 10, MAC80211).promises("ac-10-mac80211", All),
     ]
 }
 
 /// Settings of stations with unequal rates and paths.
 fn unequal() -> Vec<Setting> {
-    use Promise::{All, Unequal};
+    use Promise::All;
     let beside_n = |name, rtt_ms, ac, n| {
         let draft = bss("802.11ac", rtt_ms).up("ac", ac, "").up("n", n, "standard = '802.11n'");
-        draft.promises(name, Unequal(1.4, 0.98))
+        draft.promises(name, All)
     };
     // The devices of Matsuno et al., section 7.2.
-    let matsuno = |name, wired, index| {
+    let matsuno = |name, wired| {
         bss("802.11ac", 2.0)
             .access_point("streams = 2")
             .wired(wired)
             .up("fast", 1, "rate = '780Mbit/s'")
             .up("phone", 1, "rate = '585Mbit/s'")
             .up("tablet", 2, "standard = '802.11n'\nrate = '52Mbit/s'")
-            .promises(name, Unequal(0.98, index))
+            .promises(name, All)
     };
     vec![
         bss("802.11n", 25.0)
@@ -97,8 +97,8 @@ fn unequal() -> Vec<Setting> {
             .promises("g-slow", All),
         beside_n("ac-beside-n", 25.0, 3, 3),
         beside_n("ac-beside-n-50", 50.0, 4, 2),
-        matsuno("matsuno-1000", "", 0.95),
-        matsuno("matsuno-100", "rate = '100Mbit/s'", 0.97),
+        matsuno("matsuno-1000", ""),
+        matsuno("matsuno-100", "rate = '100Mbit/s'"),
         bss("802.11n", 10.0)
             .further("near", 4, 0.0)
             .further("far", 4, 90.0)

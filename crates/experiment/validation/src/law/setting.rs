@@ -15,21 +15,10 @@ pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
     /// there are few timeouts.
     All,
-    /// All stations use 802.11a or g, which do not aggregate frames. Under `default` the access
-    /// point drops ACKs, and their airtime carries data, so the goodput exceeds that of one station
-    /// alone. The bound on the goodput of `airtime` is therefore lower than in [`Self::All`].
-    SingleFrames,
-    /// One station sends, and there is no other.
-    Alone,
     /// There are uploads and downloads.
     BothWays,
     /// There are only downloads, so no window can be bounded.
     DownOnly,
-    /// 20 or more stations of 802.11n send, and their hosts have small queues.
-    SmallQueues,
-    /// Fast stations send beside slow ones. The first number is the least goodput, as a multiple of
-    /// the goodput under `default`. The second is the least value of Jain's index.
-    Unequal(f64, f64),
     /// All n transfers have a size. The last one takes at most 1.05 · n · size / solo goodput.
     Ideal,
     /// Short transfers: the mean and the last completion take at most 1.05 times as long as under
@@ -208,10 +197,13 @@ impl Setting {
     /// windows can be bounded, and nothing changes during the run. The command `frontier` judges
     /// these settings by goodput, queueing delay and timeouts.
     pub fn has_frontier(&self) -> bool {
-        use Promise::{All, Alone, SingleFrames, SmallQueues, Unequal};
-        let all_bound =
-            matches!(self.promise, All | Alone | SingleFrames | SmallQueues | Unequal(..));
-        all_bound && self.scenario.events.is_empty()
+        self.promise == Promise::All && self.scenario.events.is_empty()
+    }
+
+    /// Whether the stations do not aggregate frames.
+    pub fn has_single_frames(&self) -> bool {
+        let mut radios = self.scenario.stations.iter().filter_map(|group| group.radio);
+        radios.all(|radio| radio.standard.longest_ampdu().get() == 0)
     }
 
     /// The number of transfers and their mean size in bytes, if all flows have a size.
@@ -233,5 +225,35 @@ impl Setting {
     pub fn count_of(&self, group: &str) -> u32 {
         let groups = self.scenario.stations.iter().filter(|one| one.name == group);
         groups.map(|one| one.count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::law::matrix;
+
+    fn settings_with_a_frontier() -> Vec<Setting> {
+        matrix().into_iter().filter(Setting::has_frontier).collect()
+    }
+
+    #[test]
+    fn settings_with_changes_downloads_or_strangers_have_no_frontier() {
+        let names: Vec<&str> =
+            settings_with_a_frontier().iter().map(|setting| setting.name).collect();
+        for name in ["n-10", "n-1-tsq", "g-30", "n-20-tsq", "ac-beside-n", "n-6-by-4"] {
+            assert!(names.contains(&name), "{name}");
+        }
+        for name in ["n-rate-falls", "n-down", "n-3-and-3", "n-half-agents", "g-20-sized"] {
+            assert!(!names.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_and_g_may_carry_less_than_stock() {
+        for setting in settings_with_a_frontier() {
+            let single = setting.name.starts_with("a-") || setting.name.starts_with("g-");
+            assert_eq!(setting.has_single_frames(), single, "{}", setting.name);
+        }
     }
 }

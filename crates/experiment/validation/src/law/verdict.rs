@@ -12,21 +12,8 @@ pub fn measures(row: &LawRow) -> Measures {
     match &row.setting.promise {
         _ if row.setting.has_frontier() => judge.index(0.95),
         Promise::All => judge.all(0.98, 0.95),
-        Promise::SingleFrames => {
-            judge.goodput(0.91);
-            judge.index(0.95);
-            judge.timeouts();
-            judge.measures.at_most("p95 growth, ms", judge.ours.growth_ms, 200.0);
-        }
-        Promise::Alone => {
-            judge.goodput(0.99);
-            judge.growth();
-            judge.timeouts();
-        }
         Promise::BothWays => judge.all(0.98, 0.85),
         Promise::DownOnly => judge.goodput(0.99),
-        Promise::SmallQueues => judge.all(1.2, 0.95),
-        Promise::Unequal(goodput, index) => judge.all(*goodput, *index),
         Promise::Ideal => {
             let (count, bytes) = row.setting.transfers().unwrap_or((0, 0.0));
             let ideal_s = f64::from(count) * bytes * 8e-6 / judge.ours.alone;

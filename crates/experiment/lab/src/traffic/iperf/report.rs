@@ -45,40 +45,6 @@ pub(super) struct Arrival {
     pub(super) bytes: u64,
 }
 
-/// The reason why a report is not used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BadReport {
-    #[error("its JSON cannot be read ({source}): {start}")]
-    Json {
-        source: serde_json::Error,
-        /// The beginning of the text.
-        start: String,
-    },
-    #[error("its report has no figures for interval {number}")]
-    NoFigures { number: usize },
-    #[error("its report has {bytes} bytes in interval {number}, which is no number of bytes")]
-    NoBytes { number: usize, bytes: f64 },
-    #[error(
-        "its report has {bytes} bytes in interval {number}, from {} to {}; the client ran for {ran}, and the \
-         interval before ended at {before} s",
-        second(*from), second(*to)
-    )]
-    NoTime {
-        number: usize,
-        bytes: u64,
-        from: Option<f64>,
-        to: Option<f64>,
-        before: f64,
-        ran: Duration,
-    },
-    #[error(
-        "its report has bytes, but its last interval is from {} to {} and the client ran for {ran}: it is not \
-         known when they arrived",
-        second(*from), second(*to)
-    )]
-    NoEnd { from: Option<f64>, to: Option<f64>, ran: Duration },
-}
-
 fn second(at: Option<f64>) -> String {
     at.map_or("an unknown time".to_owned(), |at| format!("{at} s"))
 }
@@ -96,10 +62,11 @@ struct Checked {
 }
 
 impl IperfReport {
-    /// Reads the report.
-    pub(super) fn parse(text: &str) -> Result<Self, BadReport> {
+    /// Reads the report, or says why it cannot be used.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let start = || text.chars().take(300).collect::<String>();
         serde_json::from_str(text)
-            .map_err(|source| BadReport::Json { source, start: text.chars().take(300).collect() })
+            .map_err(|error| format!("its JSON cannot be read ({error}): {}", start()))
     }
 
     /// The error that iperf3 states. A client that a signal has ended states one, too.
@@ -112,38 +79,55 @@ impl IperfReport {
     /// An interval without bytes counts as nothing, whatever its times are: a client that gets the signal
     /// before its test has begun reports an interval that begins with the test at 0 and ends now on the
     /// machine's clock. An interval with bytes has to lie in the client's life, and after the interval before.
-    pub(super) fn arrivals(&self, life: &Life) -> Result<Vec<Arrival>, BadReport> {
+    pub(super) fn arrivals(&self, life: &Life) -> Result<Vec<Arrival>, String> {
         let ran = life.ended.saturating_since(life.spawned);
         let mut checked: Vec<Checked> = Vec::new();
         let (mut before, mut no_end) = (0.0, None);
         for (index, interval) in self.intervals.iter().enumerate() {
             let number = index + 1;
-            let sum = interval.sum.ok_or(BadReport::NoFigures { number })?;
+            let sum = interval.sum.ok_or_else(|| no_figures(number))?;
             let (bytes, Sum { start: from, end: to, .. }) = (sum.bytes(number)?, sum);
             match sum.times(before, ran) {
                 Some((from, to)) => {
                     (before, no_end) = (to, None);
                     checked.extend((bytes > 0).then_some(Checked { from, to, bytes }));
                 }
-                None if bytes == 0 => no_end = Some(BadReport::NoEnd { from, to, ran }),
-                None => return Err(BadReport::NoTime { number, bytes, from, to, before, ran }),
+                None if bytes == 0 => no_end = Some((from, to)),
+                None => {
+                    return Err(format!(
+                        "its report has {bytes} bytes in interval {number}, from {} to {}; the client ran for \
+                         {ran}, and the interval before ended at {before} s",
+                        second(from),
+                        second(to)
+                    ));
+                }
             }
         }
         match no_end.filter(|_| !checked.is_empty()) {
-            Some(error) => Err(error),
+            Some((from, to)) => Err(format!(
+                "its report has bytes, but its last interval is from {} to {} and the client ran for {ran}: it is \
+                 not known when they arrived",
+                second(from),
+                second(to)
+            )),
             None => Ok(checked.iter().map(|interval| life.arrival(interval, before)).collect()),
         }
     }
 }
 
+fn no_figures(number: usize) -> String {
+    format!("its report has no figures for interval {number}")
+}
+
 impl Sum {
-    fn bytes(self, number: usize) -> Result<u64, BadReport> {
-        let bytes = self.bytes.ok_or(BadReport::NoFigures { number })?;
+    fn bytes(self, number: usize) -> Result<u64, String> {
+        let bytes = self.bytes.ok_or_else(|| no_figures(number))?;
         if (0.0..=MOST_BYTES).contains(&bytes) {
-            Ok(bytes as u64)
-        } else {
-            Err(BadReport::NoBytes { number, bytes })
+            return Ok(bytes as u64);
         }
+        Err(format!(
+            "its report has {bytes} bytes in interval {number}, which is no number of bytes"
+        ))
     }
 
     /// The times of an interval that begins no earlier than `before`, and ends while the client ran.
@@ -195,7 +179,7 @@ mod tests {
         let intervals = intervals.collect::<Vec<_>>().join(",");
         let text = format!(r#"{{"start":{{}},"intervals":[{intervals}],"error":"interrupt"}}"#);
         let report = IperfReport::parse(&text).unwrap();
-        report.arrivals(&life()).map_err(|error| error.to_string())
+        report.arrivals(&life())
     }
 
     fn arrival(from: u64, to: u64, bytes: u64) -> Arrival {
@@ -245,13 +229,13 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_an_error_that_shows_it() {
-        let of = |text: &str| IperfReport::parse(text).unwrap_err().to_string();
+        let of = |text: &str| IperfReport::parse(text).unwrap_err();
         assert!(of("").contains("cannot be read"));
         assert!(of(&format!("é{}", "x".repeat(1_000))).ends_with(&"x".repeat(299)));
         for interval in ["{}", r#"{"sum":null}"#, r#"{"sum":{"start":0,"end":null,"bytes":null}}"#]
         {
             let report = IperfReport::parse(&format!(r#"{{"intervals":[{interval}]}}"#)).unwrap();
-            let found = report.arrivals(&life()).unwrap_err().to_string();
+            let found = report.arrivals(&life()).unwrap_err();
             assert_eq!(found, "its report has no figures for interval 1");
         }
         let null_times = r#"{"intervals":[{"sum":{"start":null,"end":null,"bytes":0}}]}"#;
