@@ -29,7 +29,7 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
     Ord,
     Hash,
     strum::IntoStaticStr,
-    strum::EnumString,
+    strum::FromRepr,
 )]
 #[strum(serialize_all = "lowercase")]
 #[repr(u8)]
@@ -50,13 +50,7 @@ pub enum CongestionState {
 impl CongestionState {
     /// The state with this number in the kernel. Every number above 4 gives Loss.
     pub fn from_number(number: u8) -> Self {
-        match number {
-            0 => Self::Open,
-            1 => Self::Disorder,
-            2 => Self::Cwr,
-            3 => Self::Recovery,
-            _ => Self::Loss,
-        }
+        Self::from_repr(number).unwrap_or(Self::Loss)
     }
 
     /// The state with this [`Self::name`].
