@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,21 @@ use wakeai_connection::Bounded;
 const ALGORITHMS: [Bounded; 5] = Bounded::ALL;
 
 const PROGRAMS: [&str; 4] = ["connections", "snapshot", "monitor", "assign"];
+
+/// What of `bpf/intf.h` is read and written as bytes.
+const AS_BYTES: [&str; 11] = [
+    "interface_key {",
+    "bounds_value {",
+    "socket_value {",
+    "figures_value {",
+    "record_kind(",
+    "record_value {",
+    "snapshot_value {",
+    "snapshot_request {",
+    "move_request {",
+    "assignment {",
+    "assign_outcome {",
+];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -30,14 +46,27 @@ fn main() {
     }
     link(&algorithms.map(object), &object("algorithms"));
     for name in PROGRAMS.into_iter().chain(["algorithms"]) {
+        let skeleton = out.join(name).with_extension("skel.rs");
         SkeletonBuilder::new()
             .obj(object(name))
-            .generate(out.join(name).with_extension("skel.rs"))
+            .generate(&skeleton)
             .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        derive_bytes(&skeleton);
     }
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=../../core/algorithms/c");
+}
+
+/// Derives the conversion from and into bytes. The derivation refuses a struct with padding.
+fn derive_bytes(skeleton: &Path) {
+    const DERIVED: &str =
+        "#[derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes)]";
+    let text = fs::read_to_string(skeleton).expect("it was just generated");
+    let text = AS_BYTES.iter().fold(text, |text, of| {
+        text.replace(&format!("pub struct {of}"), &format!("{DERIVED}\npub struct {of}"))
+    });
+    fs::write(skeleton, text).expect("it was just written");
 }
 
 fn compile(clang: &OsString, program: &str, object: &Path) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The structs that BPF programs and user space exchange. `src/raw.rs` has the same structs in Rust.
- * The build compares every offset there with the offset in the compiled object.
+ * The structs that BPF programs and user space exchange. The build makes the same structs in Rust from
+ * the compiled objects; `src/raw.rs` names them.
  */
 #ifndef WAKEAI_INTF_H
 #define WAKEAI_INTF_H

@@ -8,8 +8,8 @@ const volatile struct watch_config watch;
 u64 lost_records;
 
 /*
- * The build compares the layouts of structs in BTF with `src/raw.rs`. No map holds these two
- * structs, so only these variables put them into BTF.
+ * The build makes the structs of user space from BTF. No map holds these two structs, so only these
+ * variables put them into BTF.
  */
 struct record_value *record_layout;
 struct snapshot_value *snapshot_layout;

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::MapHandle;
 use wakeai_connection::SocketBounds;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use crate::bounded::STALE_AFTER;
-use crate::control::{interface, monotonic_ns};
+use crate::control::{heartbeats, lookup};
 use crate::error::Error;
-use crate::features::{BOUND, explain};
-use crate::raw::{BoundsValue, InterfaceKey};
+use crate::raw::BoundsValue;
 use crate::registration;
 
 const ASKED: &str = "read the bounds in force";
@@ -32,25 +30,15 @@ impl AppliedBounds {
     ///
     /// A privilege is missing, or another version of Wakeai has registered the algorithms.
     pub fn read() -> Result<Option<Self>, Error> {
-        let Some([socket_bounds, interface_bounds, heartbeats]) = registration::open_to_read()?
+        let Some([socket_bounds, interface_bounds, beats, _]) = registration::open_to_read()?
         else {
             return Ok(None);
         };
-        let now = monotonic_ns().map_err(|error| Error::refused("read the clock", error))?;
         let mut interfaces = HashMap::new();
-        for key in heartbeats.keys() {
-            let Ok(found) = InterfaceKey::read_from_bytes(&key) else { continue };
-            let (netns_cookie, ifindex) = (found.netns_cookie, found.ifindex);
-            let Some(beat) = lookup(&heartbeats, &key)? else { continue };
-            let beat = beat.first_chunk().copied().map_or(0, u64::from_ne_bytes);
-            // As in `bounded.h`: neither a stale heartbeat nor one from the future counts.
-            if now.abs_diff(beat) > STALE_AFTER.as_nanos() {
-                continue;
-            }
-            let key = interface(netns_cookie, ifindex);
-            let bounds =
-                lookup(&interface_bounds, key.as_bytes())?.and_then(|value| to_bounds(&value));
-            interfaces.insert((netns_cookie, ifindex), bounds);
+        for (key, _) in heartbeats(&beats, ASKED)?.into_iter().filter(|(_, is_stale)| !is_stale) {
+            let bounds = lookup(&interface_bounds, key.as_bytes(), ASKED)?;
+            let bounds = bounds.and_then(|value| to_bounds(&value));
+            interfaces.insert((key.netns_cookie, key.ifindex), bounds);
         }
         Ok((!interfaces.is_empty()).then_some(Self { socket_bounds, interfaces }))
     }
@@ -74,16 +62,12 @@ impl AppliedBounds {
         if !is_alive {
             return Ok(None);
         }
-        let own = lookup(&self.socket_bounds, &cookie.to_ne_bytes())?;
+        let own = lookup(&self.socket_bounds, &cookie.to_ne_bytes(), ASKED)?;
         let own = own.and_then(|value| to_bounds(&value));
         let of_interface =
             ifindex.and_then(|ifindex| self.interfaces.get(&(netns_cookie, ifindex)));
         Ok(own.or(of_interface.copied().flatten()))
     }
-}
-
-fn lookup(map: &MapHandle, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    map.lookup(key, MapFlags::ANY).map_err(|error| explain(ASKED, BOUND, error))
 }
 
 fn to_bounds(value: &[u8]) -> Option<SocketBounds> {

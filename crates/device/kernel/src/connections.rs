@@ -1,12 +1,12 @@
 //! Moves established connections to another algorithm, with a TCP iterator.
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
-use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
+use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes};
 
 use crate::error::Error;
 use crate::features::{ITERATE, explain};
@@ -45,16 +45,36 @@ pub fn move_connections(
 ) -> Result<MoveReport, Error> {
     let asked = format!("move connections to {to}");
     let mut request = MoveRequest { ifindex: ifindex.unwrap_or(0), ..MoveRequest::new_zeroed() };
-    request.to = name(&asked, to)?;
+    request.to = name_field(&asked, to)?;
     if from.len() > request.from.len() {
         let problem = format!("{} names were given, 8 are allowed", from.len());
         return Err(Error::refused(asked, problem));
     }
     request.from_count = from.len() as u32;
     for (field, from) in request.from.iter_mut().zip(from) {
-        *field = name(&asked, from)?;
+        *field = name_field(&asked, from)?;
     }
-    run(&asked, request)
+    with_mover(&asked, |mover| {
+        let (done, _) = run_with(&mover.link, &asked, &mover.request, request)?;
+        Ok(MoveReport { moved: done.moved, failed: done.failed })
+    })
+}
+
+/// Runs an iterator as [`run_iterator`] does, with a request: the only value of a map. Returns the request as the
+/// program left it, too.
+pub(crate) fn run_with<T: FromBytes + Immutable + IntoBytes>(
+    program: &Link,
+    asked: &str,
+    map: &MapHandle,
+    request: T,
+) -> Result<(T, Vec<u8>), Error> {
+    let failed = |error| explain(asked, ITERATE, error);
+    let only = 0_u32.to_ne_bytes();
+    map.update(&only, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
+    let written = run_iterator(program, asked)?;
+    let done = map.lookup(&only, MapFlags::ANY).map_err(failed)?;
+    let done = done.and_then(|bytes| T::read_from_bytes(&bytes).ok());
+    Ok((done.unwrap_or(request), written))
 }
 
 /// Runs an iterator over the sockets of the calling thread's network namespace by reading from it. Returns the
@@ -64,11 +84,6 @@ pub(crate) fn run_iterator(program: &Link, asked: &str) -> Result<Vec<u8>, Error
     let mut iterator = Iter::new(program).map_err(|error| explain(asked, ITERATE, error))?;
     iterator.read_to_end(&mut written).map_err(|error| Error::from_io(asked, error))?;
     Ok(written)
-}
-
-fn name(asked: &str, name: &str) -> Result<[i8; 16], Error> {
-    name_field(name)
-        .ok_or_else(|| Error::refused(asked, format!("\"{name}\" is not a name of 1 to 15 bytes")))
 }
 
 /// The loaded program that moves connections.
@@ -110,18 +125,4 @@ impl Mover {
         let link = skel.progs.move_connections.attach()?;
         Ok(Self { link, request: MapHandle::try_from(&skel.maps.bss)? })
     }
-}
-
-fn run(asked: &str, request: MoveRequest) -> Result<MoveReport, Error> {
-    with_mover(asked, |mover| {
-        let failed = |error| explain(asked, ITERATE, error);
-        let place = 0_u32.to_ne_bytes();
-        mover.request.update(&place, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
-        run_iterator(&mover.link, asked)?;
-        let done = mover.request.lookup(&place, MapFlags::ANY).map_err(failed)?;
-        let done = done.and_then(|bytes| MoveRequest::read_from_bytes(&bytes).ok());
-        let unreadable = || io::Error::from(io::ErrorKind::InvalidData).into();
-        let done = done.ok_or_else(|| failed(unreadable()))?;
-        Ok(MoveReport { moved: done.moved, failed: done.failed })
-    })
 }

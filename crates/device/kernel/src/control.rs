@@ -152,7 +152,7 @@ impl Control {
     ///
     /// Where the map is full.
     pub fn heartbeat(&self, netns_cookie: u64, ifindex: u32) -> Result<(), Error> {
-        let now = monotonic_ns().map_err(|error| Error::refused("read the clock", error))?;
+        let now = monotonic_ns()?;
         put(&self.heartbeats, interface(netns_cookie, ifindex).as_bytes(), &now.to_ne_bytes())
     }
 
@@ -199,18 +199,12 @@ impl SupervisedBounds {
     ///
     /// Where the kernel refuses.
     pub fn take_back(&self) -> Result<Vec<u32>, Error> {
-        let now = monotonic_ns().map_err(|error| Error::refused("read the clock", error))?;
         let mut taken = Vec::new();
-        for key in self.heartbeats.keys() {
-            let Ok(found) = InterfaceKey::read_from_bytes(&key) else { continue };
-            let beat = self.heartbeats.lookup(&key, MapFlags::ANY);
-            let beat = beat.map_err(|error| explain("read a heartbeat", BOUND, error))?;
-            let beat = beat.and_then(|beat| beat.first_chunk().copied()).map(u64::from_ne_bytes);
-            let is_stale = beat.is_some_and(|beat| now.abs_diff(beat) > STALE_AFTER.as_nanos());
-            if found.netns_cookie == self.netns_cookie && is_stale {
-                take(&self.heartbeats, &key)?;
-                take(&self.bounds, &key)?;
-                taken.push(found.ifindex);
+        for (key, is_stale) in heartbeats(&self.heartbeats, "read a heartbeat")? {
+            if key.netns_cookie == self.netns_cookie && is_stale {
+                take(&self.heartbeats, key.as_bytes())?;
+                take(&self.bounds, key.as_bytes())?;
+                taken.push(key.ifindex);
             }
         }
         Ok(taken)
@@ -228,14 +222,34 @@ impl From<SocketBounds> for BoundsValue {
     }
 }
 
-pub(crate) fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
+fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
     InterfaceKey { netns_cookie, ifindex, zero: 0 }
 }
 
 /// The time by the clock with which the kernel compares a heartbeat (`bpf_ktime_get_ns`).
-pub(crate) fn monotonic_ns() -> nix::Result<u64> {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
+fn monotonic_ns() -> Result<u64, Error> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_err(|error| Error::refused("read the clock", error))?;
     Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+/// The interfaces that have a heartbeat, and whether it is stale. As in `bounded.h`, neither a stale heartbeat nor
+/// one from the future counts.
+pub(crate) fn heartbeats(map: &MapHandle, asked: &str) -> Result<Vec<(InterfaceKey, bool)>, Error> {
+    let now = monotonic_ns()?;
+    let mut found = Vec::new();
+    for key in map.keys() {
+        let beat = lookup(map, &key, asked)?.and_then(|beat| beat.first_chunk().copied());
+        if let (Ok(key), Some(beat)) = (InterfaceKey::read_from_bytes(&key), beat) {
+            let is_stale = now.abs_diff(u64::from_ne_bytes(beat)) > STALE_AFTER.as_nanos();
+            found.push((key, is_stale));
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn lookup(map: &MapHandle, key: &[u8], asked: &str) -> Result<Option<Vec<u8>>, Error> {
+    map.lookup(key, MapFlags::ANY).map_err(|error| explain(asked, BOUND, error))
 }
 
 fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {

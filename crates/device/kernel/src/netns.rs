@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{getsockopt, sockopt::GetStruct};
 
 use crate::error::Error;
 
@@ -19,21 +20,13 @@ pub fn netns_cookie() -> io::Result<u64> {
     // interface is down.
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     let socket = any.or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))?;
-    let mut cookie = 0_u64;
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    #[allow(unsafe_code, reason = "no crate at hand wraps SO_NETNS_COOKIE")]
-    // SAFETY: the kernel writes at most `length` bytes into `cookie`, which is that long.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
-    };
-    if status == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+    Ok(getsockopt(&socket, NetnsCookie)?)
 }
+
+#[derive(Clone, Copy)]
+struct NetnsCookie;
+
+nix::getsockopt_impl!(NetnsCookie, libc::SOL_SOCKET, SO_NETNS_COOKIE, u64, GetStruct<u64>);
 
 /// The error of the operation `asked`, for which the cookie could not be read.
 pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {

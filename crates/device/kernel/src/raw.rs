@@ -1,127 +1,28 @@
 //! The structs of `bpf/intf.h`, and their conversion into the types of this crate.
 
-use std::mem::offset_of;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::skeleton::{algorithms, assign, connections, monitor, snapshot};
+use crate::error::Error;
+pub(crate) use crate::skeleton::algorithms::types::{
+    bounds_value as BoundsValue, interface_key as InterfaceKey,
+};
+pub(crate) use crate::skeleton::assign::types::{
+    assign_outcome as AssignOutcomeValue, assignment as AssignmentValue,
+};
+pub(crate) use crate::skeleton::connections::types::move_request as MoveRequest;
+pub(crate) use crate::skeleton::monitor::types::{
+    figures_value as FiguresValue, record_value as RecordValue, snapshot_value as SnapshotValue,
+    socket_value as SocketValue,
+};
+pub(crate) use crate::skeleton::snapshot::types::snapshot_request as SnapshotRequest;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// `TCP_CA_NAME_MAX`
 pub(crate) const NAME_BYTES: usize = 16;
-
-/// Mirrors of C structs, as which bytes of the kernel are read and written without copying. Every offset is compared
-/// with that in the compiled BPF object, by the types that libbpf-cargo has generated.
-macro_rules! mirrors {
-    ($($name:ident = $c:path { $($field:ident: $type:ty,)* })*) => {$(
-        #[repr(C)]
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout,
-        )]
-        pub(crate) struct $name {
-            $(pub(crate) $field: $type,)*
-        }
-
-        const _: () = {
-            assert!(size_of::<$name>() == size_of::<$c>());
-            $(assert!(offset_of!($name, $field) == offset_of!($c, $field));)*
-        };
-    )*};
-}
-
-mirrors! {
-    InterfaceKey = algorithms::types::interface_key {
-        netns_cookie: u64,
-        ifindex: u32,
-        zero: u32,
-    }
-    BoundsValue = algorithms::types::bounds_value {
-        floor: u32,
-        ceiling: u32,
-        pacing: u64,
-        small_queue: u64,
-    }
-    SocketValue = monitor::types::socket_value {
-        cookie: u64,
-        netns_cookie: u64,
-        local: [u8; 16],
-        remote: [u8; 16],
-        netns_inode: u32,
-        ifindex: u32,
-        local_port: u16,
-        remote_port: u16,
-        zero: u32,
-    }
-    FiguresValue = monitor::types::figures_value {
-        pacing_rate: u64,
-        cwnd: u32,
-        ssthresh: u32,
-        srtt_us: u32,
-        latest_rtt_us: u32,
-        min_rtt_us: u32,
-        packets_out: u32,
-        sacked_out: u32,
-        lost_out: u32,
-        retrans_out: u32,
-        send_queue: u32,
-        delivered: u32,
-        rate_delivered: u32,
-        rate_interval_us: u32,
-        mss: u32,
-        ca_state: u8,
-        app_limited: u8,
-        zero: u16,
-        k_q10: u32,
-    }
-    RecordValue = monitor::types::record_value {
-        at_ns: u64,
-        kind: u32,
-        detail: u32,
-        socket: SocketValue,
-        figures: FiguresValue,
-    }
-    SnapshotValue = monitor::types::snapshot_value {
-        socket: SocketValue,
-        figures: FiguresValue,
-        algorithm: [u8; NAME_BYTES],
-    }
-    SnapshotRequest = snapshot::types::snapshot_request {
-        ifindex: u32,
-        idle_jiffies: u32,
-        idle_most: u32,
-        marks: u32,
-        idle: u32,
-    }
-    MoveRequest = connections::types::move_request {
-        ifindex: u32,
-        from_count: u32,
-        from: [[i8; NAME_BYTES]; 8],
-        to: [i8; NAME_BYTES],
-        moved: u32,
-        failed: u32,
-    }
-    AssignmentValue = assign::types::assignment {
-        netns_cookie: u64,
-        cookie: u64,
-        rate: u64,
-        to: [u8; 16],
-        to_mask: [u8; 16],
-        owner: u32,
-        to_port: u16,
-        by_default: u8,
-        listeners: u8,
-        algorithm: [i8; NAME_BYTES],
-        otherwise: [i8; NAME_BYTES],
-    }
-    AssignOutcomeValue = assign::types::assign_outcome {
-        done: u32,
-        failed: u32,
-    }
-}
 
 /// The identity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,21 +89,22 @@ impl FiguresValue {
     }
 }
 
-/// A name in the kernel's format: NUL-terminated in a field of fixed size. `None` where it is empty or too long.
-pub(crate) fn name_field(name: &str) -> Option<[i8; NAME_BYTES]> {
+/// A name in the kernel's format: NUL-terminated in a field of fixed size. Fails where it is empty or too long.
+pub(crate) fn name_field(asked: &str, name: &str) -> Result<[i8; NAME_BYTES], Error> {
     let mut field = [0; NAME_BYTES];
     if name.len() >= NAME_BYTES || name.is_empty() {
-        return None;
+        return Err(Error::refused(asked, format!("{name:?} is not a name of 1 to 15 bytes")));
     }
     for (to, from) in field.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
     }
-    Some(field)
+    Ok(field)
 }
 
-pub(crate) fn name_of(field: &[u8]) -> String {
-    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(&field[..end]).into_owned()
+pub(crate) fn name_of(field: [i8; NAME_BYTES]) -> String {
+    let name = field.map(i8::cast_unsigned);
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 #[cfg(test)]
@@ -219,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_name_that_the_kernel_cannot_hold_is_refused() {
-        assert!(name_field("sixteen-letters-").is_none());
-        assert_eq!(name_field("cubic").unwrap()[..6], [99, 117, 98, 105, 99, 0]);
+        assert!(name_field("test", "sixteen-letters-").is_err());
+        assert_eq!(name_field("test", "cubic").unwrap()[..6], [99, 117, 98, 105, 99, 0]);
     }
 
     #[test]

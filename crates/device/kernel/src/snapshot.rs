@@ -4,13 +4,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 
 use libbpf_rs::Link;
+use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use wakeai_connection::Figures;
 use wakeai_units::Duration;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use crate::connections::run_iterator;
+use crate::connections::{run_iterator, run_with};
 use crate::error::Error;
 use crate::features::{ITERATE, explain, tick_us};
 use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
@@ -127,7 +127,7 @@ impl Snapshotter {
         };
         let last = self.last.take().filter(|last| {
             let of = last.request;
-            SnapshotRequest { marks: 0, idle: 0, ..of } == request
+            SnapshotRequest { marks: 0, idle: 0, ..of }.as_bytes() == request.as_bytes()
                 && of.idle > idle_most.saturating_mul(MANY)
         });
         let (visit, bytes) = match last {
@@ -137,7 +137,7 @@ impl Snapshotter {
             }
             _ => {
                 let request = SnapshotRequest { marks: last.is_some().into(), ..request };
-                let (request, bytes) = self.visit_all(request)?;
+                let (request, bytes) = run_with(&self.all, ASKED, &self.request, request)?;
                 (Visit { request, reused: 0 }, bytes)
             }
         };
@@ -148,21 +148,10 @@ impl Snapshotter {
             .map(|value| TcpSnapshot {
                 socket: value.socket.to_socket(),
                 figures: value.figures.to_figures(value.socket.ifindex),
-                algorithm: name_of(&value.algorithm),
+                algorithm: name_of(value.algorithm),
             })
             .collect();
         Ok((connections, visit.request.idle.saturating_sub(idle_most)))
-    }
-
-    /// Visits all connections. Returns the request with the number of idle ones, and the bytes that were written.
-    fn visit_all(&self, request: SnapshotRequest) -> Result<(SnapshotRequest, Vec<u8>), Error> {
-        let failed = |error| explain(ASKED, ITERATE, error);
-        let place = 0_u32.to_ne_bytes();
-        self.request.update(&place, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
-        let bytes = run_iterator(&self.all, ASKED)?;
-        let done = self.request.lookup(&place, MapFlags::ANY).map_err(failed)?;
-        let done = done.and_then(|bytes| SnapshotRequest::read_from_bytes(&bytes).ok());
-        Ok((done.unwrap_or(request), bytes))
     }
 }
 

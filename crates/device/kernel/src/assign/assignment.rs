@@ -74,16 +74,13 @@ impl Covered<'_> {
 
 impl Assignment<'_> {
     pub(super) fn to_raw(self, netns_cookie: u64) -> Result<AssignmentValue, Error> {
-        let algorithm = name_field(self.algorithm).ok_or_else(|| {
-            let problem = format!("{:?} is not a name of 1 to 15 bytes", self.algorithm);
-            Error::refused(ASKED, problem)
-        })?;
+        let algorithm = name_field(ASKED, self.algorithm)?;
         let (to, to_mask) = self.destination.map(Destination::masked).unwrap_or_default();
         Ok(AssignmentValue {
             netns_cookie: if self.covered.are_everywhere() { 0 } else { netns_cookie },
             rate: self.bytes_per_second,
-            to,
-            to_mask,
+            to: zerocopy::transmute!(to),
+            to_mask: zerocopy::transmute!(to_mask),
             to_port: self.destination.and_then(|destination| destination.port).unwrap_or(0),
             owner: self.owner,
             by_default: u8::from(!self.covered.are_moved()),

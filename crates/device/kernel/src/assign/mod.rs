@@ -6,12 +6,12 @@ mod load;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
 use wakeai_host::Namespace;
-use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
+use zerocopy::{FromZeros as _, IntoBytes as _};
 
 pub use assignment::{Assignment, Covered, Destination};
 
 use crate::bounded::is_available;
-use crate::connections::{MoveReport, run_iterator};
+use crate::connections::{MoveReport, run_with};
 use crate::error::Error;
 use crate::features::{ITERATE, explain};
 use crate::netns::unreadable;
@@ -146,8 +146,8 @@ impl Assigner {
     fn otherwise(&self) -> [i8; 16] {
         let before = self.before.clone().filter(|name| is_available(name));
         let default = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").ok();
-        let found = before.or_else(default).and_then(|name| name_field(&name));
-        found.unwrap_or_else(|| name_field("reno").expect("a name of 4 bytes fits into 16"))
+        let found = before.or_else(default).and_then(|name| name_field(ASKED, &name).ok());
+        found.unwrap_or_else(|| name_field(ASKED, "reno").expect("it has 4 bytes"))
     }
 
     /// Runs `work` in every network namespace if the assignment covers all, and otherwise only in
@@ -178,14 +178,8 @@ impl Assigner {
 
     /// Runs an iterator over the sockets of the calling thread's network namespace.
     fn run(&self, program: &Link) -> Result<MoveReport, Error> {
-        let failed = |error| explain(ASKED, ITERATE, error);
-        let only = 0_u32.to_ne_bytes();
         let nothing = AssignOutcomeValue::new_zeroed();
-        self.outcome.update(&only, nothing.as_bytes(), MapFlags::ANY).map_err(failed)?;
-        run_iterator(program, ASKED)?;
-        let done = self.outcome.lookup(&only, MapFlags::ANY).map_err(failed)?;
-        let done = done.and_then(|bytes| AssignOutcomeValue::read_from_bytes(&bytes).ok());
-        let done = done.unwrap_or(nothing);
+        let (done, _) = run_with(program, ASKED, &self.outcome, nothing)?;
         Ok(MoveReport { moved: done.done, failed: done.failed })
     }
 }

@@ -24,11 +24,6 @@ pub struct Record {
     pub event: Option<EventKind>,
 }
 
-const SAMPLE: u32 = record_kind::RECORD_SAMPLE.0;
-const OPENED: u32 = record_kind::RECORD_OPENED.0;
-const CLOSED: u32 = record_kind::RECORD_CLOSED.0;
-const STATE: u32 = record_kind::RECORD_STATE.0;
-
 /// Bits of `enum state_detail` of `intf.h`: the causes of a change to the state CWR.
 const BY_ECN: u32 = 1 << 16;
 const BY_TAIL_LOSS_PROBE: u32 = 1 << 17;
@@ -42,10 +37,10 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
     let mut record = |event| on_record(Record { at, socket, figures, event });
     let mut event = |kind| record(Some(kind));
     match value.kind {
-        SAMPLE => record(None),
-        OPENED => event(EventKind::Opened),
-        CLOSED => event(EventKind::Closed),
-        STATE => state_events(value.detail, &mut event),
+        record_kind::RECORD_SAMPLE => record(None),
+        record_kind::RECORD_OPENED => event(EventKind::Opened),
+        record_kind::RECORD_CLOSED => event(EventKind::Closed),
+        record_kind::RECORD_STATE => state_events(value.detail, &mut event),
         _ => event(EventKind::Retransmit),
     }
 }

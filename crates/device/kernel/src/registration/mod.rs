@@ -66,18 +66,13 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
 }
 
 /// The maps of the bounds and of the heartbeats, without holding the registration. `None` where nothing is registered.
-pub(crate) fn open_to_read() -> Result<Option<[MapHandle; 3]>, Error> {
+pub(crate) fn open_to_read() -> Result<Option<[MapHandle; 4]>, Error> {
     quiet();
     place::in_machine_mounts(|| {
         if !place::pin(HEARTBEATS).exists() {
             return Ok(None);
         }
-        let (key, bounds) = (size_of::<InterfaceKey>(), size_of::<BoundsValue>());
-        Ok(Some([
-            pinned_map(SOCKETS, size_of::<u64>(), bounds)?,
-            pinned_map(INTERFACES, key, bounds)?,
-            pinned_map(HEARTBEATS, key, size_of::<u64>())?,
-        ]))
+        pinned_maps().map(Some)
     })
 }
 
