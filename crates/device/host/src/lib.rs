@@ -26,6 +26,7 @@ mod policy;
 mod private;
 mod privileges;
 mod process;
+mod raw_message;
 mod registry;
 mod remove;
 mod route;

@@ -2,19 +2,16 @@
 
 use std::io;
 
-use netlink_packet_core::{
-    DecodeError, Emitable as _, NetlinkDeserializable, NetlinkHeader, NetlinkSerializable,
-};
-
 use crate::netlink::Netlink;
-use crate::route::{Attribute, attributes};
+use crate::raw_message::{Attribute, RawMessage};
 
 // Numbers of <linux/netfilter/nfnetlink.h> and <linux/netfilter/nf_tables.h>.
 const SUBSYSTEM: u16 = 10 << 8; // NFNL_SUBSYS_NFTABLES
 const GET_TABLE: u16 = SUBSYSTEM + 1;
 const GET_CHAIN: u16 = SUBSYSTEM + 4;
 const GET_RULE: u16 = SUBSYSTEM + 7;
-const INET: u8 = 1; // NFPROTO_INET
+/// The header of all messages (`struct nfgenmsg`): the family inet (`NFPROTO_INET`).
+const HEADER: [u8; 4] = [1, 0, 0, 0];
 /// The attribute of tables, chains and rules that has the name of the table.
 const TABLE_NAME: u16 = 1;
 /// Attributes by which a table, a chain or a rule has an effect: name and flags of a table; table,
@@ -33,8 +30,10 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
     let mut all = Vec::new();
     for (kind, effective) in [GET_TABLE, GET_CHAIN, GET_RULE].into_iter().zip(EFFECTIVE) {
         // The kernel selects by the table's name where it can; the answers are selected again.
-        let selects = (kind == GET_RULE).then(|| Attribute::new(TABLE_NAME, name.clone()));
-        let asked = NftMessage { kind, attributes: selects.into_iter().collect() };
+        let selects =
+            (kind == GET_RULE).then(|| Attribute { kind: TABLE_NAME, value: name.clone() });
+        let attributes = selects.into_iter().collect();
+        let asked = RawMessage { kind, header: HEADER, attributes };
         for mut found in netlink.dump(asked)? {
             let is_its =
                 |attribute: &Attribute| attribute.kind == TABLE_NAME && attribute.value == name;
@@ -52,41 +51,6 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
 
 /// Fails where the kernel has no nftables, or does not let this process read them.
 pub(crate) fn are_readable() -> io::Result<()> {
-    let tables = NftMessage { kind: GET_TABLE, attributes: Vec::new() };
+    let tables = RawMessage { kind: GET_TABLE, header: HEADER, attributes: Vec::new() };
     Netlink::open_netfilter()?.dump(tables).map(drop)
-}
-
-/// A message of nftables about the family inet, after its header (`struct nfgenmsg`).
-#[derive(Clone, Debug)]
-struct NftMessage {
-    kind: u16,
-    attributes: Vec<Attribute>,
-}
-
-/// The length of `struct nfgenmsg`.
-const HEADER_BYTES: usize = 4;
-
-impl NetlinkSerializable for NftMessage {
-    fn message_type(&self) -> u16 {
-        self.kind
-    }
-
-    fn buffer_len(&self) -> usize {
-        HEADER_BYTES + self.attributes.as_slice().buffer_len()
-    }
-
-    fn serialize(&self, buffer: &mut [u8]) {
-        let (header, attributes) = buffer.split_at_mut(HEADER_BYTES);
-        header.copy_from_slice(&[INET, 0, 0, 0]);
-        self.attributes.as_slice().emit(attributes);
-    }
-}
-
-impl NetlinkDeserializable for NftMessage {
-    type Error = DecodeError;
-
-    fn deserialize(netlink: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
-        let attributes = attributes(payload.get(HEADER_BYTES..).unwrap_or_default());
-        Ok(Self { kind: netlink.message_type, attributes })
-    }
 }

@@ -3,10 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{
-    DecodeError, Emitable as _, NLM_F_REPLACE, NetlinkDeserializable, NetlinkHeader,
-    NetlinkSerializable, Nla, NlasIterator,
-};
+use netlink_packet_core::{Emitable as _, NLM_F_REPLACE};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{RouteFlags, RouteHeader, RouteType};
 use nix::libc::{
@@ -19,10 +16,13 @@ use crate::change::{Change, Guard, RouteKey};
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 use crate::netlink::Netlink;
+use crate::raw_message::{Attribute, RawMessage, attributes};
 
 /// The flags of a route that may be written back. The other flags describe the route's present
 /// state.
 const FLAGS_KEPT: RouteFlags = RouteFlags::Pervasive.union(RouteFlags::Onlink);
+/// The length of the header of a route's message (`struct rtmsg`).
+const HEADER_BYTES: usize = 12;
 // Numbers of attributes, from <linux/rtnetlink.h>.
 const VIA: u16 = 18;
 const EXPIRES: u16 = 23;
@@ -75,75 +75,8 @@ pub enum RouteError {
 #[derive(Clone, Debug)]
 pub struct Route {
     key: RouteKey,
-    message: RawRouteMessage,
-}
-
-/// A route as rtnetlink describes it. The values of attributes stay bytes, so that a route that is
-/// written back keeps the attributes that this code does not know.
-#[derive(Clone, Debug)]
-struct RawRouteMessage {
-    kind: u16,
     header: RouteHeader,
     attributes: Vec<Attribute>,
-}
-
-/// An attribute of a netlink message, whose value stays bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attribute {
-    pub(crate) kind: u16,
-    pub(crate) value: Vec<u8>,
-}
-
-impl Attribute {
-    pub(crate) fn new(kind: u16, value: Vec<u8>) -> Self {
-        Self { kind, value }
-    }
-}
-
-impl Nla for Attribute {
-    fn value_len(&self) -> usize {
-        self.value.len()
-    }
-
-    fn kind(&self) -> u16 {
-        self.kind
-    }
-
-    fn emit_value(&self, buffer: &mut [u8]) {
-        buffer.copy_from_slice(&self.value);
-    }
-}
-
-impl NetlinkSerializable for RawRouteMessage {
-    fn message_type(&self) -> u16 {
-        self.kind
-    }
-
-    fn buffer_len(&self) -> usize {
-        self.header.buffer_len() + self.attributes.as_slice().buffer_len()
-    }
-
-    fn serialize(&self, buffer: &mut [u8]) {
-        let (header, attributes) = buffer.split_at_mut(self.header.buffer_len());
-        self.header.emit(header);
-        self.attributes.as_slice().emit(attributes);
-    }
-}
-
-impl NetlinkDeserializable for RawRouteMessage {
-    type Error = DecodeError;
-
-    fn deserialize(netlink: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
-        let header = RouteHeader::parse(payload)?;
-        let attributes = attributes(&payload[header.buffer_len()..]);
-        Ok(Self { kind: netlink.message_type, header, attributes })
-    }
-}
-
-/// The attributes in `bytes`, up to the first that is cut short.
-pub(crate) fn attributes(bytes: &[u8]) -> Vec<Attribute> {
-    let whole = NlasIterator::new(bytes).map_while(Result::ok);
-    whole.map(|found| Attribute { kind: found.kind(), value: found.value().to_vec() }).collect()
 }
 
 impl Route {
@@ -214,9 +147,10 @@ impl Route {
         Netlink::open()?.change(self.with_algorithm(algorithm), NLM_F_REPLACE)
     }
 
-    fn with_algorithm(&self, algorithm: Option<&str>) -> RawRouteMessage {
-        let mut message = RawRouteMessage { kind: RTM_NEWROUTE, ..self.message.clone() };
-        message.header.flags &= FLAGS_KEPT;
+    fn with_algorithm(&self, algorithm: Option<&str>) -> RawMessage<HEADER_BYTES> {
+        let flags = self.header.flags & FLAGS_KEPT;
+        let header = RouteHeader { flags, ..self.header.clone() };
+        let mut message = message(RTM_NEWROUTE, &header, self.attributes.clone());
         let has_object = self.attribute(NEXTHOP_ID).is_some();
         message.attributes.retain(|attribute| match attribute.kind {
             RTA_METRICS | RTA_CACHEINFO | EXPIRES => false,
@@ -240,7 +174,7 @@ impl Route {
     }
 
     fn attribute(&self, wanted: u16) -> Option<&[u8]> {
-        let mut all = self.message.attributes.iter();
+        let mut all = self.attributes.iter();
         all.find(|attribute| attribute.kind == wanted).map(|found| found.value.as_slice())
     }
 
@@ -277,9 +211,19 @@ pub(crate) fn put_back(key: &RouteKey, ours: &str) -> io::Result<()> {
 /// The routes of the main table, in the address family of `like`.
 fn all(like: IpAddr) -> io::Result<Vec<Route>> {
     let header = RouteHeader { address_family: family(like), ..RouteHeader::default() };
-    let question = RawRouteMessage { kind: RTM_GETROUTE, header, attributes: Vec::new() };
-    let messages = Netlink::open()?.dump(question)?;
+    let messages = Netlink::open()?.dump(message(RTM_GETROUTE, &header, Vec::new()))?;
     Ok(messages.into_iter().filter_map(|message| read(message, like)).collect())
+}
+
+/// The message about a route with this header.
+fn message(
+    kind: u16,
+    header: &RouteHeader,
+    attributes: Vec<Attribute>,
+) -> RawMessage<HEADER_BYTES> {
+    let mut message = RawMessage { kind, header: [0; HEADER_BYTES], attributes };
+    header.emit(&mut message.header);
+    message
 }
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -287,8 +231,8 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 /// The unicast route of the main table in `message`, in the address family of `like`.
-fn read(message: RawRouteMessage, like: IpAddr) -> Option<Route> {
-    let header = message.header.clone();
+fn read(message: RawMessage<HEADER_BYTES>, like: IpAddr) -> Option<Route> {
+    let header = RouteHeader::parse(&message.header[..]).ok()?;
     // A cloned route is an entry of the kernel's cache of destinations.
     let is_route = header.kind == RouteType::Unicast && !header.flags.contains(RouteFlags::Cloned);
     if !is_route || header.address_family != family(like) {
@@ -296,8 +240,8 @@ fn read(message: RawRouteMessage, like: IpAddr) -> Option<Route> {
     }
     let length = header.destination_prefix_length;
     let key = RouteKey { destination: like, length, tos: header.tos, priority: 0 };
-    let mut route = Route { key, message };
-    let table = route.number(RTA_TABLE).unwrap_or(u32::from(header.table));
+    let mut route = Route { key, header, attributes: message.attributes };
+    let table = route.number(RTA_TABLE).unwrap_or(u32::from(route.header.table));
     if table != u32::from(RouteHeader::RT_TABLE_MAIN) {
         return None;
     }
@@ -318,6 +262,10 @@ fn address(like: IpAddr, bytes: Option<&[u8]>) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_core::{
+        NetlinkDeserializable as _, NetlinkHeader, NetlinkSerializable as _,
+    };
+
     use super::*;
 
     #[test]
@@ -331,28 +279,18 @@ mod tests {
             ..RouteHeader::default()
         };
         let attributes = vec![attribute(RTA_OIF, &[3, 0, 0, 0]), attribute(99, b"abcde")];
-        let message = RawRouteMessage { kind: RTM_NEWROUTE, header, attributes };
-        let route = read(message, IpAddr::from([192, 0, 2, 1])).unwrap();
+        let route = read(message(RTM_NEWROUTE, &header, attributes), IpAddr::from([192, 0, 2, 1]));
+        let route = route.unwrap();
         let written = route.with_algorithm(Some("bbr"));
-        assert_eq!(written.header.flags, RouteFlags::Onlink);
-        assert_eq!(written.attributes[..2], route.message.attributes);
+        assert_eq!(written.attributes[..2], route.attributes);
 
         let mut bytes = vec![0; written.buffer_len()];
         written.serialize(&mut bytes);
-        let again = RawRouteMessage::deserialize(&NetlinkHeader::default(), &bytes).unwrap();
+        let again = RawMessage::deserialize(&NetlinkHeader::default(), &bytes).unwrap();
         let again = read(again, IpAddr::from([192, 0, 2, 1])).unwrap();
-        assert_eq!(again.message.attributes, written.attributes);
+        assert_eq!(again.header.flags, RouteFlags::Onlink);
+        assert_eq!(again.attributes, written.attributes);
         assert_eq!(again.algorithm().as_deref(), Some("bbr"));
-        assert_eq!(again.with_algorithm(None).attributes, route.message.attributes);
-    }
-
-    #[test]
-    fn an_attribute_that_is_cut_short_ends_the_list() {
-        let whole = [8, 0, 1, 0, 1, 2, 3, 4, 8, 0, 2, 0, 5, 6, 7, 8];
-        assert_eq!(attributes(&whole).len(), 2);
-        for length in 0..whole.len() {
-            assert!(attributes(&whole[..length]).len() < 2);
-        }
-        assert!(attributes(&[0; 8]).is_empty(), "the length is below that of a header");
+        assert_eq!(again.with_algorithm(None).attributes, route.attributes);
     }
 }
