@@ -7,8 +7,8 @@ use wakeai_control::presence::{
     MESSAGE_LEN, Presence, StationFigures,
 };
 use wakeai_control::{
-    Announcement, Clocks, CommonLaw, ControllerConfig, LawConfig, LawName, Reservation, Share,
-    StationId, Turn, TurnState,
+    Announcement, Bounds, Clocks, CommonLaw, ControllerConfig, LawConfig, LawName, Reservation,
+    Share, StationId, Turn, TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -320,22 +320,22 @@ fn turn(input: &mut Input<'_>) -> Turn {
 
 fn figures(input: &mut Input<'_>) -> StationFigures {
     let software = input.number().to_string();
-    StationFigures {
-        agent: AgentFigures {
-            software: Label::new(&software),
-            uptime: input.millis(),
-            faults: std::array::from_fn(|_| u32::from(input.byte())),
-            ..AgentFigures::default()
-        },
-        sending: input.flag(),
-        delivery_rate: rate(input),
-        share: input.option(rate),
-        min_rtt: input.option(span),
-        growth: span(input),
-        ceiling: input.option(|input| Segments::new(input.count())),
+    let agent = AgentFigures {
+        software: Label::new(&software),
+        uptime: input.millis(),
+        faults: std::array::from_fn(|_| u32::from(input.byte())),
+        ..AgentFigures::default()
+    };
+    let (sending, delivery_rate, share) = (input.flag(), rate(input), input.option(rate));
+    let (min_rtt, growth) = (input.option(span), span(input));
+    let announced =
+        Announcement { sending, delivery_rate, min_rtt, growth, ..Announcement::default() };
+    let bounds = Bounds {
+        ceiling: input.option(|input| Segments::new(input.count())).unwrap_or(Segments::MAX),
         pacing: input.option(rate),
-        ..StationFigures::default()
-    }
+        ..Bounds::NONE
+    };
+    StationFigures { agent, announced, share, bounds, ..StationFigures::default() }
 }
 
 pub(crate) fn rate(input: &mut Input<'_>) -> Rate {

@@ -52,7 +52,7 @@ fn a_bad_request_is_refused_in_words_and_counted() {
     let long = [b"x".repeat(5000), b"\n".to_vec()].concat();
     let cases: [(&[u8], &str); 5] = [
         (b"{\"version\":2,\"request\":\"status\"}\n", "found version 2, allowed is 1"),
-        (b"{\"version\":1,\"request\":\"stop\"}\n", "allowed are status, peers, bounds"),
+        (b"{\"version\":1,\"request\":\"stop\"}\n", "`stop`, expected one of `status`, `peers`"),
         (b"hello\n", "the request is not"),
         (b"\xff\xfe\n", "the request is not"),
         (&long, "found 4096 bytes without a newline, expected a line of at most 4096 bytes"),

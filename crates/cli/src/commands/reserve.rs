@@ -63,7 +63,7 @@ fn socket(arguments: &ReserveArguments) -> Result<PathBuf, Failure> {
 fn reserve(socket: &Path, rate: Option<Rate>) -> Result<Status, Failure> {
     let ask = |request| wakeai_api::ask(socket, request, agents::PATIENCE);
     let strange = || AskError::other_answer(socket);
-    let Body::Reserve(wanted) = ask(Request::Reserve(rate)).map_err(Failure::failed)? else {
+    let Body::Reserve(wanted) = ask(Request::Reserve { rate }).map_err(Failure::failed)? else {
         return Err(Failure::failed(strange()));
     };
     let unknown = |error: anyhow::Error| {

@@ -47,6 +47,12 @@ impl Bounds {
     }
 }
 
+impl Default for Bounds {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl fmt::Display for Bounds {
     /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s` or `9..30, 65.535kB in the
     /// host's queue`.

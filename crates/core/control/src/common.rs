@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use strum::VariantArray as _;
 use wakeai_units::Duration;
 
 use crate::{ControllerConfig, LawConfig, LawName, Share};
@@ -18,7 +19,7 @@ const FIRST_VERSION: u8 = 1;
 
 /// The number of a law in messages: 0 is `none`, an agent that bounds nothing, and the others are in
 /// the order of [`LawName::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LawNumber(pub u8);
 
 impl LawNumber {
@@ -56,7 +57,7 @@ pub struct QueueParameters {
 }
 
 /// What a station holds and all others have to hold, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommonLaw {
     /// The law.
     pub law: LawNumber,
@@ -126,47 +127,40 @@ impl CommonLaw {
 }
 
 /// Something that the members have to hold in common, and that differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray,
+)]
 pub enum Differing {
     /// The law.
+    #[strum(serialize = "law.name")]
     Law,
     /// The version of the law's formula.
+    #[strum(serialize = "law.version")]
     Version,
     /// The parameter `law.queue_rounds_percent`.
+    #[strum(serialize = "law.queue_rounds_percent")]
     QueueRoundsPercent,
     /// The parameter `law.queue_min`.
+    #[strum(serialize = "law.queue_min")]
     QueueMin,
     /// The parameter `law.queue_max`.
+    #[strum(serialize = "law.queue_max")]
     QueueMax,
     /// The configured buffer of the access point.
+    #[strum(serialize = "access_point.buffer")]
     AccessPointBuffer,
     /// The part of the airtime that may be reserved.
+    #[strum(serialize = "access_point.reservable_percent")]
     ReservablePercent,
 }
 
 impl Differing {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Law,
-        Self::Version,
-        Self::QueueRoundsPercent,
-        Self::QueueMin,
-        Self::QueueMax,
-        Self::AccessPointBuffer,
-        Self::ReservablePercent,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The key in the agent's configuration; `law.version` for the version, which the program sets.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Law => "law.name",
-            Self::Version => "law.version",
-            Self::QueueRoundsPercent => "law.queue_rounds_percent",
-            Self::QueueMin => "law.queue_min",
-            Self::QueueMax => "law.queue_max",
-            Self::AccessPointBuffer => "access_point.buffer",
-            Self::ReservablePercent => "access_point.reservable_percent",
-        }
+        self.into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
 use crate::driver::TICK;
@@ -132,7 +132,7 @@ impl Controller {
     /// Reads what is known of all senders of presence messages, so that it is in the processor's cache. A
     /// simulation with many controllers calls this before a controller handles many messages.
     pub fn read_ahead(&self) {
-        self.presence.read_ahead();
+        self.presence.answers.read_ahead();
     }
 
     /// Decides on the bounds until the next tick. `connections` are the station's connections over
@@ -170,8 +170,9 @@ impl Controller {
             self.presence.announce_soon(now);
         }
         let observation = &mut self.observation;
-        self.presence.update_active(now, &mut observation.peers);
-        observation.live_peers = u32::try_from(self.presence.live_count()).unwrap_or(u32::MAX);
+        self.presence.table.update_active(now, &mut observation.peers);
+        observation.live_peers =
+            u32::try_from(self.presence.table.live_count()).unwrap_or(u32::MAX);
         let peers = &observation.peers;
         let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
@@ -197,7 +198,7 @@ impl Controller {
     }
 
     fn reserve_on_tick(&mut self, at: Instant) {
-        if self.reservations.on_tick(at, &self.observation, self.presence.interval()) {
+        if self.reservations.on_tick(at, &self.observation, self.presence.interval) {
             self.presence.announce_soon(at);
         }
         let (rate, state) = self.reservation();
@@ -212,7 +213,7 @@ impl Controller {
     /// another. Call this where transfers begin and end, and before each tick.
     pub fn transfer(&mut self, now: Instant, left: Option<Bytes>) {
         self.advance(now);
-        let peers: Vec<PeerView> = self.presence.peers(now).collect();
+        let peers: Vec<PeerView> = self.presence.table.live(now).collect();
         self.turns.want(now, left, &self.observation, &peers);
         self.update_turns(now);
     }
@@ -230,7 +231,7 @@ impl Controller {
 
     fn update_turns(&mut self, at: Instant) {
         if self.turn().is_some() {
-            let peers: Vec<PeerView> = self.presence.peers(at).collect();
+            let peers: Vec<PeerView> = self.presence.table.live(at).collect();
             self.turns.update(at, &peers);
         }
         let turn = self.turn();
@@ -332,7 +333,7 @@ impl Controller {
     /// Takes the last message of a version that this program does not read. Call this after
     /// [`Controller::handle_datagram`].
     pub fn take_other_version(&mut self) -> Option<OtherVersion> {
-        self.presence.take_other_version()
+        self.presence.other_version.take()
     }
 
     /// The earliest of three times: the next tick, the next message, and the next decision on
@@ -367,12 +368,12 @@ impl Controller {
 
     /// The counters of presence datagrams.
     pub fn counters(&self) -> &PresenceCounters {
-        self.presence.counters()
+        &self.presence.counters
     }
 
     /// The live peers, in the order of their ids.
     pub fn peers(&self) -> impl Iterator<Item = PeerView> {
-        self.presence.peers(self.now)
+        self.presence.table.live(self.now)
     }
 
     /// The observation of the last tick.
@@ -387,7 +388,7 @@ impl Controller {
 
     fn take_changes(&mut self) {
         let at = self.now;
-        while let Some(change) = self.presence.poll_change() {
+        while let Some(change) = self.presence.changes.pop_front() {
             self.push(Event::Peer { at, change });
         }
     }
@@ -407,20 +408,12 @@ fn figures(
     decision: &Decision,
     own: &Announcement,
 ) -> StationFigures {
-    let bounds = decision.bounds;
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     StationFigures {
         agent,
-        sending: own.sending,
-        delivery_rate: own.delivery_rate,
-        max_rate: own.max_rate,
+        announced: *own,
         share: decision.share,
-        link_rate: own.link_rate,
-        min_rtt: own.min_rtt,
-        growth: own.growth,
-        floor: bounds.floor,
-        ceiling: Some(bounds.ceiling).filter(|ceiling| *ceiling < Segments::MAX),
-        pacing: bounds.pacing,
+        bounds: decision.bounds,
         senders: count(seen.senders as usize),
         peers: count(seen.live_peers as usize),
     }
@@ -428,6 +421,8 @@ fn figures(
 
 #[cfg(test)]
 mod tests {
+    use wakeai_units::Segments;
+
     use super::*;
     use crate::{LawConfig, StationId};
 

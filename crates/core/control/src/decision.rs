@@ -7,7 +7,8 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::{Bounds, LawName, Observation, Share};
 
 /// The phase of the law `airtime`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The path is long and has no queue yet, so the window may double in each round trip.
     Opening,
@@ -30,18 +31,6 @@ impl Phase {
     /// Every phase.
     pub const ALL: [Self; 5] =
         [Self::Opening, Self::Steady, Self::Probing, Self::Draining, Self::Released];
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Opening => "opening",
-            Self::Steady => "steady",
-            Self::Probing => "probing",
-            Self::Draining => "draining",
-            Self::Released => "released",
-        })
-    }
 }
 
 /// What a law's bounds follow from. A law decides once per tick (0.5 s).
@@ -87,9 +76,10 @@ pub struct AirtimeState {
 }
 
 /// What reservations have changed in the bounds of a law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum ReservationLimit {
     /// This station leaves airtime free for the reservations of others.
+    #[strum(to_string = "{claimed} of the air left free for reservations: at most {level:#}")]
     Yields {
         /// The share of the airtime that this station leaves free. It follows the sum of the
         /// owners' claims, but grows by at most 20 % of the airtime per tick. An owner's claim is
@@ -100,6 +90,7 @@ pub enum ReservationLimit {
         level: Rate,
     },
     /// The law does not bound this station below its own reservation.
+    #[strum(to_string = "{rate:#} reserved")]
     Owns {
         /// The reserved rate.
         rate: Rate,
@@ -163,17 +154,6 @@ impl Decision {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({})", self.law.as_str(), self.bounds, self.reasons().join("; "))
-    }
-}
-
-impl fmt::Display for ReservationLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Yields { claimed, level } => {
-                write!(f, "{claimed} of the air left free for reservations: at most {level:#}")
-            }
-            Self::Owns { rate } => write!(f, "{rate:#} reserved"),
-        }
     }
 }
 

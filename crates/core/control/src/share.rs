@@ -73,7 +73,7 @@ impl fmt::Display for Share {
 }
 
 /// A station's request to its peers to leave a rate free, as the station announces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// The rate.
     pub rate: Rate,
@@ -94,18 +94,26 @@ pub struct Reservation {
 }
 
 /// The state of a station's own request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 pub enum ReservationState {
     /// The station asks for no rate.
     #[default]
+    #[strum(to_string = "nothing is reserved")]
     None,
     /// The request is not announced, because the station has had no data to send for two seconds,
     /// or has listened for less than two seconds since its start.
+    #[strum(to_string = "waiting for data to send (at least 2 s after the start)")]
     Waiting,
     /// The share is unknown: neither the rate that the station reaches alone nor its PHY rate is
     /// known.
+    #[strum(
+        to_string = "refused: neither what this station reaches alone (max) nor its PHY rate (link_rate) is known"
+    )]
     Unmeasured,
     /// The request does not fit beside the admitted reservations with smaller tickets.
+    #[strum(
+        to_string = "refused: it takes {share} of the air, {taken} is taken, the limit is {limit}"
+    )]
     Refused {
         /// The share of the airtime that the request would take.
         share: Share,
@@ -115,6 +123,7 @@ pub enum ReservationState {
         limit: Share,
     },
     /// The request is admitted: the peers leave the rate free.
+    #[strum(to_string = "admitted with {share} of the air")]
     Admitted {
         /// The share of the airtime that the reservation takes.
         share: Share,
@@ -125,25 +134,6 @@ impl ReservationState {
     /// Whether the request is admitted.
     pub fn is_admitted(self) -> bool {
         matches!(self, Self::Admitted { .. })
-    }
-}
-
-impl fmt::Display for ReservationState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => write!(f, "nothing is reserved"),
-            Self::Waiting => write!(f, "waiting for data to send (at least 2 s after the start)"),
-            Self::Unmeasured => write!(
-                f,
-                "refused: neither what this station reaches alone (max) nor its PHY rate \
-                 (link_rate) is known"
-            ),
-            Self::Refused { share, taken, limit } => write!(
-                f,
-                "refused: it takes {share} of the air, {taken} is taken, the limit is {limit}"
-            ),
-            Self::Admitted { share } => write!(f, "admitted with {share} of the air"),
-        }
     }
 }
 

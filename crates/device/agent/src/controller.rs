@@ -11,7 +11,7 @@ use wakeai_control::{
 use wakeai_units::{Bytes, Instant, Rate};
 
 use crate::clock;
-use crate::counters;
+use crate::counters::{self, Named};
 use crate::identity;
 use crate::key::GroupKeys;
 
@@ -26,7 +26,7 @@ pub(crate) struct AssociatedController {
     common_law: CommonLaw,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
-    past: PresenceCounters,
+    past: Named,
     /// What the last logged bounds follow from, in words.
     reasons: Vec<String>,
     history: VecDeque<String>,
@@ -53,7 +53,7 @@ impl AssociatedController {
             common_law,
             template,
             current: None,
-            past: PresenceCounters::default(),
+            past: counters::presence(&PresenceCounters::default()),
             reasons: Vec::new(),
             history: VecDeque::new(),
         }
@@ -88,7 +88,8 @@ impl AssociatedController {
             None => None,
         };
         if let Some((_, last)) = &self.current {
-            self.past = counters::sum(&self.past, last.counters());
+            let last = counters::presence(last.counters());
+            self.past = counters::sum(std::mem::take(&mut self.past), last);
         }
         self.current = next;
         self.reasons.clear();
@@ -185,9 +186,9 @@ impl AssociatedController {
     }
 
     /// The counters of the presence messages of all associations.
-    pub(crate) fn counters(&self) -> PresenceCounters {
-        let current = self.controller().map(Controller::counters);
-        current.map_or(self.past, |current| counters::sum(&self.past, current))
+    pub(crate) fn counters(&self) -> Named {
+        let current = self.controller().map(|current| counters::presence(current.counters()));
+        counters::sum(self.past.clone(), current.unwrap_or_default())
     }
 }
 
@@ -224,7 +225,7 @@ mod tests {
         controller.controller_mut().unwrap().handle_datagram(now, b"x");
         assert!(controller.associate(now, Some(Bssid([4; 6]))).unwrap());
         controller.controller_mut().unwrap().handle_datagram(now, b"y");
-        assert_eq!(controller.counters().malformed, 2);
+        assert_eq!(controller.counters()["malformed"], 2);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use strum::VariantArray as _;
+use wakeai_control::PresenceCounters;
 use wakeai_control::presence::FAULT_KINDS;
-use wakeai_control::{Controller, PresenceCounters};
 use wakeai_daemon::metrics::{Page, Unit};
 
 wakeai_daemon::counters! {
@@ -23,44 +24,22 @@ wakeai_daemon::counters! {
         api_slow(reason = "slow") "Clients that were too slow to send a request or to read an answer.";
 }
 
-macro_rules! presence_counters {
-    ($($name:ident),+) => {
-        /// The counters of presence messages, by name.
-        pub(crate) fn presence(counters: &PresenceCounters) -> Vec<(&'static str, u64)> {
-            vec![$((stringify!($name), counters.$name)),+]
-        }
+/// Counts by name.
+pub(crate) type Named = BTreeMap<String, u64>;
 
-        /// The sums of the counters of two associations.
-        pub(crate) fn sum(one: &PresenceCounters, other: &PresenceCounters) -> PresenceCounters {
-            PresenceCounters { $($name: one.$name.saturating_add(other.$name)),+ }
-        }
-    };
+/// The counters of presence messages, by name.
+pub(crate) fn presence(counters: &PresenceCounters) -> Named {
+    let named = serde_json::to_value(counters).and_then(serde_json::from_value);
+    named.expect("they are integers with names")
 }
 
-presence_counters!(
-    sent,
-    accepted,
-    unproven,
-    malformed,
-    wrong_version,
-    forged,
-    invalid,
-    wrong_bssid,
-    own,
-    duplicate_id,
-    replayed,
-    stale,
-    table_full,
-    fleet_sent,
-    queries,
-    answers,
-    unasked
-);
-
-/// The counters of the presence messages of a controller's association, by name.
-pub(crate) fn of_association(controller: &Controller) -> BTreeMap<String, u64> {
-    let named = presence(controller.counters()).into_iter();
-    named.map(|(name, count)| (name.to_owned(), count)).collect()
+/// The sums of two groups of counters with the same names.
+pub(crate) fn sum(mut one: Named, other: Named) -> Named {
+    for (name, count) in other {
+        let sum = one.entry(name).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    one
 }
 
 /// Presence counters that do not count refused messages. `own` counts this station's own messages,
@@ -72,20 +51,19 @@ const NOT_REFUSED: [&str; 4] = ["sent", "accepted", "unproven", "own"];
 pub(crate) struct Counts {
     pub(crate) agent: Report,
     /// The presence messages of all associations.
-    pub(crate) presence: PresenceCounters,
-    pub(crate) faults: Vec<(&'static str, u64)>,
+    pub(crate) presence: Named,
+    pub(crate) faults: Named,
     /// What other programs have changed, by what was done.
-    pub(crate) drifts: Vec<(&'static str, u64)>,
+    pub(crate) drifts: Named,
 }
 
 impl Counts {
     /// Every count, by the names of the local API.
-    pub(crate) fn named(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn named(&self) -> Named {
         let own = self.agent.entries().into_iter().map(|(name, count)| (name.to_owned(), count));
-        let mut named: BTreeMap<_, _> = own.collect();
-        let presence = presence(&self.presence);
+        let mut named: Named = own.collect();
         for (kind, counts) in
-            [("presence", &presence), ("faults", &self.faults), ("drifts", &self.drifts)]
+            [("presence", &self.presence), ("faults", &self.faults), ("drifts", &self.drifts)]
         {
             named.extend(counts.iter().map(|(name, count)| (format!("{kind}_{name}"), *count)));
         }
@@ -95,25 +73,26 @@ impl Counts {
     /// Adds the families of the counts to a page.
     pub(crate) fn add_to(&self, page: &mut Page) {
         self.agent.add_to(page);
+        let presence = |name| self.presence.get(name).copied().unwrap_or_default();
         let mut one = |base, help, count| page.counter(base, Unit::None, help).is(count);
         one(
             "wakeai_agent_presence_messages_sent",
             "Presence messages that were sent.",
-            self.presence.sent,
+            presence("sent"),
         );
         one(
             "wakeai_agent_presence_messages_accepted",
             "Presence messages of peers that were accepted.",
-            self.presence.accepted,
+            presence("accepted"),
         );
-        let mut by = |label, base, help, counts: &[(&'static str, u64)]| {
+        let mut by = |label, base, help, counts: &Named| {
             let family = page.counter(base, Unit::None, help);
             for (text, count) in counts {
                 family.with(label, text, *count);
             }
         };
-        let mut refused = presence(&self.presence);
-        refused.retain(|(name, _)| !NOT_REFUSED.contains(name));
+        let mut refused = self.presence.clone();
+        refused.retain(|name, _| !NOT_REFUSED.contains(&name.as_str()));
         by(
             "reason",
             "wakeai_agent_presence_messages_refused",
@@ -131,55 +110,56 @@ impl Counts {
     }
 }
 
-macro_rules! faults {
-    ($($(#[$doc:meta])* $fault:ident = $number:literal, $name:literal;)+) => {
-        /// A failure that does not end the agent.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Fault {
-            $($(#[$doc])* $fault),+
-        }
-
-        /// Every fault, with its number in an answer to a fleet's query, which never changes, and the
-        /// name of its counter.
-        const FAULTS: &[(Fault, usize, &str)] = &[$((Fault::$fault, $number, $name)),+];
-
-        impl Fault {
-            fn name(self) -> &'static str {
-                match self {
-                    $(Self::$fault => $name),+
-                }
-            }
-        }
-    };
+/// A failure that does not end the agent. Its number stands in an answer to a fleet's query, and never
+/// changes.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::FromRepr,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+#[repr(usize)]
+pub(crate) enum Fault {
+    /// The connections could not be read.
+    Snapshot = 0,
+    /// A bound could not be written, or the algorithms are no longer registered.
+    Bound = 1,
+    /// A heartbeat could not be written. Without heartbeats the bounds expire.
+    Heartbeat = 2,
+    /// A connection could not be moved to a bounded algorithm.
+    Move = 3,
+    /// A presence message could not be sent.
+    Send = 4,
+    /// The presence socket could not be read or opened.
+    Receive = 5,
+    /// The interface did not exist or was down at a tick.
+    Interface = 6,
+    /// nl80211 did not give the association.
+    Wifi = 7,
+    /// A tick came late by more than half of the time between ticks.
+    LateTick = 8,
+    /// Messages of other stations were refused because of their timestamps.
+    Clock = 9,
 }
 
-faults! {
-    /// The connections could not be read.
-    Snapshot = 0, "snapshot";
-    /// A bound could not be written, or the algorithms are no longer registered.
-    Bound = 1, "bound";
-    /// A heartbeat could not be written. Without heartbeats the bounds expire.
-    Heartbeat = 2, "heartbeat";
-    /// A connection could not be moved to a bounded algorithm.
-    Move = 3, "move";
-    /// A presence message could not be sent.
-    Send = 4, "send";
-    /// The presence socket could not be read or opened.
-    Receive = 5, "receive";
-    /// The interface did not exist or was down at a tick.
-    Interface = 6, "interface";
-    /// nl80211 did not give the association.
-    Wifi = 7, "wifi";
-    /// A tick came late by more than half of the time between ticks.
-    Late = 8, "late_tick";
-    /// Messages of other stations were refused because of their timestamps.
-    Clock = 9, "clock";
+impl Fault {
+    /// The name of its counter.
+    fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The name of the kind of fault with this number in an answer to a fleet's query.
 pub(crate) fn fault_kind(number: usize) -> String {
-    let known = FAULTS.iter().find(|(_, of, _)| *of == number);
-    known.map_or_else(|| format!("kind_{number}"), |(.., name)| (*name).to_owned())
+    Fault::from_repr(number)
+        .map_or_else(|| format!("kind_{number}"), |fault| fault.name().to_owned())
 }
 
 /// Counts faults. A fault is logged when it begins, when its message changes, and when it ends.
@@ -232,9 +212,9 @@ impl Faults {
     /// fleet's query.
     pub(crate) fn figures(&self) -> ([u32; FAULT_KINDS], u16) {
         let (mut counts, mut lasting) = ([0; FAULT_KINDS], 0);
-        for (fault, number, _) in FAULTS {
-            counts[*number] = u32::try_from(self.count(*fault)).unwrap_or(u32::MAX);
-            lasting |= u16::from(self.lasts(*fault)) << number;
+        for &fault in Fault::VARIANTS {
+            counts[fault as usize] = u32::try_from(self.count(fault)).unwrap_or(u32::MAX);
+            lasting |= u16::from(self.lasts(fault)) << fault as usize;
         }
         (counts, lasting)
     }
@@ -244,8 +224,9 @@ impl Faults {
     }
 
     /// The number of faults of each kind, by name.
-    pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
-        FAULTS.iter().map(|(fault, _, name)| (*name, self.count(*fault))).collect()
+    pub(crate) fn counts(&self) -> Named {
+        let all = Fault::VARIANTS.iter();
+        all.map(|fault| (fault.name().to_owned(), self.count(*fault))).collect()
     }
 }
 
@@ -257,13 +238,12 @@ mod tests {
 
     #[test]
     fn each_fault_has_a_number_and_a_name_of_its_own() {
-        let numbers: BTreeSet<_> = FAULTS.iter().map(|(_, number, _)| number).collect();
-        let names: BTreeSet<_> = FAULTS.iter().map(|(.., name)| name).collect();
-        assert_eq!((numbers.len(), names.len()), (FAULTS.len(), FAULTS.len()));
-        assert!(numbers.into_iter().all(|number| *number < FAULT_KINDS));
-        assert!(FAULTS.iter().all(|(fault, number, name)| {
-            fault.name() == *name && fault_kind(*number) == *name
-        }));
+        let names: BTreeSet<_> = Fault::VARIANTS.iter().map(|fault| fault.name()).collect();
+        assert_eq!(names.len(), Fault::VARIANTS.len());
+        for fault in Fault::VARIANTS {
+            assert!((*fault as usize) < FAULT_KINDS);
+            assert_eq!(fault_kind(*fault as usize), fault.name());
+        }
     }
 
     #[test]
@@ -275,7 +255,7 @@ mod tests {
         assert_eq!(faults.check::<_, &str>(Fault::Send, Ok(7)), Some(7));
         assert!(faults.lasting.is_empty());
         assert_eq!((faults.figures().0[4], faults.figures().1), (3, 0));
-        faults.failed(Fault::Late, &"late");
+        faults.failed(Fault::LateTick, &"late");
         assert_eq!((faults.figures().0[8], faults.figures().1), (1, 1 << 8));
         assert_eq!((fault_kind(4), fault_kind(8)), ("send".to_owned(), "late_tick".to_owned()));
         let named = Counts { faults: faults.counts(), ..Counts::default() }.named();
@@ -285,7 +265,8 @@ mod tests {
     #[test]
     fn the_counters_of_two_associations_add_up() {
         let counters = PresenceCounters { forged: 2, sent: 1, ..PresenceCounters::default() };
-        let named = Counts { presence: sum(&counters, &counters), ..Counts::default() }.named();
+        let presence = sum(presence(&counters), presence(&counters));
+        let named = Counts { presence, ..Counts::default() }.named();
         assert_eq!((named["presence_forged"], named["presence_sent"]), (4, 2));
     }
 }

@@ -2,91 +2,32 @@
 //! point answer it.
 
 use std::collections::BTreeMap;
-use std::time::Duration as Wait;
 
-use tokio::sync::watch;
-use tokio::time::timeout;
 use wakeai_api::{Fleet, FleetStation, Holds, OtherVersion};
 use wakeai_control::presence::{FleetAnswer, FleetQuery, StationFigures};
-use wakeai_control::{CommonLaw, Controller, PeerView, StationId};
+use wakeai_control::{Announcement, CommonLaw, Controller, PeerView, StationId};
 use wakeai_units::{Duration, Rate, Segments};
 
 use crate::counters::fault_kind;
+use crate::exchange::{Answering, Asking};
 use crate::report;
 
-/// The longest time that a client waits for the event loop.
-const PATIENCE: Wait = Wait::from_secs(2);
+/// The clients' requests: the number of the newest one that begins a query.
+pub(crate) type FleetClients = Asking<u64, Result<Fleet, String>>;
+/// The event loop's end of these requests.
+pub(crate) type FleetRequests = Answering<u64, Result<Fleet, String>>;
 
-/// The requests of all clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// The number of requests so far.
-    requests: u64,
-    /// The number of requests that begin a query.
-    begins: u64,
+/// Returns the answers so far. With `begins`, also begins a query, unless one is under way.
+pub(crate) async fn ask(clients: &FleetClients, begins: bool) -> Result<Fleet, String> {
+    let number = clients.change(|number, begun| *begun = if begins { number } else { *begun });
+    clients.answer(number).await?
 }
 
-/// The answer of the event loop to all requests up to this number.
-pub(crate) type Shown = (u64, Result<Fleet, String>);
-
-/// The clients' end of the channel.
-#[derive(Debug)]
-pub(crate) struct FleetClients {
-    asked: watch::Sender<Asked>,
-    shown: watch::Receiver<Shown>,
-}
-
-/// The event loop's end of the channel.
-#[derive(Debug)]
-pub(crate) struct FleetRequests {
-    asked: watch::Receiver<Asked>,
-    shown: watch::Sender<Shown>,
-    begun: u64,
-}
-
-/// Creates a channel between the clients and the event loop, and returns its two ends.
-pub(crate) fn channel() -> (FleetClients, FleetRequests) {
-    let (ask, asked) = watch::channel(Asked::default());
-    let (show, shown) = watch::channel((0, Err("nothing was asked yet".to_owned())));
-    (FleetClients { asked: ask, shown }, FleetRequests { asked, shown: show, begun: 0 })
-}
-
-impl FleetClients {
-    /// Returns the answers so far. With `begins`, also begins a query, unless one is under way.
-    pub(crate) async fn ask(&self, begins: bool) -> Result<Fleet, String> {
-        let mut number = 0;
-        self.asked.send_modify(|asked| {
-            asked.requests += 1;
-            asked.begins += u64::from(begins);
-            number = asked.requests;
-        });
-        let mut shown = self.shown.clone();
-        let shown = shown.wait_for(|(of, _)| *of >= number);
-        match timeout(PATIENCE, shown).await {
-            Ok(Ok(shown)) => shown.1.clone(),
-            Ok(Err(_)) | Err(_) => Err("the agent is not deciding: try again later".to_owned()),
-        }
-    }
-}
-
-impl FleetRequests {
-    /// Waits for a request.
-    pub(crate) async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
-        self.asked.changed().await
-    }
-
-    /// The number of the newest request without an answer, and whether to begin a query.
-    /// Returns `None` if all requests are answered.
-    pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
-        let asked = *self.asked.borrow_and_update();
-        let begins = asked.begins > std::mem::replace(&mut self.begun, asked.begins);
-        (asked.requests > self.shown.borrow().0).then_some((asked.requests, begins))
-    }
-
-    /// Answers all requests up to this number.
-    pub(crate) fn show(&self, number: u64, fleet: Result<Fleet, String>) {
-        let _ = self.shown.send_replace((number, fleet)); // returns the previous answer
-    }
+/// The number of the newest request without an answer, and whether to begin a query. Returns `None` if all requests
+/// are answered.
+pub(crate) fn open(requests: &mut FleetRequests) -> Option<(u64, bool)> {
+    let ((newest, begun), answered) = (requests.asked(), requests.answered());
+    (newest > answered).then_some((newest, begun > answered))
 }
 
 /// The view of the fleet after this query: all stations that the controller knows.
@@ -109,7 +50,9 @@ pub(crate) fn fleet(
     *own =
         FleetStation { own: true, answered: true, answer_age_s: Some(0.0), ..Default::default() };
     own.holds = Some(Holds::Same);
-    add_figures(own, &controller.figures());
+    let figures = controller.figures();
+    add_announcement(own, &figures.announced);
+    add_figures(own, &figures);
     for (station, row) in &mut stations {
         row.station = station.to_string();
     }
@@ -126,55 +69,48 @@ pub(crate) fn fleet(
 
 /// A station as its presence messages describe it.
 fn announced(peer: &PeerView, own_law: &CommonLaw) -> FleetStation {
-    let announced = &peer.announced;
-    FleetStation {
+    let mut row = FleetStation {
         heard_s: Some(peer.age.as_secs_f64()),
         holds: report::holds(&peer.law, own_law),
-        sending: announced.sending,
-        delivery_rate_mbps: announced.delivery_rate.as_mbps_f64(),
-        max_mbps: announced.max_rate.map(Rate::as_mbps_f64),
-        link_rate_mbps: announced.link_rate.map(Rate::as_mbps_f64),
-        min_rtt_ms: announced.min_rtt.map(Duration::as_millis_f64),
-        growth_ms: announced.growth.as_millis_f64(),
         ..FleetStation::default()
-    }
+    };
+    add_announcement(&mut row, &peer.announced);
+    row
+}
+
+fn add_announcement(row: &mut FleetStation, announced: &Announcement) {
+    row.sending = announced.sending;
+    row.delivery_rate_mbps = announced.delivery_rate.as_mbps_f64();
+    row.max_mbps = announced.max_rate.map(Rate::as_mbps_f64);
+    row.link_rate_mbps = announced.link_rate.map(Rate::as_mbps_f64);
+    row.min_rtt_ms = announced.min_rtt.map(Duration::as_millis_f64);
+    row.growth_ms = announced.growth.as_millis_f64();
 }
 
 /// Adds a station's answer. Values of a presence message that is newer than the answer stay.
 fn answered(row: &mut FleetStation, answer: &FleetAnswer, is_to_this_query: bool) {
     let age = answer.age.as_secs_f64();
-    let known = row.clone();
-    add_figures(row, &answer.figures);
-    if known.heard_s.is_some_and(|heard| heard < age) {
-        row.sending = known.sending;
-        row.delivery_rate_mbps = known.delivery_rate_mbps;
-        row.max_mbps = known.max_mbps;
-        row.link_rate_mbps = known.link_rate_mbps;
-        row.min_rtt_ms = known.min_rtt_ms;
-        row.growth_ms = known.growth_ms;
+    if row.heard_s.is_none_or(|heard| heard >= age) {
+        add_announcement(row, &answer.figures.announced);
     }
+    add_figures(row, &answer.figures);
     row.answered = is_to_this_query;
     row.answer_age_s = Some(age);
     row.clock_ahead_ms = answer.clock.map(|clock| clock.ahead_nanos as f64 / 1e6);
     row.clock_error_ms = answer.clock.map(|clock| clock.error.as_millis_f64());
 }
 
+/// Adds the figures that a station does not announce.
 fn add_figures(row: &mut FleetStation, figures: &StationFigures) {
-    let agent = &figures.agent;
+    let StationFigures { agent, bounds, .. } = figures;
     row.software = Some(agent.software.to_string());
     row.state = Some(agent.state.to_string());
     row.uptime_s = Some(agent.uptime.as_secs_f64());
     row.law = Some(agent.law.to_string());
-    row.sending = figures.sending;
-    row.delivery_rate_mbps = figures.delivery_rate.as_mbps_f64();
-    row.max_mbps = figures.max_rate.map(Rate::as_mbps_f64);
     row.share_mbps = figures.share.map(Rate::as_mbps_f64);
-    row.link_rate_mbps = figures.link_rate.map(Rate::as_mbps_f64);
-    row.min_rtt_ms = figures.min_rtt.map(Duration::as_millis_f64);
-    row.growth_ms = figures.growth.as_millis_f64();
-    row.floor = (figures.floor > Segments::ZERO).then(|| figures.floor.get());
-    row.ceiling = figures.ceiling.map(Segments::get);
-    row.pacing_mbps = figures.pacing.map(Rate::as_mbps_f64);
+    row.floor = (bounds.floor > Segments::ZERO).then(|| bounds.floor.get());
+    row.ceiling = (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get());
+    row.pacing_mbps = bounds.pacing.map(Rate::as_mbps_f64);
     row.senders = Some(figures.senders);
     row.peers = Some(figures.peers);
     let counts = agent.faults.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -186,26 +122,27 @@ fn add_figures(row: &mut FleetStation, figures: &StationFigures) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::exchange;
     use wakeai_control::presence::{AgentFigures, ClockOffset, Label};
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_request_waits_for_its_answer_and_begins_one_query() {
-        let (clients, mut requests) = channel();
-        assert_eq!(requests.open(), None);
+        let (clients, mut requests) = exchange(Err("nothing was asked yet".to_owned()));
+        assert_eq!(open(&mut requests), None);
         let answering = async {
             requests.changed().await.unwrap();
-            assert_eq!(requests.open(), Some((1, true)));
-            requests.show(1, Ok(Fleet { query: 7, ..Fleet::default() }));
+            assert_eq!(open(&mut requests), Some((1, true)));
+            requests.answer(1, Ok(Fleet { query: 7, ..Fleet::default() }));
         };
-        let (shown, ()) = tokio::join!(clients.ask(true), answering);
+        let (shown, ()) = tokio::join!(ask(&clients, true), answering);
         assert_eq!(shown.unwrap().query, 7);
-        assert_eq!(requests.open(), None);
+        assert_eq!(open(&mut requests), None);
         let answering = async {
             requests.changed().await.unwrap();
-            assert_eq!(requests.open(), Some((2, false)));
-            requests.show(2, Err("no access point".to_owned()));
+            assert_eq!(open(&mut requests), Some((2, false)));
+            requests.answer(2, Err("no access point".to_owned()));
         };
-        let (shown, ()) = tokio::join!(clients.ask(false), answering);
+        let (shown, ()) = tokio::join!(ask(&clients, false), answering);
         assert_eq!(shown.unwrap_err(), "no access point");
     }
 
@@ -220,7 +157,10 @@ mod tests {
                 lasting: 1 << 15,
                 ..AgentFigures::default()
             },
-            delivery_rate: Rate::from_mbps(5),
+            announced: Announcement {
+                delivery_rate: Rate::from_mbps(5),
+                ..Announcement::default()
+            },
             ..StationFigures::default()
         };
         let answer = FleetAnswer {

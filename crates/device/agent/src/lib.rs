@@ -16,6 +16,7 @@ mod controller;
 mod counters;
 mod distributions;
 mod error;
+mod exchange;
 mod fleet;
 mod identity;
 mod interface;

@@ -49,7 +49,7 @@ fn identity(page: &mut Page, status: Option<&Status>) {
         "Whether the agent is in this state; it is in one state at a time.",
     );
     for state in status.iter().flat_map(|_| State::ALL) {
-        let is_it = status.is_some_and(|status| status.state == state);
+        let is_it = status.is_some_and(|status| status.state == *state);
         states.with("state", state.name(), u64::from(is_it));
     }
     page.gauge("wakeai_agent_uptime", Unit::Seconds, "The time since the agent started.")

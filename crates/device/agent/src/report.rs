@@ -100,7 +100,7 @@ pub(crate) fn differing(
     peers: impl Iterator<Item = PeerView>,
     own: &CommonLaw,
 ) -> BTreeMap<Differing, usize> {
-    let mut counts: BTreeMap<Differing, usize> = Differing::ALL.map(|what| (what, 0)).into();
+    let mut counts: BTreeMap<_, _> = Differing::ALL.iter().map(|what| (*what, 0)).collect();
     for peer in peers {
         let differs = match &peer.law {
             PeerLaw::Unknown => Vec::new(),

@@ -28,7 +28,7 @@ use crate::clock;
 use crate::controller::AssociatedController;
 use crate::distributions::Distributions;
 use crate::error::AgentError;
-use crate::fleet;
+use crate::exchange::exchange;
 use crate::identity;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
@@ -231,10 +231,9 @@ fn set_up(
     let (report, reports) = watch::channel(Report::default());
     let (reserve, wanted) = watch::channel(config.reserve);
     let path = socket_path(&config, netns);
-    let (want, transfers) = watch::channel((0, None));
-    let (decided, decisions) = watch::channel((0, Transfer::default()));
-    let clients = Transfers::new(want, decisions);
-    let (fleet_clients, fleet) = fleet::channel();
+    let (decisions, transfers) = exchange(Transfer::default());
+    let (fleet_clients, fleet) = exchange(Err("nothing was asked yet".to_owned()));
+    let clients = Transfers::new(decisions);
     let server = Server::bind(lease, &path, group, reports, reserve, clients, fleet_clients)?;
     let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
         "bind UDP port {} on {}",
@@ -251,7 +250,7 @@ fn set_up(
             presence: Some(presence),
             other_versions: OtherVersions::default(),
         },
-        clients: Clients { report, reserve: wanted, transfers, decided, fleet },
+        clients: Clients { report, reserve: wanted, transfers, fleet },
         counters: server.counters(),
         health: Health::new(clock::now()),
         distributions: Distributions::default(),

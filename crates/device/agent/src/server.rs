@@ -22,7 +22,7 @@ use wakeai_units::Rate;
 
 use crate::access::Access;
 use crate::counters::Counters;
-use crate::fleet::FleetClients;
+use crate::fleet::{self, FleetClients};
 use crate::report::Report;
 use crate::transfers::{ClientTransfer, Transfers};
 
@@ -170,9 +170,11 @@ impl Server {
             Request::Bounds => Ok(Body::Bounds(self.report.borrow().bounds.clone())),
             Request::Targets => Ok(Body::Targets(self.report.borrow().targets.clone())),
             Request::Metrics => Ok(Body::Metrics(self.report.borrow().counts.named())),
-            Request::Reserve(rate) => Ok(self.reserve(rate, access, change)),
-            Request::Transfer(left) => transfer.update(left).await.map(Body::Transfer),
-            Request::Fleet(query) => self.fleet.ask(query.is_none()).await.map(Body::Fleet),
+            Request::Reserve { rate } => Ok(self.reserve(rate, access, change)),
+            Request::Transfer { left } => transfer.update(left).await.map(Body::Transfer),
+            Request::Fleet { query } => {
+                fleet::ask(&self.fleet, query.is_none()).await.map(Body::Fleet)
+            }
         }
     }
 

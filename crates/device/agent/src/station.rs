@@ -16,20 +16,20 @@ use wakeai_control::{Connection, Controller, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::actuator::Actuator;
 use crate::clock;
 use crate::controller::AssociatedController;
 use crate::counters::{Counters, Fault, Faults};
 use crate::distributions::Distributions;
+use crate::exchange::Answering;
 use crate::fleet::{self, FleetRequests};
 use crate::interface::Interface;
 use crate::key::GroupKeys;
 use crate::link_rate::LinkRate;
 use crate::presence::PresenceSocket;
 use crate::report::Report;
-use crate::transfers::{Decided, Wanted};
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
 
@@ -104,8 +104,7 @@ pub(crate) struct Clients {
     /// The rate that the clients want to reserve.
     pub(crate) reserve: watch::Receiver<Option<Rate>>,
     /// The transfers of the clients, and the decision on whether they may send.
-    pub(crate) transfers: watch::Receiver<Wanted>,
-    pub(crate) decided: watch::Sender<Decided>,
+    pub(crate) transfers: Answering<Option<Bytes>, Transfer>,
     /// The requests for the view of the fleet.
     pub(crate) fleet: FleetRequests,
 }
@@ -173,7 +172,7 @@ impl Station {
                 let late = now.saturating_since(next_tick) > TICK / 2;
                 self.health
                     .faults
-                    .check(Fault::Late, if late { Err("a tick came late") } else { Ok(()) });
+                    .check(Fault::LateTick, if late { Err("a tick came late") } else { Ok(()) });
                 for drift in told.take() {
                     self.health.drifts.add(drift);
                 }
@@ -234,7 +233,7 @@ impl Station {
         }
         let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
         self.controller.read_clock();
-        let (_, left) = *self.clients.transfers.borrow();
+        let (_, left) = self.clients.transfers.asked();
         let reserve = self.controller.wanted();
         let tick = StationTick { link_rate, connections: &connections, left, reserve };
         let controller = self.controller.controller_mut();
@@ -348,8 +347,8 @@ impl Station {
 
     /// Hands the clients' transfers to the controller, and publishes whether they may send.
     fn decide_on_transfers(&mut self, now: Instant) {
-        let (number, left) = *self.clients.transfers.borrow_and_update();
-        if left.is_some() || self.clients.decided.borrow().0 != number {
+        let (number, left) = self.clients.transfers.asked();
+        if left.is_some() || self.clients.transfers.answered() != number {
             self.controller.transfer(now, left);
         }
         let controller = self.controller.controller();
@@ -358,16 +357,12 @@ impl Station {
             let sending_peers = u32::try_from(sending).unwrap_or(u32::MAX);
             Transfer { permission: controller.permission(), sending_peers }
         });
-        self.clients.decided.send_if_modified(|decided| {
-            let changed = *decided != (number, transfer);
-            *decided = (number, transfer);
-            changed
-        });
+        self.clients.transfers.answer(number, transfer);
     }
 
     /// Answers the clients that asked for the view of the fleet.
     fn show_fleet(&mut self, now: Instant) {
-        let Some((number, begins)) = self.clients.fleet.open() else { return };
+        let Some((number, begins)) = fleet::open(&mut self.clients.fleet) else { return };
         let other_versions = self.network.other_versions.shown(now);
         let (station, bssid) = (self.controller.station(), self.controller.bssid());
         let own_law = *self.controller.common_law();
@@ -383,7 +378,7 @@ impl Station {
             }
             _ => Err(format!("the agent has no access point: {}", self.state(now).words())),
         };
-        self.clients.fleet.show(number, shown);
+        self.clients.fleet.answer(number, shown);
     }
 
     fn transmit(&mut self, now: Instant) {

@@ -4,33 +4,23 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::timeout;
 use wakeai_api::Transfer;
 use wakeai_units::Bytes;
 
-/// The longest time that a client waits for the event loop's decision.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The number of a change, and the bytes that the clients' transfers have left after this change. The bytes
-/// are `None` if there are no transfers.
-pub(crate) type Wanted = (u64, Option<Bytes>);
-/// The number of a change, and the event loop's decision on it.
-pub(crate) type Decided = (u64, Transfer);
+use crate::exchange::Asking;
 
 /// The transfers of all clients. The tasks of the clients share this value.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     left: RefCell<BTreeMap<u64, u64>>,
-    wanted: watch::Sender<Wanted>,
-    decided: watch::Receiver<Decided>,
+    /// The bytes that the transfers have left, `None` if there are no transfers; and the event loop's decision.
+    decisions: Asking<Option<Bytes>, Transfer>,
 }
 
 impl Transfers {
-    pub(crate) fn new(wanted: watch::Sender<Wanted>, decided: watch::Receiver<Decided>) -> Self {
-        Self { left: RefCell::default(), wanted, decided }
+    pub(crate) fn new(decisions: Asking<Option<Bytes>, Transfer>) -> Self {
+        Self { left: RefCell::default(), decisions }
     }
 
     /// A transfer for a client that has just connected. The transfer has not begun yet.
@@ -43,12 +33,7 @@ impl Transfers {
         let left = self.left.borrow();
         let sum = left.values().fold(0_u64, |sum, left| sum.saturating_add(*left));
         let sum = (!left.is_empty()).then(|| Bytes::new(sum));
-        let mut number = 0;
-        self.wanted.send_modify(|wanted| {
-            *wanted = (wanted.0 + 1, sum);
-            number = wanted.0;
-        });
-        number
+        self.decisions.change(|_, left| *left = sum)
     }
 }
 
@@ -66,13 +51,7 @@ impl ClientTransfer {
             Some(left) => self.all.left.borrow_mut().insert(self.id, left),
             None => self.all.left.borrow_mut().remove(&self.id),
         };
-        let number = self.all.change();
-        let mut decided = self.all.decided.clone();
-        let decided = decided.wait_for(|(of, _)| *of >= number);
-        match timeout(PATIENCE, decided).await {
-            Ok(Ok(decided)) => Ok(decided.1),
-            Ok(Err(_)) | Err(_) => Err("the agent is not deciding: try again later".to_owned()),
-        }
+        self.all.decisions.answer(self.all.change()).await
     }
 }
 

@@ -123,7 +123,7 @@ impl TransferClient {
     /// # Errors
     /// [`AskError`].
     pub fn ask(&self, left: Option<u64>) -> Result<Transfer, AskError> {
-        let question = Request::Transfer(left).question();
+        let question = Request::Transfer { left }.question();
         match json_line::ask::<Answer>(&self.stream, &question, self.patience) {
             Ok(Answer { body: Body::Transfer(transfer), .. }) => Ok(transfer),
             Ok(Answer { body: Body::Error(reason), .. }) => {

@@ -130,8 +130,11 @@ impl OtherVersion {
 }
 
 /// Whether a peer holds what all stations have to hold in common: the law, its version, its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Holds {
     /// It holds the same as the agent that was asked.
     Same,
@@ -144,11 +147,7 @@ pub enum Holds {
 impl Holds {
     /// The name, as an answer contains it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Other => "other",
-            Self::Unannounced => "unannounced",
-        }
+        self.into()
     }
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 use wakeai_control::{Permission, Share};
 use wakeai_units::{ParseQuantityError, Rate};
 
@@ -17,7 +18,8 @@ use crate::fleet::{Fleet, Holds, OtherLaw, OtherVersion};
 pub const VERSION: u32 = 1;
 
 /// A request to an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "request")]
 pub enum Request {
     /// The agent's state and its station's figures.
     Status,
@@ -29,68 +31,57 @@ pub enum Request {
     Targets,
     /// Every counter.
     Metrics,
-    /// Asks the peers to leave this rate free. `None` ends the reservation. The request takes effect
-    /// at the agent's next decision (its next tick). The agent accepts this request only from root
-    /// and from its own user.
-    Reserve(Option<Rate>),
-    /// Says that a transfer of this client has this number of bytes left, and asks whether it may send now.
-    /// `None` means that the transfer has ended. The transfer also ends when the connection to the agent
-    /// closes. A client repeats this request several times per second while its transfer lasts.
-    Transfer(Option<u64>),
-    /// Asks for the figures of all stations at the access point. Without a number, the request
-    /// begins a query, unless one is under way. With the number of a query, the request returns the
-    /// answers so far.
-    Fleet(Option<u64>),
+    /// Asks the peers to leave a rate free. The request takes effect at the agent's next decision (its
+    /// next tick). The agent accepts this request only from root and from its own user.
+    Reserve {
+        /// The rate; `None` ends the reservation.
+        #[serde(with = "reserved")]
+        rate: Option<Rate>,
+    },
+    /// Says how much of this client's transfer is left, and asks whether it may send now. The transfer
+    /// also ends when the connection to the agent closes. A client repeats this request several times
+    /// per second while its transfer lasts.
+    Transfer {
+        /// The number of bytes; `None` means that the transfer has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left: Option<u64>,
+    },
+    /// Asks for the figures of all stations at the access point.
+    Fleet {
+        /// The number of a query, whose answers so far are returned. Without it the request begins a
+        /// query, unless one is under way.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        query: Option<u64>,
+    },
 }
 
 /// The value of `rate` that ends a reservation.
 const NO_RATE: &str = "none";
 
-/// The name of [`Request::Reserve`].
-const RESERVE: &str = "reserve";
+/// The rate of a reservation, as [`parse_reserve`] reads it.
+mod reserved {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use wakeai_units::Rate;
 
-/// The name of [`Request::Transfer`].
-const TRANSFER: &str = "transfer";
+    #[expect(clippy::ref_option, reason = "the signature that serde calls")]
+    pub(super) fn serialize<S: Serializer>(rate: &Option<Rate>, to: S) -> Result<S::Ok, S::Error> {
+        match rate {
+            Some(rate) => to.collect_str(rate),
+            None => to.serialize_str(super::NO_RATE),
+        }
+    }
 
-/// The name of [`Request::Fleet`].
-const FLEET: &str = "fleet";
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Rate>, D::Error> {
+        super::parse_reserve(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
 
 impl Request {
-    /// The requests without a parameter, by name.
-    const NAMED: [(&'static str, Self); 5] = [
-        ("status", Self::Status),
-        ("peers", Self::Peers),
-        ("bounds", Self::Bounds),
-        ("targets", Self::Targets),
-        ("metrics", Self::Metrics),
-    ];
-
     /// The line that sends this request.
     pub fn question(self) -> Question {
-        let named = Self::NAMED.iter().find(|(_, request)| *request == self);
-        let request = match self {
-            Self::Reserve(_) => RESERVE,
-            Self::Transfer(_) => TRANSFER,
-            Self::Fleet(_) => FLEET,
-            _ => named.map_or("", |(name, _)| *name),
-        };
-        let mut question = Question {
-            version: VERSION,
-            request: request.to_owned(),
-            rate: None,
-            left: None,
-            query: None,
-        };
-        match self {
-            Self::Reserve(rate) => {
-                let rate = rate.map_or(NO_RATE.to_owned(), |rate| rate.to_string());
-                question.rate = Some(rate);
-            }
-            Self::Transfer(left) => question.left = left,
-            Self::Fleet(query) => question.query = query,
-            _ => {}
-        }
-        question
+        Question { version: VERSION, request: self }
     }
 
     /// Parses a line to the agent.
@@ -98,41 +89,17 @@ impl Request {
     /// # Errors
     /// A message that names the problem and the allowed values.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        let question: Question = serde_json::from_slice(line).map_err(|error| {
-            format!("the request is not {{\"version\":1,\"request\":…}}: {error}")
-        })?;
-        if question.version != VERSION {
-            return Err(format!("found version {}, allowed is {VERSION}", question.version));
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
         }
-        Self::try_from(&question)
-    }
-}
-
-impl TryFrom<&Question> for Request {
-    type Error = String;
-
-    /// Reads the request of a line. The error names the problem and the allowed values.
-    fn try_from(question: &Question) -> Result<Self, String> {
-        let name = question.request.as_str();
-        if name == RESERVE {
-            let rate = question.rate.as_deref().ok_or_else(|| {
-                format!("found no rate, allowed is a rate above zero, or {NO_RATE:?}")
-            })?;
-            return Ok(Self::Reserve(parse_reserve(rate)?));
+        let strange =
+            |error| format!("the request is not {{\"version\":1,\"request\":…}}: {error}");
+        let Version { version } = serde_json::from_slice(line).map_err(strange)?;
+        if version != VERSION {
+            return Err(format!("found version {version}, allowed is {VERSION}"));
         }
-        if name == TRANSFER {
-            return Ok(Self::Transfer(question.left));
-        }
-        if name == FLEET {
-            return Ok(Self::Fleet(question.query));
-        }
-        let named = Self::NAMED.into_iter().find(|(named, _)| *named == name);
-        named.map(|(_, request)| request).ok_or_else(|| {
-            let names = Self::NAMED.map(|(name, _)| name).join(", ");
-            format!(
-                "found the request {name:?}, allowed are {names}, {RESERVE}, {TRANSFER}, {FLEET}"
-            )
-        })
+        serde_json::from_slice(line).map_err(strange)
     }
 }
 
@@ -157,21 +124,12 @@ pub fn parse_reserve(text: &str) -> Result<Option<Rate>, String> {
 }
 
 /// A line to the agent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Question {
     /// The version of the request, [`VERSION`].
-    pub version: u32,
-    /// The name of the request.
-    pub request: String,
-    /// The rate of [`Request::Reserve`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<String>,
-    /// The bytes of [`Request::Transfer`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<u64>,
-    /// The number of [`Request::Fleet`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub query: Option<u64>,
+    version: u32,
+    #[serde(flatten)]
+    request: Request,
 }
 
 /// A line from the agent.
@@ -213,26 +171,9 @@ pub enum Body {
 pub struct Transfer {
     /// `wait`, `try` or `send`. With `try` the client sends small pieces, because the permission
     /// may end within seconds.
-    #[serde(with = "permission")]
     pub permission: Permission,
     /// The number of peers that are sending.
     pub sending_peers: u32,
-}
-
-mod permission {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-    use wakeai_control::Permission;
-
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-    pub(super) fn serialize<S: Serializer>(of: &Permission, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(of.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Permission, D::Error> {
-        let name = String::deserialize(from)?;
-        Permission::from_name(&name)
-            .ok_or_else(|| D::Error::custom(format!("{name:?} is none of wait, try, send")))
-    }
 }
 
 /// The reservation that applies from the next tick on.
@@ -243,8 +184,19 @@ pub struct Reserve {
 }
 
 /// The agent's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum State {
     /// The interface does not exist or is down.
     WaitingForInterface,
@@ -263,25 +215,11 @@ pub enum State {
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 6] = [
-        Self::WaitingForInterface,
-        Self::WaitingForAddress,
-        Self::WaitingForAccessPoint,
-        Self::Blind,
-        Self::WithoutBounds,
-        Self::Controlling,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The state's name, as an answer contains it.
+    /// The name, as in an answer.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::WaitingForInterface => "waiting-for-interface",
-            Self::WaitingForAddress => "waiting-for-address",
-            Self::WaitingForAccessPoint => "waiting-for-access-point",
-            Self::Blind => "blind",
-            Self::WithoutBounds => "without-bounds",
-            Self::Controlling => "controlling",
-        }
+        self.into()
     }
 
     /// The state in words.
@@ -583,22 +521,30 @@ mod tests {
             Request::Bounds,
             Request::Targets,
             Request::Metrics,
-            Request::Reserve(rate),
-            Request::Transfer(Some(7)),
-            Request::Fleet(Some(3)),
+            Request::Reserve { rate },
+            Request::Transfer { left: Some(7) },
+            Request::Fleet { query: Some(3) },
         ];
         let names =
             ["status", "peers", "bounds", "targets", "metrics", "reserve", "transfer", "fleet"];
-        assert_eq!(all.map(|request| request.question().request), names);
-        let empty = [Request::Reserve(None), Request::Transfer(None), Request::Fleet(None)];
+        let line = |request: Request| serde_json::to_string(&request.question()).unwrap();
+        for (request, name) in all.into_iter().zip(names) {
+            let begins = format!("{{\"version\":1,\"request\":\"{name}\"");
+            assert!(line(request).starts_with(&begins), "{}", line(request));
+        }
+        let empty = [
+            Request::Reserve { rate: None },
+            Request::Transfer { left: None },
+            Request::Fleet { query: None },
+        ];
         for request in all.into_iter().chain(empty) {
-            assert_eq!(Request::try_from(&request.question()), Ok(request));
+            assert_eq!(Request::parse(line(request).as_bytes()), Ok(request));
         }
     }
 
     #[test]
     fn the_name_of_a_state_is_the_one_in_an_answer() {
-        for state in State::ALL {
+        for &state in State::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
             assert!(state.name().len() <= 24, "it fits into an answer to a fleet's query");
         }
@@ -617,19 +563,13 @@ mod tests {
 
     #[test]
     fn a_rate_is_above_zero_or_none() {
-        let asked = |rate: Option<&str>| {
-            let rate = rate.map(str::to_owned);
-            Request::try_from(&Question {
-                version: VERSION,
-                request: "reserve".to_owned(),
-                rate,
-                left: None,
-                query: None,
-            })
+        let asked = |rate: &str| {
+            let line = format!("{{\"version\":1,\"request\":\"reserve\"{rate}}}");
+            Request::parse(line.as_bytes())
         };
-        assert!(asked(None).unwrap_err().contains("found no rate"));
-        assert!(asked(Some("0bit/s")).unwrap_err().contains("above zero"));
-        assert!(asked(Some("-1")).is_err());
-        assert_eq!(asked(Some("none")), Ok(Request::Reserve(None)));
+        assert!(asked("").unwrap_err().contains("missing field `rate`"));
+        assert!(asked(",\"rate\":\"0bit/s\"").unwrap_err().contains("above zero"));
+        assert!(asked(",\"rate\":\"-1\"").is_err());
+        assert_eq!(asked(",\"rate\":\"none\""), Ok(Request::Reserve { rate: None }));
     }
 }

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use netlink_packet_route::AddressFamily;
 use serde::{Deserialize, Serialize};
+use strum::VariantNames as _;
 use wakeai_units::Instant;
 
 use crate::change::{Change, FileId, OtherChange, Stage};
@@ -86,8 +87,11 @@ pub struct Drift {
 }
 
 /// What was done about a [`Drift`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "why")]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The change was made again, and holds.
     PutBack,
@@ -100,11 +104,7 @@ pub enum Outcome {
 impl Outcome {
     /// Its name, for labels.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::PutBack => "put_back",
-            Self::Waits(_) => "waits",
-            Self::Lost(_) => "lost",
-        }
+        self.into()
     }
 }
 
@@ -127,20 +127,18 @@ impl fmt::Display for Drift {
 /// The findings since the start of a process, for its answers and figures.
 #[derive(Debug, Default)]
 pub struct Drifts {
-    counts: [u64; OUTCOMES.len()],
+    counts: [u64; Outcome::VARIANTS.len()],
     last: VecDeque<(Instant, Drift)>,
 }
 
-/// The name of every outcome.
-const OUTCOMES: [&str; 3] = ["put_back", "waits", "lost"];
 /// How many findings are kept.
 const KEPT: usize = 8;
 
 impl Drifts {
     /// Adds a finding.
     pub fn add(&mut self, drift: Drift) {
-        let count = OUTCOMES.iter().position(|name| *name == drift.outcome.name());
-        let count = &mut self.counts[count.expect("every outcome has its name in the list")];
+        let count = Outcome::VARIANTS.iter().position(|name| *name == drift.outcome.name());
+        let count = &mut self.counts[count.expect("every outcome has a name")];
         *count = count.saturating_add(1);
         self.last.truncate(KEPT - 1);
         self.last.push_front((since_boot(), drift));
@@ -148,7 +146,7 @@ impl Drifts {
 
     /// The number of findings with each outcome.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        OUTCOMES.into_iter().zip(self.counts)
+        Outcome::VARIANTS.iter().copied().zip(self.counts)
     }
 
     /// The last findings and their ages, the newest first.

@@ -34,8 +34,10 @@ pub(super) fn show(
     arguments: &StatusArguments,
 ) -> Result<OutputReader, Failure> {
     // All queries are begun before the answers to the first one are awaited.
-    let begun: Vec<_> =
-        sockets.iter().map(|socket| (socket, ask(socket, Request::Fleet(None)))).collect();
+    let begun: Vec<_> = sockets
+        .iter()
+        .map(|socket| (socket, ask(socket, Request::Fleet { query: None })))
+        .collect();
     let mut text = String::new();
     for (socket, begun) in begun {
         let fleet = match begun.and_then(|begun| wait(socket, begun)) {
@@ -83,7 +85,7 @@ fn wait(socket: &Path, mut fleet: Fleet) -> Result<Fleet, AskError> {
             }
         }
         std::thread::sleep(EVERY);
-        fleet = ask(socket, Request::Fleet(Some(fleet.query)))?;
+        fleet = ask(socket, Request::Fleet { query: Some(fleet.query) })?;
     }
     Ok(fleet)
 }

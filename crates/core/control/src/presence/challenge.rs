@@ -104,13 +104,8 @@ impl Challenges {
     }
 
     fn open(&mut self, now: Instant) {
-        let mut input = [0; 24];
-        input[..16].copy_from_slice(&self.boot.0);
-        input[16..].copy_from_slice(&self.count.to_be_bytes());
+        let challenge = Challenge::new(&self.key, self.boot, self.count);
         self.count += 1;
-        let hash = blake3::keyed_hash(&self.key, &input);
-        let bytes: [u8; 8] = std::array::from_fn(|index| hash.as_bytes()[index]);
-        let challenge = Challenge(u64::from_be_bytes(bytes).max(1));
         if self.epochs.len() == KEPT {
             self.epochs.pop_front();
         }

@@ -3,8 +3,9 @@
 use wakeai_units::{Duration, Rate};
 
 use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
+use super::wire::{MAX_RATE, WireFields, micros};
 use super::{BootId, Challenge};
-use crate::common::{CommonLaw, LawNumber, QueueParameters};
+use crate::common::{CommonLaw, QueueParameters};
 use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
 
 /// The largest number of answers in a message without a request for a turn. An answer repeats the
@@ -20,30 +21,24 @@ pub(super) const LAW_SLOTS: usize = 3;
 /// The first bytes of a law. A challenge is random, so one in 2^32 begins so; it is not answered, and
 /// is replaced within minutes.
 const LAW_TAG: [u8; 4] = *b"WLAW";
-/// The bytes of a law.
-const LAW_LEN: usize = 8 * LAW_SLOTS;
 /// The place of a parameter that the law does not have.
 const NO_PARAMETER: u32 = u32::MAX;
 
-const MAGIC: [u8; 4] = MessageFormat::Presence.magic();
-const VERSION: u8 = MessageFormat::Presence.version();
-const RESERVATION_AT: usize = 88;
-const CHALLENGE_AT: usize = RESERVATION_AT + RESERVATION_LEN;
-const ANSWERS_AT: usize = CHALLENGE_AT + 8;
-const TURN_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS_BESIDE_TURN;
-const TAG_AT: usize = ANSWERS_AT + 8 * ANSWER_SLOTS;
+/// The place of the answers in a message.
+const ANSWERS_AT: usize = 120;
 
 /// The length of every message of this version, bytes.
-pub const MESSAGE_LEN: usize = TAG_AT + TAG_LEN;
+pub const MESSAGE_LEN: usize = ANSWERS_AT + 8 * ANSWER_SLOTS + TAG_LEN;
 
-const SENDING: u8 = 1;
-const HAS_MAX_RATE: u8 = 1 << 1;
-const HAS_MIN_RTT: u8 = 1 << 2;
-const HAS_TIME: u8 = 1 << 3;
-const HAS_LINK_RATE: u8 = 1 << 4;
-const HAS_RESERVATION: u8 = 1 << 5;
-const SHORT: u8 = 1 << 6;
-const HAS_TURN: u8 = 1 << 7;
+const SENDING: u32 = 1;
+const HAS_MAX_RATE: u32 = 1 << 1;
+const HAS_MIN_RTT: u32 = 1 << 2;
+const HAS_TIME: u32 = 1 << 3;
+const HAS_LINK_RATE: u32 = 1 << 4;
+const HAS_RESERVATION: u32 = 1 << 5;
+const SHORT: u32 = 1 << 6;
+const HAS_TURN: u32 = 1 << 7;
+const ALL_FLAGS: u32 = (1 << 8) - 1;
 
 /// The last four bytes of a request for a turn are one number. Its upper 8 bits are the state. Its
 /// lower 24 bits are the time (ms) that the rest of the station's transfers would take at the rate
@@ -54,11 +49,9 @@ const MAX_LEFT_MS: u64 = (1 << LEFT_BITS) - 1;
 /// The longest interval that a station may announce. Even with 1024 stations and a basic rate (the
 /// rate of broadcasts) of 6 Mbit/s, the regular intervals are shorter than this.
 pub(super) const MAX_INTERVAL: Duration = Duration::from_secs(600);
-/// The largest valid rate, 1 Tbit/s. No radio is faster.
-const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
 /// One presence message of a station.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
     /// The access point with which the station is associated.
     pub bssid: [u8; 6],
@@ -141,52 +134,9 @@ impl Codec {
     /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
     /// large are reduced to the limit, and answers beyond the last slot are left out.
     pub fn encode(&self, message: &Presence) -> Vec<u8> {
-        let announced = &message.announced;
-        let mut flags = 0;
-        let mut flag = |set: bool, bit: u8| flags |= if set { bit } else { 0 };
-        flag(announced.sending, SENDING);
-        flag(announced.max_rate.is_some(), HAS_MAX_RATE);
-        flag(announced.link_rate.is_some(), HAS_LINK_RATE);
-        flag(announced.min_rtt.is_some(), HAS_MIN_RTT);
-        flag(message.unix_time.is_some(), HAS_TIME);
-        flag(announced.reservation.is_some(), HAS_RESERVATION);
-        flag(announced.reservation.is_some_and(|of| of.short), SHORT);
-        flag(announced.turn.is_some(), HAS_TURN);
-        let interval = message.interval.min(MAX_INTERVAL).as_millis().max(1);
-
-        let mut bytes = Vec::with_capacity(MESSAGE_LEN);
-        bytes.extend(MAGIC);
-        bytes.extend([VERSION, flags]);
-        bytes.extend(message.bssid);
-        bytes.extend(message.station.0.to_be_bytes());
-        bytes.extend(message.boot.0);
-        bytes.extend(message.sequence.to_be_bytes());
-        bytes.extend((interval as u32).to_be_bytes());
-        bytes.extend(announced.delivery_rate.min(MAX_RATE).bits_per_second().to_be_bytes());
-        for rate in [announced.max_rate, announced.link_rate] {
-            let rate = rate.unwrap_or(Rate::ZERO).min(MAX_RATE);
-            bytes.extend(rate.bits_per_second().to_be_bytes());
-        }
-        bytes.extend(micros(announced.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
-        bytes.extend(micros(announced.growth).to_be_bytes());
-        bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
-        bytes.extend(reservation(announced.reservation));
-        bytes.extend(message.challenge.0.to_be_bytes());
-        let mut slots = answer_slots(announced.turn.is_some());
-        if let Some(held) = message.law {
-            bytes.extend(law(held));
-            slots -= LAW_SLOTS;
-        }
-        for slot in 0..slots {
-            bytes.extend(message.answers.get(slot).map_or(0, |answer| answer.0).to_be_bytes());
-        }
-        if let Some(Turn { ticket, state, left }) = announced.turn {
-            let left = left.as_millis().min(MAX_LEFT_MS) as u32;
-            bytes.extend(ticket.to_be_bytes());
-            bytes.extend((turn_state(state) << LEFT_BITS | left).to_be_bytes());
-        }
-        self.seal.close(&mut bytes);
-        bytes
+        let mut wire = WireFields::writing(&MessageFormat::Presence.head());
+        presence(&mut wire, &mut message.clone());
+        self.seal.close(wire.into_bytes())
     }
 
     /// Decodes the message in `datagram`.
@@ -194,7 +144,10 @@ impl Codec {
     /// # Errors
     /// Fails where the datagram is not an authentic message of this group.
     pub fn decode(&self, datagram: &[u8]) -> Result<Presence, DecodeError> {
-        parse(self.seal.open(datagram)?).ok_or(DecodeError::Invalid)
+        let message: &[u8; MESSAGE_LEN] = self.seal.open(datagram)?;
+        let (mut wire, mut read) = (WireFields::reading(&message[5..]), Presence::default());
+        presence(&mut wire, &mut read);
+        wire.is_valid().then_some(read).ok_or(DecodeError::Invalid)
     }
 }
 
@@ -203,190 +156,127 @@ pub(super) fn is_like_a_law(answer: Challenge) -> bool {
     answer.0.to_be_bytes().starts_with(&LAW_TAG)
 }
 
-fn law(held: CommonLaw) -> [u8; LAW_LEN] {
-    let mut bytes = [0; LAW_LEN];
-    bytes[..4].copy_from_slice(&LAW_TAG);
-    (bytes[4], bytes[5]) = (held.law.0, held.version);
-    let (percent, min, max) = held.queue.map_or((0, NO_PARAMETER, NO_PARAMETER), |of| {
-        (of.rounds_percent, micros(of.min), micros(of.max))
-    });
-    bytes[6..8].copy_from_slice(&percent.to_be_bytes());
-    bytes[8..12].copy_from_slice(&min.to_be_bytes());
-    bytes[12..16].copy_from_slice(&max.to_be_bytes());
-    bytes[16..20].copy_from_slice(&held.access_point_buffer.to_be_bytes());
-    bytes[20..].copy_from_slice(&held.reservable.ppm().to_be_bytes());
-    bytes
-}
-
-/// The law in an authentic message. Where the bytes are no valid law, they are answers.
-fn parse_law(message: &[u8; MESSAGE_LEN]) -> Option<CommonLaw> {
-    let u32_at = |at| u32::from_be_bytes(field(message, ANSWERS_AT + at));
-    let [law, version] = field(message, ANSWERS_AT + 4);
-    let percent = u16::from_be_bytes(field(message, ANSWERS_AT + 6));
-    let (min, max) = (u32_at(8), u32_at(12));
-    let span = |micros: u32| Duration::from_micros(u64::from(micros));
-    let queue = (percent > 0).then(|| QueueParameters {
-        rounds_percent: percent,
-        min: span(min),
-        max: span(max),
-    });
-    let held = CommonLaw {
-        law: LawNumber(law),
-        version,
-        queue,
-        access_point_buffer: u32_at(16),
-        reservable: Share::from_ppm(u32_at(20)),
-    };
-    // No place of an answer is zero, so a reader that does not know of laws finds no empty slot.
-    let is_valid = field(message, ANSWERS_AT) == LAW_TAG
-        && version > 0
-        && match queue {
-            Some(_) => max > 0 && min <= max,
-            None => (min, max) == (NO_PARAMETER, NO_PARAMETER),
-        }
-        && held.access_point_buffer > 0
-        && held.reservable <= Share::WHOLE;
-    is_valid.then_some(held)
-}
-
-/// The length of a reservation, bytes.
-const RESERVATION_LEN: usize = 24;
-
-fn reservation(reservation: Option<Reservation>) -> [u8; RESERVATION_LEN] {
-    let mut bytes = [0; RESERVATION_LEN];
-    if let Some(of) = reservation {
-        bytes[..8].copy_from_slice(&of.rate.min(MAX_RATE).bits_per_second().to_be_bytes());
-        bytes[8..16].copy_from_slice(&of.ticket.to_be_bytes());
-        bytes[16..20].copy_from_slice(&of.share.ppm().to_be_bytes());
-        bytes[20..].copy_from_slice(&of.claim.min(Share::WHOLE).ppm().to_be_bytes());
-    }
-    bytes
-}
-
-/// The reservation in an authentic message; `Err` where a field is out of range.
-fn parse_reservation(message: &[u8; MESSAGE_LEN]) -> Result<Option<Reservation>, ()> {
-    let u32_at = |at| u32::from_be_bytes(field(message, at));
-    let u64_at = |at| u64::from_be_bytes(field(message, at));
-    let flags = message[5];
-    if flags & HAS_RESERVATION == 0 {
-        let nothing = field::<RESERVATION_LEN>(message, RESERVATION_AT) == [0; RESERVATION_LEN];
-        return if nothing && flags & SHORT == 0 { Ok(None) } else { Err(()) };
-    }
-    let reservation = Reservation {
-        rate: Rate::from_bps(u64_at(RESERVATION_AT)),
-        ticket: u64_at(RESERVATION_AT + 8),
-        share: Share::from_ppm(u32_at(RESERVATION_AT + 16)),
-        claim: Share::from_ppm(u32_at(RESERVATION_AT + 20)),
-        short: flags & SHORT != 0,
-    };
-    let in_range = (Rate::from_bps(1)..=MAX_RATE).contains(&reservation.rate)
-        && reservation.ticket > 0
-        && reservation.share > Share::ZERO
-        && reservation.claim <= Share::WHOLE;
-    if in_range { Ok(Some(reservation)) } else { Err(()) }
-}
-
 /// The number of slots for answers in a message.
 pub(super) fn answer_slots(has_turn: bool) -> usize {
     if has_turn { ANSWER_SLOTS_BESIDE_TURN } else { ANSWER_SLOTS }
 }
 
-/// The number that stands for a state on the wire.
-fn turn_state(state: TurnState) -> u32 {
-    match state {
-        TurnState::Waiting => 0,
-        TurnState::Sending => 1,
-        TurnState::Additional => 2,
-        TurnState::Trying => 3,
+/// The fields of a message.
+fn presence(wire: &mut WireFields<'_>, message: &mut Presence) {
+    wire.flags::<1>(ALL_FLAGS);
+    wire.bytes(&mut message.bssid);
+    wire.u64(&mut message.station.0);
+    wire.bytes(&mut message.boot.0);
+    wire.u64(&mut message.sequence);
+    let mut interval_ms = message.interval.min(MAX_INTERVAL).as_millis().max(1) as u32;
+    wire.u32(&mut interval_ms);
+    message.interval = Duration::from_millis(u64::from(interval_ms));
+    wire.check(interval_ms > 0 && message.interval <= MAX_INTERVAL);
+    let announced = &mut message.announced;
+    wire.flag(SENDING, &mut announced.sending);
+    wire.rate(&mut announced.delivery_rate);
+    wire.optional(HAS_MAX_RATE, &mut announced.max_rate, WireFields::rate);
+    wire.optional(HAS_LINK_RATE, &mut announced.link_rate, WireFields::rate);
+    wire.optional(HAS_MIN_RTT, &mut announced.min_rtt, WireFields::micros);
+    wire.micros(&mut announced.growth);
+    wire.optional(HAS_TIME, &mut message.unix_time, WireFields::nanos);
+    wire.optional(HAS_RESERVATION, &mut announced.reservation, reservation);
+    wire.check(announced.reservation.is_none_or(is_valid));
+    wire.u64(&mut message.challenge.0);
+    wire.check(message.challenge.0 > 0);
+    wire.where_valid(&mut message.law, law);
+    let mut has_turn = announced.turn.is_some();
+    wire.flag(HAS_TURN, &mut has_turn);
+    let taken = if message.law.is_some() { LAW_SLOTS } else { 0 };
+    answers(wire, &mut message.answers, answer_slots(has_turn) - taken);
+    if has_turn {
+        turn(wire, announced.turn.get_or_insert_default());
     }
 }
 
-/// The request for a turn in an authentic message; `Err` where a field is out of range.
-fn parse_turn(message: &[u8; MESSAGE_LEN]) -> Result<Option<Turn>, ()> {
-    if message[5] & HAS_TURN == 0 {
-        return Ok(None);
+fn reservation(wire: &mut WireFields<'_>, reservation: &mut Reservation) {
+    reservation.claim = reservation.claim.min(Share::WHOLE);
+    wire.rate(&mut reservation.rate);
+    wire.u64(&mut reservation.ticket);
+    wire.share(&mut reservation.share);
+    wire.share(&mut reservation.claim);
+    wire.flag(SHORT, &mut reservation.short);
+}
+
+fn is_valid(reservation: Reservation) -> bool {
+    (Rate::from_bps(1)..=MAX_RATE).contains(&reservation.rate)
+        && reservation.ticket > 0
+        && reservation.share > Share::ZERO
+        && reservation.claim <= Share::WHOLE
+}
+
+/// A law. No place of an answer is zero, so a reader that does not know of laws finds no empty slot.
+fn law(wire: &mut WireFields<'_>, held: &mut CommonLaw) {
+    let mut tag = LAW_TAG;
+    wire.bytes(&mut tag);
+    wire.check(tag == LAW_TAG);
+    wire.u8(&mut held.law.0);
+    wire.u8(&mut held.version);
+    wire.check(held.version > 0);
+    let (mut percent, [mut min, mut max]) = held
+        .queue
+        .map_or((0, [NO_PARAMETER; 2]), |of| (of.rounds_percent, [of.min, of.max].map(micros)));
+    wire.u16(&mut percent);
+    wire.u32(&mut min);
+    wire.u32(&mut max);
+    held.queue = (percent > 0).then(|| QueueParameters {
+        rounds_percent: percent,
+        min: Duration::from_micros(u64::from(min)),
+        max: Duration::from_micros(u64::from(max)),
+    });
+    wire.check(match held.queue {
+        Some(_) => max > 0 && min <= max,
+        None => (min, max) == (NO_PARAMETER, NO_PARAMETER),
+    });
+    wire.u32(&mut held.access_point_buffer);
+    wire.share(&mut held.reservable);
+    wire.check(held.access_point_buffer > 0 && held.reservable <= Share::WHOLE);
+}
+
+/// The answers in the slots. No answer follows an empty slot.
+fn answers(wire: &mut WireFields<'_>, answers: &mut Vec<Challenge>, slots: usize) {
+    answers.resize(slots, Challenge::default());
+    for answer in &mut *answers {
+        wire.u64(&mut answer.0);
     }
-    let ticket = u32::from_be_bytes(field(message, TURN_AT));
-    let word = u32::from_be_bytes(field(message, TURN_AT + 4));
-    let (number, left) = (word >> LEFT_BITS, u64::from(word) & MAX_LEFT_MS);
-    let states = [TurnState::Waiting, TurnState::Sending, TurnState::Additional, TurnState::Trying];
-    let state = states.into_iter().find(|state| turn_state(*state) == number);
-    match state.filter(|_| ticket > 0) {
-        Some(state) => Ok(Some(Turn { ticket, state, left: Duration::from_millis(left) })),
-        None => Err(()),
-    }
+    let used = answers.iter().position(|answer| answer.0 == 0).unwrap_or(slots);
+    wire.check(answers[used..].iter().all(|answer| answer.0 == 0));
+    answers.truncate(used);
 }
 
-fn micros(span: Duration) -> u32 {
-    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
-}
-
-fn field<const N: usize>(message: &[u8; MESSAGE_LEN], at: usize) -> [u8; N] {
-    std::array::from_fn(|index| message[at + index])
-}
-
-/// The fields of an authentic message; `None` where a field is out of range.
-fn parse(message: &[u8; MESSAGE_LEN]) -> Option<Presence> {
-    let u32_at = |at| u32::from_be_bytes(field(message, at));
-    let u64_at = |at| u64::from_be_bytes(field(message, at));
-    let flags = message[5];
-    // An absent field is zero, so that every message has exactly one encoding.
-    let optional = |bit: u8, value: u64| match (flags & bit != 0, value) {
-        (true, value) => Some(Some(value)),
-        (false, 0) => Some(None),
-        (false, _) => None,
-    };
-    let interval = Duration::from_millis(u64::from(u32_at(44)));
-    let delivery_rate = Rate::from_bps(u64_at(48));
-    let max_rate = optional(HAS_MAX_RATE, u64_at(56))?.map(Rate::from_bps);
-    let link_rate = optional(HAS_LINK_RATE, u64_at(64))?.map(Rate::from_bps);
-    let challenge = Challenge(u64_at(CHALLENGE_AT));
-    if interval.is_zero()
-        || interval > MAX_INTERVAL
-        || challenge.0 == 0
-        || [Some(delivery_rate), max_rate, link_rate].into_iter().flatten().any(|r| r > MAX_RATE)
-    {
-        return None;
-    }
-    Some(Presence {
-        bssid: field(message, 6),
-        station: StationId(u64_at(12)),
-        boot: BootId(field(message, 20)),
-        sequence: u64_at(36),
-        interval,
-        announced: Announcement {
-            sending: flags & SENDING != 0,
-            delivery_rate,
-            max_rate,
-            link_rate,
-            min_rtt: optional(HAS_MIN_RTT, u64::from(u32_at(72)))?.map(Duration::from_micros),
-            growth: Duration::from_micros(u64::from(u32_at(76))),
-            reservation: parse_reservation(message).ok()?,
-            turn: parse_turn(message).ok()?,
-        },
-        unix_time: optional(HAS_TIME, u64_at(80))?.map(Duration::from_nanos),
-        challenge,
-        law: parse_law(message),
-        answers: parse_answers(message)?,
-    })
-}
-
-/// The answers of an authentic message; `None` where an answer follows an empty slot.
-fn parse_answers(message: &[u8; MESSAGE_LEN]) -> Option<Vec<Challenge>> {
-    let slot = |slot| Challenge(u64::from_be_bytes(field(message, ANSWERS_AT + 8 * slot)));
-    let is_empty = |answer: &Challenge| answer.0 == 0;
-    let first = if parse_law(message).is_some() { LAW_SLOTS } else { 0 };
-    let mut slots: Vec<Challenge> =
-        (first..answer_slots(message[5] & HAS_TURN != 0)).map(slot).collect();
-    let used = slots.iter().position(is_empty).unwrap_or(slots.len());
-    slots[used..].iter().all(is_empty).then(|| slots.truncate(used))?;
-    Some(slots)
+fn turn(wire: &mut WireFields<'_>, turn: &mut Turn) {
+    wire.u32(&mut turn.ticket);
+    let left = turn.left.as_millis().min(MAX_LEFT_MS) as u32;
+    let mut word = (turn.state as u32) << LEFT_BITS | left;
+    wire.u32(&mut word);
+    turn.left = Duration::from_millis(u64::from(word) & MAX_LEFT_MS);
+    let state = TurnState::from_repr(word >> LEFT_BITS);
+    wire.check(turn.ticket > 0 && state.is_some());
+    turn.state = state.unwrap_or_default();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::LawNumber;
     use proptest::prelude::*;
+
+    const RESERVATION_AT: usize = 88;
+    const CHALLENGE_AT: usize = 112;
+    const TAG_AT: usize = MESSAGE_LEN - TAG_LEN;
+    /// The reservations of the tests have no flag.
+    type ReservationBytes = [u8; CHALLENGE_AT - RESERVATION_AT];
+
+    fn empty_message() -> Vec<u8> {
+        let mut bytes = MessageFormat::Presence.head().to_vec();
+        bytes.resize(TAG_AT, 0);
+        bytes
+    }
 
     prop_compose! {
         fn any_reservation()(
@@ -507,12 +397,10 @@ mod tests {
             // A member of the group may send any bytes. If they are accepted as a message, its
             // encoding has the same bytes.
             let codec = Codec::new(&[7; 32]);
-            let mut bytes = vec![0; TAG_AT];
-            bytes[..4].copy_from_slice(&MAGIC);
-            bytes[4] = VERSION;
+            let mut bytes = empty_message();
             (bytes[47], bytes[CHALLENGE_AT]) = (1, 1);
             bytes[at..at + 32].copy_from_slice(&body);
-            codec.seal.close(&mut bytes);
+            let bytes = codec.seal.close(bytes);
             if let Ok(message) = codec.decode(&bytes) {
                 prop_assert_eq!(codec.encode(&message), bytes);
             }
@@ -523,12 +411,10 @@ mod tests {
     fn a_zero_challenge_and_an_answer_after_an_empty_slot_are_refused() {
         let codec = Codec::new(&[7; 32]);
         let with = |challenge: u8, slot: usize| {
-            let mut bytes = vec![0; TAG_AT];
-            bytes[..4].copy_from_slice(&MAGIC);
-            (bytes[4], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, 1, challenge);
+            let mut bytes = empty_message();
+            (bytes[47], bytes[CHALLENGE_AT]) = (1, challenge);
             bytes[ANSWERS_AT + 8 * slot] = 1;
-            codec.seal.close(&mut bytes);
-            codec.decode(&bytes).map(|message| message.answers.len())
+            codec.decode(&codec.seal.close(bytes)).map(|message| message.answers.len())
         };
         assert_eq!(with(1, 0), Ok(1));
         assert_eq!(with(0, 0), Err(DecodeError::Invalid), "its answer would be an empty slot");
@@ -540,13 +426,11 @@ mod tests {
     #[test]
     fn a_reservation_out_of_range_is_refused() {
         let codec = Codec::new(&[7; 32]);
-        let read = |reservation: [u8; RESERVATION_LEN], flags: u8| {
-            let mut bytes = vec![0; TAG_AT];
-            bytes[..4].copy_from_slice(&MAGIC);
-            (bytes[4], bytes[5], bytes[47], bytes[CHALLENGE_AT]) = (VERSION, flags, 1, 1);
+        let read = |reservation: ReservationBytes, flags: u32| {
+            let mut bytes = empty_message();
+            (bytes[5], bytes[47], bytes[CHALLENGE_AT]) = (flags as u8, 1, 1);
             bytes[RESERVATION_AT..CHALLENGE_AT].copy_from_slice(&reservation);
-            codec.seal.close(&mut bytes);
-            codec.decode(&bytes).map(|message| message.announced.reservation)
+            codec.decode(&codec.seal.close(bytes)).map(|message| message.announced.reservation)
         };
         let good = Reservation {
             rate: Rate::from_mbps(1),
@@ -555,11 +439,13 @@ mod tests {
             claim: Share::WHOLE,
             short: false,
         };
-        let bytes = reservation(Some(good));
+        let mut wire = WireFields::writing(&[]);
+        reservation(&mut wire, &mut good.clone());
+        let bytes: ReservationBytes = wire.into_bytes().try_into().unwrap();
         assert_eq!(read(bytes, HAS_RESERVATION), Ok(Some(good)));
         assert_eq!(read(bytes, 0), Err(DecodeError::Invalid), "not flagged");
         assert_eq!(
-            read([0; RESERVATION_LEN], SHORT),
+            read([0; CHALLENGE_AT - RESERVATION_AT], SHORT),
             Err(DecodeError::Invalid),
             "short without a reservation"
         );

@@ -13,16 +13,16 @@ use super::fleet::{
 };
 use super::received::{Head, Received};
 use super::schedule::{Schedule, airtime, airtime_of, longest_interval};
-use super::table::{PeerTable, Verdict};
+use super::table::{Gone, PeerTable, Verdict};
 use super::{BootId, Codec, DecodeError, LAW_EVERY, OtherVersion, Presence, PresenceCounters};
 use crate::common::{CommonLaw, PeerLaw};
-use crate::{Announcement, Clocks, ControllerConfig, PeerChange, PeerView, StationId};
+use crate::{Announcement, Clocks, ControllerConfig, PeerChange, StationId};
 
 /// Sends and receives presence messages, queries and answers.
 ///
 /// Order of calls: [`Endpoint::open`] and [`Endpoint::handle_opened`] for each datagram, and
 /// [`Endpoint::expire`] at each tick. When [`Endpoint::next_timeout`] has come, [`Endpoint::poll_transmit`] and
-/// [`Endpoint::poll_fleet`]. After each of them, [`Endpoint::poll_change`] until it gives `None`.
+/// [`Endpoint::poll_fleet`]. After each of them, the `changes` are taken.
 /// `now` never goes back.
 pub(crate) struct Endpoint {
     station: StationId,
@@ -35,19 +35,21 @@ pub(crate) struct Endpoint {
     law: Option<CommonLaw>,
     codec: Codec,
     sequence: u64,
-    interval: Duration,
-    table: PeerTable,
+    /// The interval that this station announced in its last message; zero before the first message.
+    pub(crate) interval: Duration,
+    pub(crate) table: PeerTable,
     challenges: Challenges,
-    answers: Answers,
+    pub(crate) answers: Answers,
     schedule: Schedule,
-    counters: PresenceCounters,
-    changes: VecDeque<PeerChange>,
+    pub(crate) counters: PresenceCounters,
+    /// The changes that were not taken yet, the oldest first.
+    pub(crate) changes: VecDeque<PeerChange>,
     fleet: Fleet,
     fleet_codec: FleetCodec,
     /// The Unix time of `Instant::ZERO`; `None` until `set_unix_at_epoch` is called.
     unix_at_epoch: Option<Duration>,
     /// The last message of a version that this program does not read.
-    other_version: Option<OtherVersion>,
+    pub(crate) other_version: Option<OtherVersion>,
 }
 
 /// A datagram that was authenticated and read, or the reason why it is refused.
@@ -197,7 +199,7 @@ impl Endpoint {
         let (station, boot) = (message.station, message.boot);
         match message.content {
             FleetContent::Query(challenge) => {
-                self.expire_one(now, station);
+                self.expire_peers(now, Some(station));
                 let taken = match self.table.query(station, boot, message.sequence) {
                     Verdict::Updated => {
                         let window = self.window();
@@ -278,20 +280,9 @@ impl Endpoint {
         }))
     }
 
-    /// Takes the last message of a version that this program does not read.
-    pub(crate) fn take_other_version(&mut self) -> Option<OtherVersion> {
-        self.other_version.take()
-    }
-
-    /// Reads the records of all senders, one after another, as the processor expects it. Where many messages
-    /// follow, this takes less time than to wait for the record of each sender.
-    pub(crate) fn read_ahead(&self) {
-        self.answers.read_ahead();
-    }
-
     fn hear(&mut self, now: Instant, received: &Received) {
         let Head { station, boot, sequence, challenge, .. } = received.head;
-        self.expire_one(now, station);
+        self.expire_peers(now, Some(station));
         // Where clocks agree, the time in a message proves that its incarnation is live. This does
         // not hold for an incarnation that was dropped, because a recorded message of it may be
         // younger than the tolerance. A dropped incarnation has to answer a challenge.
@@ -342,30 +333,22 @@ impl Endpoint {
     /// Removes the peers that have been silent for too long.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.fleet.expire(now);
-        let (changes, challenges) = (&mut self.changes, &mut self.challenges);
-        self.table.expire(
-            now,
-            |station| changes.push_back(PeerChange::Left(station)),
-            |boot| challenges.retire(now, boot),
-        );
+        self.expire_peers(now, None);
     }
 
-    /// Removes `station` where it is due to be removed. After the machine was suspended, messages
-    /// are read before the first tick. Without this call they would renew a peer that has to prove
-    /// again that it is live.
-    fn expire_one(&mut self, now: Instant, station: StationId) {
+    /// Removes all silent peers, or `only` one station where it is due to be removed. After the machine
+    /// was suspended, messages are read before the first tick. Unless their senders are looked at
+    /// first, they would renew a peer that has to prove again that it is live.
+    fn expire_peers(&mut self, now: Instant, only: Option<StationId>) {
         let (changes, challenges) = (&mut self.changes, &mut self.challenges);
-        self.table.expire_one(
-            now,
-            station,
-            |station| changes.push_back(PeerChange::Left(station)),
-            |boot| challenges.retire(now, boot),
-        );
-    }
-
-    /// The interval that this station announced in its last message; zero before the first message.
-    pub(crate) fn interval(&self) -> Duration {
-        self.interval
+        let gone = |gone| match gone {
+            Gone::Left(station) => changes.push_back(PeerChange::Left(station)),
+            Gone::Dropped(boot) => challenges.retire(now, boot),
+        };
+        match only {
+            Some(station) => self.table.expire_one(now, station, gone),
+            None => self.table.expire(now, gone),
+        }
     }
 
     /// Announces this station early. This is for news: the station has begun or ceased to send, or
@@ -419,32 +402,6 @@ impl Endpoint {
     pub(crate) fn next_timeout(&self) -> Instant {
         let next = self.schedule.next();
         self.fleet.next_timeout().map_or(next, |fleet| fleet.min(next))
-    }
-
-    /// Returns the oldest change that was not taken yet.
-    pub(crate) fn poll_change(&mut self) -> Option<PeerChange> {
-        self.changes.pop_front()
-    }
-
-    /// The live peers, in the order of their ids.
-    pub(crate) fn peers(&self, now: Instant) -> impl Iterator<Item = PeerView> {
-        self.table.live(now)
-    }
-
-    /// Brings `active` up to date: the live peers that send or have asked for a rate, in the order of
-    /// their ids. `active` is what the call at the tick before left there.
-    pub(crate) fn update_active(&mut self, now: Instant, active: &mut Vec<PeerView>) {
-        self.table.update_active(now, active);
-    }
-
-    /// The number of live peers.
-    pub(crate) fn live_count(&self) -> usize {
-        self.table.live_count()
-    }
-
-    /// The counters of presence datagrams.
-    pub(crate) fn counters(&self) -> &PresenceCounters {
-        &self.counters
     }
 }
 

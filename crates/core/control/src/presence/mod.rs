@@ -17,6 +17,7 @@ mod received;
 mod schedule;
 mod seal;
 mod table;
+mod wire;
 
 pub use codec::{Codec, DecodeError, MESSAGE_LEN, Presence};
 pub(crate) use endpoint::Endpoint;
@@ -34,17 +35,26 @@ const LAW_EVERY: u64 = 7;
 
 /// The boot id: random bytes, new for each controller. The boot id names one incarnation of the
 /// station. An incarnation is the run from one start to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootId(pub [u8; 16]);
 
 /// A number that another station has to repeat, to prove that its message is new. Zero marks an
 /// empty slot in a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Challenge(pub u64);
+
+impl Challenge {
+    /// The challenge `number` of the incarnation `boot`. Nobody can predict it without `key`.
+    fn new(key: &[u8; 32], boot: BootId, number: u64) -> Self {
+        let hash = blake3::keyed_hash(key, &[&boot.0[..], &number.to_be_bytes()].concat());
+        let bytes = hash.as_bytes().first_chunk().expect("a hash has 32 bytes");
+        Self(u64::from_be_bytes(*bytes).max(1))
+    }
+}
 
 /// Counters of datagrams since the start. Each received datagram is counted in exactly one counter.
 /// The datagrams are presence messages, queries and answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PresenceCounters {
     /// Presence messages that this station has sent.
     pub sent: u64,

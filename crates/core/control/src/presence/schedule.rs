@@ -242,7 +242,9 @@ impl Schedule {
                 self.again = more.then(|| (jittered + AGAIN_AFTER, left - 1));
             }
         }
-        Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL)
+        let announced = Duration::from_millis(interval.as_millis() + 1).min(MAX_INTERVAL);
+        debug_assert!(self.next <= now + announced, "the next message comes later than announced");
+        announced
     }
 
     /// Whether a query or an answer of a fleet may be sent now. It would take `cost` of airtime.
@@ -258,6 +260,7 @@ impl Schedule {
     /// Counts a query or an answer of a fleet.
     pub(crate) fn sent_besides(&mut self, cost: Duration) {
         self.besides = (self.besides.0 + 1, self.besides.1.saturating_add(cost));
+        debug_assert!(self.besides.0 <= MOST_BESIDES, "it is sent although it was not afforded");
     }
 
     fn paid(&self, now: Instant, stations: usize) -> Duration {
@@ -275,6 +278,7 @@ impl Schedule {
     }
 
     fn pay(&mut self, now: Instant, stations: usize) {
+        debug_assert!(self.paid_at <= now, "the time went back from {} to {now}", self.paid_at);
         let paid = self.paid(now, stations);
         // The added nanosecond makes up for rounding, which would delay a message.
         self.debt = self.debt.saturating_sub(paid + Duration::from_nanos(1));

@@ -48,6 +48,12 @@ impl MessageFormat {
             Self::Fleet => *b"WKFL",
         }
     }
+
+    /// The first bytes of each message of this version.
+    pub(super) const fn head(self) -> [u8; 5] {
+        let [a, b, c, d] = self.magic();
+        [a, b, c, d, self.version()]
+    }
 }
 
 /// A message of a version that this program does not read.
@@ -81,8 +87,9 @@ impl Seal {
     }
 
     /// Appends the authenticator to a message.
-    pub(super) fn close(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(tag(&self.keys[0], bytes));
+    pub(super) fn close(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.extend(tag(&self.keys[0], &bytes));
+        bytes
     }
 
     /// The message in `datagram`. The message has `N` bytes, the authenticator included.

@@ -38,6 +38,15 @@ pub(crate) enum Verdict {
     Full,
 }
 
+/// What has become of a silent peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gone {
+    /// The peer is no longer live.
+    Left(StationId),
+    /// The incarnation was removed. It needs a new proof to come back.
+    Dropped(BootId),
+}
+
 #[derive(Clone, Copy)]
 struct Peer {
     station: StationId,
@@ -263,16 +272,12 @@ impl PeerTable {
         }
         self.last[place] = peer.lasts_until();
         self.lasts_until = self.lasts_until.min(self.last[place]);
+        self.assert_counts();
     }
 
-    /// Removes silent peers. Calls `left` for each peer that is no longer live, and `dropped` for
-    /// each incarnation that is removed. A removed incarnation needs a new proof to come back.
-    pub(crate) fn expire(
-        &mut self,
-        now: Instant,
-        mut left: impl FnMut(StationId),
-        mut dropped: impl FnMut(BootId),
-    ) {
+    /// Removes silent peers. Calls `gone` for each peer that is no longer live, and for each
+    /// incarnation that is removed.
+    pub(crate) fn expire(&mut self, now: Instant, mut gone: impl FnMut(Gone)) {
         if now <= self.lasts_until {
             return;
         }
@@ -280,67 +285,63 @@ impl PeerTable {
         if now <= self.lasts_until {
             return;
         }
-        let Self { places, order, peers, last, free, live, changed, .. } = self;
-        order.retain(|(station, place)| {
-            if now <= last[*place as usize] {
-                return true;
-            }
-            let peer = &mut peers[*place as usize];
-            if peer.live {
-                if peer.is_active() {
-                    changed.push(*station);
-                }
-                peer.live = false;
-                *live -= 1;
-                left(*station);
-            }
-            let keep = !peer.silent_for(now, DORMANT_INTERVALS);
-            last[*place as usize] = if keep {
-                peer.lasts_until()
-            } else {
-                free.push(*place);
-                places.remove(*station, *place as usize);
-                dropped(peer.boot);
-                Instant::MAX
-            };
-            keep
+        let mut order = std::mem::take(&mut self.order);
+        order.retain(|(_, place)| {
+            now <= self.last[*place as usize] || self.lapse(now, *place, &mut gone)
         });
+        debug_assert!(order.is_sorted_by(|one, next| one.0 < next.0), "not in the order of ids");
+        self.order = order;
         self.lasts_until = self.last.iter().copied().min().unwrap_or(Instant::MAX);
+        self.assert_counts();
     }
 
-    /// Removes `station` where it is due to be removed. Calls `left` and `dropped` as
-    /// [`PeerTable::expire`] does. A dormant peer stays, because the message that is about to be
-    /// read makes it live again.
+    /// Removes `station` where it is due to be removed. Calls `gone` as [`PeerTable::expire`] does. A
+    /// dormant peer stays, because the message that is about to be read makes it live again.
     pub(crate) fn expire_one(
         &mut self,
         now: Instant,
         station: StationId,
-        left: impl FnOnce(StationId),
-        dropped: impl FnOnce(BootId),
+        mut gone: impl FnMut(Gone),
     ) {
         if now <= self.lasts_until {
             return;
         }
-        let Some(place) = self.place(station).filter(|place| now > self.last[*place]) else {
-            return;
-        };
-        let peer = self.peers[place];
-        if !peer.silent_for(now, DORMANT_INTERVALS) {
-            return;
+        let due = self.place(station).filter(|place| now > self.last[*place]);
+        if let Some(place) = due.filter(|at| self.peers[*at].silent_for(now, DORMANT_INTERVALS)) {
+            self.lapse(now, place as u32, &mut gone);
+            let at = self.find(station).expect("both have the same peers");
+            self.order.remove(at);
+            self.assert_counts();
         }
-        self.places.remove(station, place);
-        let at = self.find(station).expect("both have the same peers");
-        self.order.remove(at);
-        self.free.push(place as u32);
-        self.last[place] = Instant::MAX;
+    }
+
+    /// Takes a peer that has been silent for too long out of the live ones, and out of the table where
+    /// it has been silent for longer. Returns whether it stays in the table.
+    fn lapse(&mut self, now: Instant, place: u32, gone: &mut impl FnMut(Gone)) -> bool {
+        let peer = &mut self.peers[place as usize];
         if peer.is_active() {
-            self.changed.push(station);
+            self.changed.push(peer.station);
         }
-        if peer.live {
+        if std::mem::take(&mut peer.live) {
             self.live -= 1;
-            left(station);
+            gone(Gone::Left(peer.station));
         }
-        dropped(peer.boot);
+        let stays = !peer.silent_for(now, DORMANT_INTERVALS);
+        self.last[place as usize] = if stays {
+            peer.lasts_until()
+        } else {
+            self.free.push(place);
+            self.places.remove(peer.station, place as usize);
+            gone(Gone::Dropped(peer.boot));
+            Instant::MAX
+        };
+        stays
+    }
+
+    /// Every place is that of one peer, or free.
+    fn assert_counts(&self) {
+        debug_assert_eq!(self.order.len() + self.free.len(), self.peers.len());
+        debug_assert!(self.live <= self.order.len() && self.order.len() <= self.limit);
     }
 
     /// Brings `active` up to date: the live peers that send or have asked for a rate, in the order of
@@ -477,14 +478,14 @@ mod tests {
                 match op {
                     Op::Wait { millis } => now += millis,
                     Op::Expire => {
-                        table.expire(at, |_| {}, |_| {});
+                        table.expire(at, |_| {});
                         model.expire(now);
                         table.update_active(at, &mut active);
                         let sending = table.live(at).filter(|peer| peer.announced.sending);
                         prop_assert_eq!(&active, &sending.collect::<Vec<_>>());
                     }
                     Op::ExpireOne { station } => {
-                        table.expire_one(at, StationId(station), |_| {}, |_| {});
+                        table.expire_one(at, StationId(station), |_| {});
                         model.expire_one(now, station);
                     }
                     Op::Hear { station, boot, sequence, interval_ms, proven, sends } => {
@@ -576,7 +577,10 @@ mod tests {
         let mut at = |millis: u64| {
             let (mut left, mut dropped) = (0, 0);
             let now = Instant::ZERO + Duration::from_millis(millis);
-            table.expire(now, |_| left += 1, |_| dropped += 1);
+            table.expire(now, |gone| match gone {
+                Gone::Left(_) => left += 1,
+                Gone::Dropped(_) => dropped += 1,
+            });
             (left, dropped)
         };
         assert_eq!(at(3_000), (0, 0));

@@ -115,7 +115,8 @@ impl Turns {
     /// Takes the announcements of the live peers, and decides anew what this station does.
     pub(crate) fn update(&mut self, now: Instant, peers: &[PeerView]) {
         self.order.hear(now, peers);
-        let additional = self.order.additional() + usize::from(self.is_additional());
+        let additional =
+            self.order.in_state(TurnState::Additional) + usize::from(self.is_additional());
         if additional > 0 && additional >= self.left_out(now) {
             self.left_out = (additional.min(MOST_LEFT_OUT), now + FREE_FOR);
         }
@@ -125,7 +126,7 @@ impl Turns {
         own.phase = self.decide(now, own, alone);
         if let RequestPhase::Sending { since } | RequestPhase::Additional { since } = &mut own.phase
         {
-            if now >= *since + TURN && self.order.somebody_waits() {
+            if now >= *since + TURN && self.order.in_state(TurnState::Waiting) > 0 {
                 // The turn is over. The station goes to the end of the order with a new ticket.
                 own.ticket = self.order.next_ticket().max(own.ticket.saturating_add(1));
                 own.phase = RequestPhase::Waiting { first_since: None };
@@ -144,7 +145,7 @@ impl Turns {
         if let Some(at) = place.changes_at {
             self.wake_at(at);
         }
-        if self.order.somebody_tries() {
+        if self.order.in_state(TurnState::Trying) > 0 {
             self.next_trial = now + FREE_FOR;
         }
         match own.phase {

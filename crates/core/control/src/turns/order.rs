@@ -67,21 +67,9 @@ impl Order {
         self.last_ticket.saturating_add(1)
     }
 
-    /// The number of peers that send before their turn, because a trial showed unused air.
-    pub(super) fn additional(&self) -> usize {
-        let is = |peer: &&PeerInTurn| peer.announced.state == TurnState::Additional;
-        self.peers.values().filter(is).count()
-    }
-
-    /// Whether a peer makes a trial: it sends before its turn, to find out whether the stations
-    /// before it leave air unused.
-    pub(super) fn somebody_tries(&self) -> bool {
-        self.peers.values().any(|peer| peer.announced.state == TurnState::Trying)
-    }
-
-    /// Whether a peer waits.
-    pub(super) fn somebody_waits(&self) -> bool {
-        self.peers.values().any(|peer| peer.announced.state == TurnState::Waiting)
+    /// The number of peers in `state`.
+    pub(super) fn in_state(&self, state: TurnState) -> usize {
+        self.peers.values().filter(|peer| peer.announced.state == state).count()
     }
 
     /// The place of this station's request `own` among the peers' requests. The time that the first

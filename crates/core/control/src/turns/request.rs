@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Announcement, Observation};
 
 /// A station's request for a turn, as the station announces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The place in the order of requests, above zero. A smaller ticket comes first.
     pub ticket: u32,
@@ -19,18 +20,20 @@ pub struct Turn {
     pub left: Duration,
 }
 
-/// What a station with a transfer does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a station with a transfer does. The numbers stand on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::FromRepr)]
+#[repr(u32)]
 pub enum TurnState {
     /// The station waits for its turn.
-    Waiting,
+    #[default]
+    Waiting = 0,
     /// The station sends in its turn.
-    Sending,
+    Sending = 1,
+    /// The station sends although it is not its turn, because its trial has found the air unused.
+    Additional = 2,
     /// The station makes a trial: it sends although it is not its turn, to find out whether the
     /// stations whose turn it is leave air unused.
-    Trying,
-    /// The station sends although it is not its turn, because its trial has found the air unused.
-    Additional,
+    Trying = 3,
 }
 
 impl fmt::Display for Turn {
@@ -46,7 +49,8 @@ impl fmt::Display for Turn {
 }
 
 /// What a station's transfers may do now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// The transfers wait.
     Wait,
@@ -55,21 +59,6 @@ pub enum Permission {
     /// The transfers send.
     #[default]
     Send,
-}
-
-impl Permission {
-    const ALL: [(&'static str, Self); 3] =
-        [("wait", Self::Wait), ("try", Self::Try), ("send", Self::Send)];
-
-    /// The permission's name: `wait`, `try` or `send`.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, of)| *of == self).map_or("wait", |(name, _)| name)
-    }
-
-    /// The permission with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(of, _)| *of == name).map(|(_, permission)| *permission)
-    }
 }
 
 /// The phase of this station's request.

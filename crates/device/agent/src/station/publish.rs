@@ -29,7 +29,7 @@ impl Station {
         let nothing = Observation::default();
         let seen = controller.map_or(&nothing, Controller::observation);
         let status = Status {
-            presence: controller.map(counters::of_association).unwrap_or_default(),
+            presence: controller.map(|of| counters::presence(of.counters())).unwrap_or_default(),
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
             connections: connections(seen, snapshots),
             ..self.status(now, state, seen)
@@ -135,11 +135,12 @@ impl Station {
     }
 
     fn counts(&self) -> Counts {
+        let drifts = self.health.drifts.counts();
         Counts {
             agent: self.counters.report(),
             presence: self.controller.counters(),
             faults: self.health.faults.counts(),
-            drifts: self.health.drifts.counts().collect(),
+            drifts: drifts.map(|(name, count)| (name.to_owned(), count)).collect(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Queries and answers of a fleet, as bytes on the wire.
 
-use wakeai_units::{Duration, Rate, Segments};
+use wakeai_units::{Duration, Segments};
 
-use super::figures::{AgentFigures, FAULT_KINDS, LABEL_LEN, Label, StationFigures};
+use super::figures::{FAULT_KINDS, LABEL_LEN, StationFigures};
 use crate::StationId;
 use crate::presence::seal::{MessageFormat, Seal, TAG_LEN};
+use crate::presence::wire::WireFields;
 use crate::presence::{BootId, Challenge, DecodeError};
 
 /// The largest number of queries that one answer covers.
@@ -32,9 +33,6 @@ const HAS_MIN_RTT: u32 = 1 << 4;
 const HAS_CEILING: u32 = 1 << 5;
 const HAS_PACING: u32 = 1 << 6;
 const ALL_FLAGS: u32 = (1 << 7) - 1;
-
-/// The largest valid rate, 1 Tbit/s as in presence messages.
-const MAX_RATE: Rate = Rate::from_mbps(1_000_000);
 
 /// A query or an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,34 +90,9 @@ impl FleetCodec {
     /// Encodes `message`. Values are rounded down to the units of the format. Values that are too
     /// large are reduced to the limit, and queries beyond the fourth are left out.
     pub fn encode(&self, message: &FleetMessage) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(ANSWER_LEN);
-        bytes.extend(MessageFormat::Fleet.magic());
-        bytes.push(MessageFormat::Fleet.version());
-        bytes.push(match message.content {
-            FleetContent::Query(_) => QUERY,
-            FleetContent::Answer { .. } => ANSWER,
-        });
-        bytes.extend(message.bssid);
-        bytes.extend(message.station.0.to_be_bytes());
-        bytes.extend(message.boot.0);
-        bytes.extend(message.sequence.to_be_bytes());
-        bytes.extend(message.unix_time.unwrap_or(Duration::ZERO).as_nanos().to_be_bytes());
-        match &message.content {
-            FleetContent::Query(number) => bytes.extend(number.0.to_be_bytes()),
-            FleetContent::Answer { queries, figures } => {
-                for slot in 0..MOST_QUERIES {
-                    let query = queries.get(slot).map_or(0, |(number, _)| number.0);
-                    bytes.extend(query.to_be_bytes());
-                }
-                for slot in 0..MOST_QUERIES {
-                    let held = queries.get(slot).map_or(0, |(_, held)| micros(*held));
-                    bytes.extend(held.to_be_bytes());
-                }
-                write(&mut bytes, figures);
-            }
-        }
-        self.seal.close(&mut bytes);
-        bytes
+        let mut wire = WireFields::writing(&MessageFormat::Fleet.head());
+        fleet_message(&mut wire, &mut message.clone());
+        self.seal.close(wire.into_bytes())
     }
 
     /// Decodes the message in `datagram`.
@@ -128,158 +101,97 @@ impl FleetCodec {
     /// Fails where the datagram is not an authentic message of this group and version, or where a
     /// field is out of range.
     pub fn decode(&self, datagram: &[u8]) -> Result<FleetMessage, DecodeError> {
-        let is_query = datagram.get(5) == Some(&QUERY);
-        let message = if is_query {
-            parse(&self.seal.open::<QUERY_LEN>(datagram)?[..])
+        let (message, content) = if datagram.get(5) == Some(&QUERY) {
+            let content = FleetContent::Query(Challenge::default());
+            (&self.seal.open::<QUERY_LEN>(datagram)?[5..], content)
         } else {
-            parse(&self.seal.open::<ANSWER_LEN>(datagram)?[..])
+            let content = FleetContent::Answer { queries: Vec::new(), figures: Box::default() };
+            (&self.seal.open::<ANSWER_LEN>(datagram)?[5..], content)
         };
-        message.ok_or(DecodeError::Invalid)
+        let mut read = FleetMessage {
+            bssid: [0; 6],
+            station: StationId::default(),
+            boot: BootId::default(),
+            sequence: 0,
+            unix_time: None,
+            content,
+        };
+        let mut wire = WireFields::reading(message);
+        fleet_message(&mut wire, &mut read);
+        wire.is_valid().then_some(read).ok_or(DecodeError::Invalid)
     }
 }
 
-fn micros(span: Duration) -> u32 {
-    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
-}
-
-fn write(bytes: &mut Vec<u8>, figures: &StationFigures) {
-    let flags = [
-        (figures.sending, SENDING),
-        (figures.max_rate.is_some(), HAS_MAX_RATE),
-        (figures.share.is_some(), HAS_SHARE),
-        (figures.link_rate.is_some(), HAS_LINK_RATE),
-        (figures.min_rtt.is_some(), HAS_MIN_RTT),
-        (figures.ceiling.is_some(), HAS_CEILING),
-        (figures.pacing.is_some(), HAS_PACING),
-    ];
-    let flags = flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, bit)| all | bit);
-    bytes.extend(flags.to_be_bytes());
-    let rates = [figures.max_rate, figures.share, figures.link_rate];
-    for rate in std::iter::once(Some(figures.delivery_rate)).chain(rates) {
-        bytes.extend(rate_bits(rate).to_be_bytes());
-    }
-    bytes.extend(micros(figures.min_rtt.unwrap_or(Duration::ZERO)).to_be_bytes());
-    bytes.extend(micros(figures.growth).to_be_bytes());
-    bytes.extend(figures.floor.get().to_be_bytes());
-    bytes.extend(figures.ceiling.map_or(0, Segments::get).to_be_bytes());
-    bytes.extend(rate_bits(figures.pacing).to_be_bytes());
-    bytes.extend(figures.senders.to_be_bytes());
-    bytes.extend(figures.peers.to_be_bytes());
-    let agent = &figures.agent;
-    let uptime = u32::try_from(agent.uptime.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
-    bytes.extend(uptime.to_be_bytes());
-    bytes.extend(agent.lasting.to_be_bytes());
-    bytes.extend(agent.faults.iter().flat_map(|count| count.to_be_bytes()));
-    for label in [agent.software, agent.state, agent.law] {
-        bytes.extend(label.bytes());
-    }
-}
-
-fn rate_bits(rate: Option<Rate>) -> u64 {
-    rate.unwrap_or(Rate::ZERO).min(MAX_RATE).bits_per_second()
-}
-
-/// Takes the fields of a message one after the other.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (taken, rest) = self.0.split_first_chunk().expect("the message has its length");
-        self.0 = rest;
-        *taken
-    }
-
-    fn u16(&mut self) -> u16 {
-        u16::from_be_bytes(self.take())
-    }
-
-    fn u32(&mut self) -> u32 {
-        u32::from_be_bytes(self.take())
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_be_bytes(self.take())
-    }
-
-    fn rate(&mut self) -> Option<Rate> {
-        let rate = Rate::from_bps(self.u64());
-        (rate <= MAX_RATE).then_some(rate)
-    }
-}
-
-/// The fields of an authentic message; `None` where a field is out of range.
-fn parse(message: &[u8]) -> Option<FleetMessage> {
-    let mut fields = Fields(&message[5..]);
-    let [kind] = fields.take();
-    let (bssid, station, boot) = (fields.take(), StationId(fields.u64()), BootId(fields.take()));
-    let (sequence, unix) = (fields.u64(), fields.u64());
-    let content = match kind {
-        QUERY => FleetContent::Query(Some(Challenge(fields.u64())).filter(|of| of.0 > 0)?),
-        ANSWER => FleetContent::Answer {
-            queries: queries(&mut fields)?,
-            figures: Box::new(figures(&mut fields)?),
-        },
-        _ => return None,
-    };
-    let unix_time = (unix > 0).then(|| Duration::from_nanos(unix));
-    Some(FleetMessage { bssid, station, boot, sequence, unix_time, content })
-}
-
-/// The answered queries in an answer; `None` where there is no query, where a query follows an
-/// empty slot, or where an empty slot has a time.
-fn queries(fields: &mut Fields<'_>) -> Option<Vec<(Challenge, Duration)>> {
-    let numbers: [u64; MOST_QUERIES] = std::array::from_fn(|_| fields.u64());
-    let held: [u32; MOST_QUERIES] = std::array::from_fn(|_| fields.u32());
-    let used = numbers.iter().position(|number| *number == 0).unwrap_or(MOST_QUERIES);
-    let unused = numbers[used..].iter().all(|number| *number == 0)
-        && held[used..].iter().all(|held| *held == 0);
-    let of = |(number, held): (&u64, &u32)| {
-        (Challenge(*number), Duration::from_micros(u64::from(*held)))
-    };
-    (unused && used > 0).then(|| numbers[..used].iter().zip(&held).map(of).collect())
-}
-
-/// The error where the bytes of an absent field are not zero.
-struct NotZero;
-
-/// The figures in an answer. An absent field is zero, so that every answer has exactly one
-/// encoding.
-fn figures(fields: &mut Fields<'_>) -> Option<StationFigures> {
-    fn optional<T: PartialEq>(set: bool, value: T, zero: &T) -> Result<Option<T>, NotZero> {
-        if set {
-            return Ok(Some(value));
+/// The fields of a message.
+fn fleet_message(wire: &mut WireFields<'_>, message: &mut FleetMessage) {
+    let kind = if matches!(message.content, FleetContent::Query(_)) { QUERY } else { ANSWER };
+    let mut read = kind;
+    wire.u8(&mut read);
+    wire.check(read == kind);
+    wire.bytes(&mut message.bssid);
+    wire.u64(&mut message.station.0);
+    wire.bytes(&mut message.boot.0);
+    wire.u64(&mut message.sequence);
+    let mut unix_time = message.unix_time.unwrap_or_default();
+    wire.nanos(&mut unix_time);
+    message.unix_time = Some(unix_time).filter(|time| !time.is_zero());
+    match &mut message.content {
+        FleetContent::Query(challenge) => {
+            wire.u64(&mut challenge.0);
+            wire.check(challenge.0 > 0);
         }
-        if value == *zero { Ok(None) } else { Err(NotZero) }
+        FleetContent::Answer { queries, figures } => {
+            answered(wire, queries);
+            station_figures(wire, figures);
+        }
     }
-    let flags = fields.u32();
-    let has = |bit| flags & bit != 0;
-    if flags & !ALL_FLAGS != 0 {
-        return None;
+}
+
+/// The answered queries in an answer. There is at least one, and none follows an empty slot.
+fn answered(wire: &mut WireFields<'_>, queries: &mut Vec<(Challenge, Duration)>) {
+    let empty = (Challenge::default(), Duration::ZERO);
+    queries.resize(MOST_QUERIES, empty);
+    for (challenge, _) in &mut *queries {
+        wire.u64(&mut challenge.0);
     }
-    Some(StationFigures {
-        sending: has(SENDING),
-        delivery_rate: fields.rate()?,
-        max_rate: optional(has(HAS_MAX_RATE), fields.rate()?, &Rate::ZERO).ok()?,
-        share: optional(has(HAS_SHARE), fields.rate()?, &Rate::ZERO).ok()?,
-        link_rate: optional(has(HAS_LINK_RATE), fields.rate()?, &Rate::ZERO).ok()?,
-        min_rtt: optional(has(HAS_MIN_RTT), fields.u32(), &0)
-            .ok()?
-            .map(|span| Duration::from_micros(u64::from(span))),
-        growth: Duration::from_micros(u64::from(fields.u32())),
-        floor: Segments::new(fields.u32()),
-        ceiling: optional(has(HAS_CEILING), Segments::new(fields.u32()), &Segments::ZERO).ok()?,
-        pacing: optional(has(HAS_PACING), fields.rate()?, &Rate::ZERO).ok()?,
-        senders: fields.u16(),
-        peers: fields.u16(),
-        agent: AgentFigures {
-            uptime: Duration::from_secs(u64::from(fields.u32())),
-            lasting: fields.u16(),
-            faults: std::array::from_fn(|_| fields.u32()),
-            software: Label::from_bytes(fields.take())?,
-            state: Label::from_bytes(fields.take())?,
-            law: Label::from_bytes(fields.take())?,
-        },
-    })
+    for (_, held) in &mut *queries {
+        wire.micros(held);
+    }
+    let used = queries.iter().position(|(challenge, _)| challenge.0 == 0).unwrap_or(MOST_QUERIES);
+    wire.check(used > 0 && queries[used..].iter().all(|query| *query == empty));
+    queries.truncate(used);
+}
+
+/// The figures in an answer.
+fn station_figures(wire: &mut WireFields<'_>, figures: &mut StationFigures) {
+    let StationFigures { agent, announced, share, bounds, senders, peers } = figures;
+    wire.flags::<4>(ALL_FLAGS);
+    wire.flag(SENDING, &mut announced.sending);
+    wire.rate(&mut announced.delivery_rate);
+    wire.optional(HAS_MAX_RATE, &mut announced.max_rate, WireFields::rate);
+    wire.optional(HAS_SHARE, share, WireFields::rate);
+    wire.optional(HAS_LINK_RATE, &mut announced.link_rate, WireFields::rate);
+    wire.optional(HAS_MIN_RTT, &mut announced.min_rtt, WireFields::micros);
+    wire.micros(&mut announced.growth);
+    wire.segments(&mut bounds.floor);
+    let mut ceiling = Some(bounds.ceiling).filter(|ceiling| *ceiling < Segments::MAX);
+    wire.optional(HAS_CEILING, &mut ceiling, WireFields::segments);
+    wire.check(ceiling != Some(Segments::MAX));
+    bounds.ceiling = ceiling.unwrap_or(Segments::MAX);
+    wire.optional(HAS_PACING, &mut bounds.pacing, WireFields::rate);
+    wire.u16(senders);
+    wire.u16(peers);
+    let mut uptime_s = u32::try_from(agent.uptime.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX);
+    wire.u32(&mut uptime_s);
+    agent.uptime = Duration::from_secs(u64::from(uptime_s));
+    wire.u16(&mut agent.lasting);
+    for count in &mut agent.faults {
+        wire.u32(count);
+    }
+    for label in [&mut agent.software, &mut agent.state, &mut agent.law] {
+        wire.bytes(&mut label.0);
+        wire.check(label.is_valid());
+    }
 }
 
 #[cfg(test)]
@@ -287,8 +199,12 @@ mod tests {
     use proptest::option;
     use proptest::prelude::*;
 
+    use wakeai_units::Rate;
+
+    use super::super::figures::{AgentFigures, Label};
     use super::*;
     use crate::presence::OtherVersion;
+    use crate::{Announcement, Bounds};
 
     const KEY: [u8; 32] = [7; 32];
 
@@ -323,10 +239,21 @@ mod tests {
         ) -> StationFigures {
             let span = |micros| Duration::from_micros(u64::from(micros));
             let [max_rate, share, link_rate, pacing] = rates;
+            let (min_rtt, growth) = (min_rtt.map(span), span(growth));
             StationFigures {
-                agent, sending, delivery_rate, max_rate, share, link_rate, pacing,
-                min_rtt: min_rtt.map(span), growth: span(growth), floor: Segments::new(floor),
-                ceiling: ceiling.map(Segments::new), senders, peers,
+                agent,
+                announced: Announcement {
+                    sending, delivery_rate, max_rate, link_rate, min_rtt, growth,
+                    ..Announcement::default()
+                },
+                share,
+                bounds: Bounds {
+                    floor: Segments::new(floor),
+                    ceiling: ceiling.map_or(Segments::MAX, Segments::new),
+                    pacing,
+                    ..Bounds::NONE
+                },
+                senders, peers,
             }
         }
     }
@@ -406,7 +333,7 @@ mod tests {
             for (byte, patch) in bytes.iter_mut().skip(at).zip(patch) {
                 *byte = patch;
             }
-            codec().seal.close(&mut bytes);
+            let bytes = codec().seal.close(bytes);
             if let Ok(read) = codec().decode(&bytes) {
                 prop_assert_eq!(codec().encode(&read), bytes);
             }
@@ -441,16 +368,20 @@ mod tests {
                 faults: std::array::from_fn(|kind| kind as u32),
                 lasting: 5,
             },
-            sending: true,
-            delivery_rate: Rate::from_mbps(10),
-            max_rate: Some(Rate::from_mbps(50)),
+            announced: Announcement {
+                sending: true,
+                delivery_rate: Rate::from_mbps(10),
+                max_rate: Some(Rate::from_mbps(50)),
+                link_rate: Some(Rate::from_mbps(65)),
+                min_rtt: Some(Duration::from_millis(20)),
+                growth: Duration::from_millis(40),
+                ..Announcement::default()
+            },
             share: Some(Rate::from_mbps(25)),
-            link_rate: Some(Rate::from_mbps(65)),
-            min_rtt: Some(Duration::from_millis(20)),
-            growth: Duration::from_millis(40),
-            floor: Segments::new(4),
-            ceiling: Some(Segments::new(99)),
-            pacing: Some(Rate::from_mbps(60)),
+            bounds: Bounds {
+                pacing: Some(Rate::from_mbps(60)),
+                ..Bounds::window(Segments::new(4), Segments::new(99))
+            },
             senders: 2,
             peers: 3,
         };

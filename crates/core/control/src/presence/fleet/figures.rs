@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use wakeai_units::{Duration, Rate, Segments};
+use wakeai_units::{Duration, Rate};
+
+use crate::{Announcement, Bounds};
 
 /// The largest number of kinds of faults in an answer.
 pub const FAULT_KINDS: usize = 16;
@@ -13,7 +15,7 @@ pub(super) const LABEL_LEN: usize = 24;
 /// A short name, such as a version or a state. It has at most 24 printable ASCII characters without
 /// spaces.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Label([u8; LABEL_LEN]);
+pub struct Label(pub(super) [u8; LABEL_LEN]);
 
 impl Label {
     /// The label for `name`. Each character that is not allowed becomes `?`, and only the first 24
@@ -32,17 +34,11 @@ impl Label {
         std::str::from_utf8(&self.0[..used]).expect("a label is ASCII")
     }
 
-    pub(super) fn bytes(self) -> [u8; LABEL_LEN] {
-        self.0
-    }
-
-    /// The label in a message. `None` unless the bytes are allowed characters, and zeros after
-    /// them.
-    pub(super) fn from_bytes(bytes: [u8; LABEL_LEN]) -> Option<Self> {
-        let used = bytes.iter().position(|byte| *byte == 0).unwrap_or(LABEL_LEN);
-        let (name, rest) = bytes.split_at(used);
-        let valid = name.iter().all(u8::is_ascii_graphic) && rest.iter().all(|byte| *byte == 0);
-        valid.then_some(Self(bytes))
+    /// Whether the bytes are allowed characters, and zeros after them.
+    pub(super) fn is_valid(self) -> bool {
+        let used = self.0.iter().position(|byte| *byte == 0).unwrap_or(LABEL_LEN);
+        let (name, rest) = self.0.split_at(used);
+        name.iter().all(u8::is_ascii_graphic) && rest.iter().all(|byte| *byte == 0)
     }
 }
 
@@ -82,26 +78,12 @@ pub struct AgentFigures {
 pub struct StationFigures {
     /// The figures of the station's program.
     pub agent: AgentFigures,
-    /// Whether the station is sending.
-    pub sending: bool,
-    /// The delivery rate, the mean over four ticks.
-    pub delivery_rate: Rate,
-    /// The rate that the station reaches alone, where it is known.
-    pub max_rate: Option<Rate>,
+    /// What the station announces; on the wire without its reservation and its turn.
+    pub announced: Announcement,
     /// The station's share of the airtime as a rate ([`Decision::share`](crate::Decision::share)).
     pub share: Option<Rate>,
-    /// The PHY rate of the station, where it is known.
-    pub link_rate: Option<Rate>,
-    /// The minimum RTT of the station, where it has measured one.
-    pub min_rtt: Option<Duration>,
-    /// The queueing delay of the station.
-    pub growth: Duration,
-    /// The floor: the smallest sum of the congestion windows; zero where there is no bound.
-    pub floor: Segments,
-    /// The ceiling: the largest sum of the congestion windows; `None` where there is no bound.
-    pub ceiling: Option<Segments>,
-    /// The largest rate of all connections together; `None` where there is no bound.
-    pub pacing: Option<Rate>,
+    /// The bounds of all connections together; on the wire without the host's queue.
+    pub bounds: Bounds,
     /// The number of stations that send, as this station sees them, itself included.
     pub senders: u16,
     /// The number of live peers that this station sees.
@@ -125,7 +107,7 @@ mod tests {
         let with = |bytes: &[u8]| {
             let mut label = [0; LABEL_LEN];
             label[..bytes.len()].copy_from_slice(bytes);
-            Label::from_bytes(label)
+            Some(Label(label)).filter(|label| label.is_valid())
         };
         assert_eq!(with(b"0.2.0-rc.1+x"), Some(Label::new("0.2.0-rc.1+x")));
         for wrong in [&b"\x1b[2J"[..], b"a\nb", b"a b", b"\xff", b"a\0b", b"\x7f"] {

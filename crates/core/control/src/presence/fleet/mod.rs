@@ -181,7 +181,7 @@ impl Fleet {
     pub(super) fn ask(&mut self, now: Instant, peers: impl Iterator<Item = StationId>) -> u64 {
         if self.query(now, peers).is_none_or(|query| query.done) {
             self.asked += 1;
-            let challenge = self.challenge(self.asked);
+            let challenge = Challenge::new(&self.key, self.boot, self.asked);
             self.asking = Some(Asking { number: self.asked, challenge, sent: None });
         }
         self.asked
@@ -306,15 +306,6 @@ impl Fleet {
         }
         let owed = self.owed.drain(..);
         Some(owed.map(|owed| (owed.challenge, now.saturating_since(owed.heard))).collect())
-    }
-
-    fn challenge(&self, number: u64) -> Challenge {
-        let mut input = [0; 24];
-        input[..16].copy_from_slice(&self.boot.0);
-        input[16..].copy_from_slice(&number.to_be_bytes());
-        let hash = blake3::keyed_hash(&self.key, &input);
-        let bytes: [u8; 8] = std::array::from_fn(|index| hash.as_bytes()[index]);
-        Challenge(u64::from_be_bytes(bytes).max(1))
     }
 }
 
