@@ -549,7 +549,7 @@ impl Told {
     }
 }
 
-/// A watch in the process that stays root, for [`crate::supervise`].
+/// A watch in the process that stays root, for [`crate::serve_apart`].
 pub struct Keeper<'a> {
     watch: Watch,
     lease: &'a Lease,

@@ -68,7 +68,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_size: Bytes::new(1 << 40),
+            max_size: Bytes::new(1_000_000_000_000),
             quota: None,
             client_quota: None,
             client_uploads: 1000,

@@ -11,6 +11,7 @@ use crate::bounded::{Bounded, STALE_AFTER};
 use crate::error::Error;
 use crate::features::{self, BOUND, CongControl, explain, tick_us};
 use crate::place;
+use crate::skeleton::algorithms::types::rodata;
 use crate::skeleton::algorithms::{AlgorithmsSkelBuilder, OpenAlgorithmsSkel};
 
 /// Registers all of [`Bounded::ALL`].
@@ -59,13 +60,9 @@ fn register_for(kernel: Kernel) -> libbpf_rs::Result<()> {
 
 fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
     let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return };
-    for knobs in [
-        &mut rodata.knobs_cubic,
-        &mut rodata.knobs_reno,
-        &mut rodata.knobs_rtt,
-        &mut rodata.knobs_av,
-        &mut rodata.knobs_compound,
-    ] {
+    // Each algorithm has knobs of its own; the pattern names every field, so that none can be forgotten.
+    let rodata { knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound } = rodata;
+    for knobs in [knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound] {
         knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
         knobs.tick_us = kernel.tick_us;
     }
