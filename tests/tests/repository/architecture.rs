@@ -234,3 +234,57 @@ fn the_page_on_security_names_tests_that_exist() {
         assert!(is_there.iter().any(|text| source.contains(text)), "{name}");
     }
 }
+
+/// The places that a row of "Where is …" names and that do not exist. A place with a folder counts from `crates/`, a
+/// file without one from the folder that was named before it or from one above that.
+fn missing_places(cell: &str, root: &Path) -> Vec<String> {
+    let crates = root.join("crates");
+    let mut folder = crates.clone();
+    let mut missing = Vec::new();
+    for place in cell.split('`').skip(1).step_by(2) {
+        if !place.contains('/') && !place.ends_with(".rs") {
+            continue; // the name of an item
+        }
+        let (place, any_file) = match place.split_once('*') {
+            Some((start, _)) => (start.rsplit_once('/').map_or("", |(folder, _)| folder), true),
+            None => (place, false),
+        };
+        let above = folder.ancestors().take_while(|above| above.starts_with(root));
+        let Some(there) = [crates.as_path()]
+            .into_iter()
+            .chain(above)
+            .map(|base| base.join(place))
+            .find(|path| path.exists())
+        else {
+            missing.push(place.to_owned());
+            continue;
+        };
+        let is_folder = there.is_dir() || any_file;
+        folder = if is_folder { there } else { there.parent().unwrap().to_owned() };
+    }
+    missing
+}
+
+#[test]
+fn every_place_that_the_table_names_exists() {
+    let root = wakeai_tests::root();
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let table = page.split("## Where is").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 50, "{}", rows.len());
+    for row in rows {
+        let cell = row.split(" | ").nth(1).unwrap();
+        assert_eq!(missing_places(cell, &root), Vec::<String>::new(), "{row}");
+    }
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_noticed() {
+    let root = wakeai_tests::root();
+    let missing = |cell| missing_places(cell, &root);
+    assert!(missing("`core/units/src`: `rate.rs`; `Rate`; `../packaging/*.service`").is_empty());
+    assert_eq!(
+        missing("`core/units/src`: `no.rs`; `../no/*.md`, `core/no`"),
+        ["no.rs", "../no", "core/no"]
+    );
+}
