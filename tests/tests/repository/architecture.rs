@@ -274,14 +274,14 @@ fn every_place_that_the_table_names_exists() {
     assert!(rows.len() > 50, "{}", rows.len());
     for row in rows {
         let cell = row.split(" | ").nth(1).unwrap();
-        assert_eq!(missing_places(cell, &root), Vec::<String>::new(), "{row}");
+        assert_eq!(missing_places(cell, root), Vec::<String>::new(), "{row}");
     }
 }
 
 #[test]
 fn a_place_that_does_not_exist_is_noticed() {
     let root = wakeai_tests::root();
-    let missing = |cell| missing_places(cell, &root);
+    let missing = |cell| missing_places(cell, root);
     assert!(missing("`core/units/src`: `rate.rs`; `Rate`; `../packaging/*.service`").is_empty());
     assert_eq!(
         missing("`core/units/src`: `no.rs`; `../no/*.md`, `core/no`"),
