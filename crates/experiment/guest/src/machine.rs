@@ -113,7 +113,9 @@ impl Machine {
         }
         symlink("lib", root.join("lib64")).unwrap();
         fs::copy(&self.busybox, root.join("bin/busybox")).unwrap();
-        write_init(&root, task.command);
+        let end = format!("{}\necho \"guest: status $?\"\npoweroff -f\n", task.command);
+        fs::write(root.join("init"), format!("{INIT}{end}")).unwrap();
+        fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
         let inside = |path: &Path| root.join(path.strip_prefix("/").unwrap());
         for program in &task.programs {
             let to = inside(&program.to);
@@ -131,23 +133,14 @@ impl Machine {
         for (name, library) in shared_libraries(self, &task.programs) {
             fs::copy(library, root.join("lib").join(name)).unwrap();
         }
-        copy_modules(self, &root.join("modules"));
+        let modules = root.join("modules");
+        fs::write(modules.join("order"), "").unwrap();
+        for module in self.modules.iter().flat_map(|from| fs::read_dir(from).unwrap().flatten()) {
+            fs::copy(module.path(), modules.join(module.file_name())).unwrap();
+        }
         let pack = "find . | cpio --quiet -o -H newc > ../initramfs";
         assert!(succeeds(Command::new("sh").args(["-c", pack]).current_dir(&root)));
         self.work.join("initramfs")
-    }
-}
-
-fn write_init(root: &Path, command: &str) {
-    let end = format!("{command}\necho \"guest: status $?\"\npoweroff -f\n");
-    fs::write(root.join("init"), format!("{INIT}{end}")).unwrap();
-    fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-fn copy_modules(machine: &Machine, to: &Path) {
-    fs::write(to.join("order"), "").unwrap();
-    for module in machine.modules.iter().flat_map(|from| fs::read_dir(from).unwrap().flatten()) {
-        fs::copy(module.path(), to.join(module.file_name())).unwrap();
     }
 }
 

@@ -53,14 +53,12 @@ fn index(tree: &Path, all: &mut BTreeMap<String, PathBuf>) {
     for path in fs::read_dir(tree).unwrap().flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             index(&path, all);
-        } else if let Some((name, _)) = file_name(&path).split_once(".ko") {
+        } else if let Some((name, _)) =
+            path.file_name().and_then(|name| name.to_str()?.split_once(".ko"))
+        {
             all.insert(name.replace('-', "_"), path);
         }
     }
-}
-
-fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 /// Copies the module `name`, after the modules that it needs. A missing module is no error here: it

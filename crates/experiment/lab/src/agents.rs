@@ -81,7 +81,7 @@ impl Agents {
             let mut config = config(condition, &key_file, index, law, facts, reserved[index]);
             config.metrics = bench.metrics;
             let (daemon, agent) = Agent::spawn(bench, &config, index, host, directory)?;
-            agents.running.push(daemon, agent);
+            agents.running.0.push((daemon, agent));
         }
         agents.running.wait_until_ready(bench, Agent::is_ready)?;
         Ok(agents)
@@ -89,18 +89,18 @@ impl Agents {
 
     /// The time that the agents need to know each other; zero without agents.
     pub(crate) fn acquaintance(&self) -> Duration {
-        acquaintance(self.running.len())
+        acquaintance(self.running.0.len())
     }
 
     /// The socket of the local API of the agent on the station; `None` where none runs there.
     pub(crate) fn api_on(&mut self, station: usize) -> Option<PathBuf> {
-        let agent = self.running.states_mut().find(|agent| agent.station == station);
-        agent.map(|agent| agent.api.clone())
+        let mut agents = self.running.0.iter().map(|(_, agent)| agent);
+        agents.find(|agent| agent.station == station).map(|agent| agent.api.clone())
     }
 
     /// Whether no agent runs.
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.len() == 0
+        self.running.0.is_empty()
     }
 
     /// Returns an error if an agent has ended by itself. Every [`BETWEEN_REQUESTS`] it also asks
@@ -117,7 +117,7 @@ impl Agents {
     /// Asks the agents for the states of their reservations. It stops at the first agent that does
     /// not answer in time, because the machine is then busy and each request could take as long.
     fn update_reservations(&mut self, now: Instant) {
-        for agent in self.running.states_mut() {
+        for (_, agent) in &mut self.running.0 {
             let Some(reservation) = &mut agent.reservation else { continue };
             match reservation_state(&agent.api) {
                 Ok(state) => {
@@ -141,11 +141,12 @@ impl Agents {
     ) -> Result<BTreeMap<usize, ReservationLog>, LabError> {
         self.update_reservations(end);
         let silent = |agent: &Agent| agent.reservation.is_some() && !agent.has_answered;
-        if let Some(daemon) = self.running.find(silent) {
+        if let Some((daemon, _)) = self.running.0.iter().find(|(_, agent)| silent(agent)) {
             return Err(daemon.failed("it never gave the state of its reservation".to_owned()));
         }
-        let reservations = self.running.states();
-        let reservations = reservations.map(|of| (of.station, of.reservation.unwrap_or_default()));
+        let reservations = self.running.0.iter();
+        let reservations =
+            reservations.map(|(_, of)| (of.station, of.reservation.unwrap_or_default()));
         let reservations = reservations.collect();
         self.running.stop(lease)?;
         Ok(reservations)
@@ -179,7 +180,7 @@ impl Agent {
         let agent = Self {
             station,
             notify,
-            api: api_of(host),
+            api: wakeai_host::state().join(format!("agent-{}.sock", host.netns().0)),
             reservation: config.reserve.is_some().then(ReservationLog::default),
             has_answered: false,
         };
@@ -196,11 +197,6 @@ impl Agent {
         }
         false
     }
-}
-
-/// The socket of the local API of the agent on `host`.
-fn api_of(host: &Host) -> PathBuf {
-    wakeai_host::state().join(format!("agent-{}.sock", host.netns().0))
 }
 
 /// Creates a group key and writes it to a file.

@@ -25,7 +25,7 @@ const MISSING: i32 = 77;
 
 /// The running daemons of one kind. Each is stored with a `T`: what the lab knows about it.
 #[derive(Debug)]
-pub(crate) struct Daemons<T>(Vec<(Daemon, T)>);
+pub(crate) struct Daemons<T>(pub(crate) Vec<(Daemon, T)>);
 
 /// A running daemon.
 #[derive(Debug)]
@@ -43,27 +43,6 @@ impl<T> Default for Daemons<T> {
 }
 
 impl<T> Daemons<T> {
-    pub(crate) fn push(&mut self, daemon: Daemon, state: T) {
-        self.0.push((daemon, state));
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn states(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|(_, state)| state)
-    }
-
-    pub(crate) fn states_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().map(|(_, state)| state)
-    }
-
-    /// The first daemon for which `is_so` holds.
-    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<&Daemon> {
-        self.0.iter().find(|(_, state)| is_so(state)).map(|(daemon, _)| daemon)
-    }
-
     /// Waits until `is_ready` holds for every daemon.
     pub(crate) fn wait_until_ready(
         &mut self,
@@ -200,7 +179,7 @@ pub(crate) fn start_proxies(
             command.stdout(file);
             let log = file_of(host, directory, "proxy.log");
             let proxy = Daemon::spawn("the proxy", &mut command, host, bench.lease, log)?;
-            proxies.push(proxy, output);
+            proxies.0.push((proxy, output));
         }
     }
     proxies.wait_until_ready(bench, |output| {

@@ -38,7 +38,7 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
                 "stations.{}.host_queue = \"{}\": the lab's hosts have a plain FIFO of {} packets, \
                  because {why}",
                 group.name,
-                group.host_queue.name(),
+                group.host_queue,
                 fifo_packets(group)
             ));
         }

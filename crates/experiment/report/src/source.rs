@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use wakeai_results::document::NotAReport;
 use wakeai_results::result::Report;
 use wakeai_tables::TableError;
@@ -52,12 +51,6 @@ pub enum SourceError {
     Table(#[from] TableError),
 }
 
-/// The part of `run.json` that a report needs.
-#[derive(Debug, Deserialize)]
-struct Manifest {
-    command: Option<String>,
-}
-
 impl Source {
     /// Reads a file with a result, or a directory of `--out` with its records. Records that are not there are left out.
     ///
@@ -72,8 +65,8 @@ impl Source {
         let report = Report::from_json(text.strip_prefix('\u{feff}').unwrap_or(&text))
             .map_err(|source| SourceError::Result { path: file.clone(), source })?;
         let beside = |name: &str| std::fs::read_to_string(directory?.join(name)).ok();
-        let manifest: Option<Manifest> =
-            beside("run.json").and_then(|text| serde_json::from_str(&text).ok());
+        let manifest = beside("run.json").and_then(|text| serde_json::from_str(&text).ok());
+        let manifest: serde_json::Value = manifest.unwrap_or_default();
         let curves = match directory {
             Some(directory) => curves::read(directory, &report)?,
             None => Curves::default(),
@@ -82,7 +75,7 @@ impl Source {
             name: path.display().to_string(),
             report,
             scenario: beside("scenario.toml"),
-            command: manifest.and_then(|manifest| manifest.command),
+            command: manifest["command"].as_str().map(str::to_owned),
             curves,
         })
     }

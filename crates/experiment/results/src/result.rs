@@ -409,7 +409,7 @@ impl Run {
         let received = Bytes::new(received.fold(0, u64::saturating_add));
         let stations = goodputs.into_iter().map(|(key, goodput_mbps)| StationResult {
             station: outcome.stations[key.station].name.clone(),
-            direction: key.direction.name().to_owned(),
+            direction: key.direction.to_string(),
             goodput_mbps,
             max_mbps: maxima.get(&key).map(|max| max.mbps),
             max_from: maxima.get(&key).map(|max| max.from),
@@ -512,8 +512,8 @@ impl MeasuredFlow {
         let span = end.saturating_sub(self.start.max(warmup));
         FlowResult {
             station: outcome.stations[self.station].name.clone(),
-            direction: self.direction.name().to_owned(),
-            kind: self.kind.name().to_owned(),
+            direction: self.direction.to_string(),
+            kind: self.kind.to_string(),
             algorithm: self.algorithm.clone(),
             bytes: self.bytes.get(),
             goodput_mbps: Rate::of(self.bytes_after_warmup, span).as_mbps_f64(),

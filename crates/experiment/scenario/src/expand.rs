@@ -16,8 +16,6 @@ pub struct Station {
     pub name: String,
     /// The index of the station's group in [`Experiment::stations`].
     pub group: usize,
-    /// The station's number in the group, from 1.
-    pub number: u32,
 }
 
 /// One end of a flow.
@@ -30,7 +28,9 @@ pub enum Node {
 }
 
 /// The direction of a flow, as seen from its station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::Display,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Direction {
     /// To the server.
@@ -39,13 +39,6 @@ pub enum Direction {
     Down,
     /// To another station. The flow then belongs to the sending station.
     Peer,
-}
-
-impl Direction {
-    /// The name in a result.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One station and direction.
@@ -129,11 +122,8 @@ impl Experiment {
         let groups = self.stations.iter().enumerate();
         groups
             .flat_map(|(index, group)| {
-                (1..=group.count).map(move |number| Station {
-                    name: group.station_name(number),
-                    group: index,
-                    number,
-                })
+                (1..=group.count)
+                    .map(move |number| Station { name: group.station_name(number), group: index })
             })
             .collect()
     }

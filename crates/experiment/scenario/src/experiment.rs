@@ -39,20 +39,15 @@ pub enum Endpoint {
 }
 
 /// The protocol of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::Display,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum FlowKind {
     /// One TCP connection, or several in sequence.
     Tcp,
     /// Datagrams of 1472 bytes.
     Udp,
-}
-
-impl FlowKind {
-    /// The name in a scenario file and in a result.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The parameters of a congestion control; `None` stands for the default.
@@ -154,7 +149,7 @@ pub struct LawRule {
 }
 
 /// An entry of `[[conditions]]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// The name of the condition, which is unique in the file.
     pub name: String,
@@ -168,20 +163,6 @@ pub struct Condition {
     pub bounds: Vec<LawRule>,
     /// The path and the value of each key that `set` changes, as they are written in the file.
     pub set: Vec<(String, String)>,
-}
-
-impl Condition {
-    /// A condition without a law.
-    pub(crate) fn plain(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            law: None,
-            agents: Vec::new(),
-            laws: Vec::new(),
-            bounds: Vec::new(),
-            set: Vec::new(),
-        }
-    }
 }
 
 /// The medium that carries the packets.
@@ -301,7 +282,7 @@ impl StationGroup {
 }
 
 /// The queue between a host's TCP and its radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum HostQueue {
     /// A plain FIFO. TCP takes its overflow for local congestion.
@@ -314,11 +295,6 @@ pub enum HostQueue {
 }
 
 impl HostQueue {
-    /// The name in a scenario file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The number of packets that the queue holds by default.
     pub const fn default_packets(self) -> u32 {
         match self {

@@ -188,15 +188,10 @@ impl ResolvedCondition {
 
     /// For every station by index: whether it runs an agent.
     pub fn agents(&self) -> Vec<bool> {
-        let count = self.experiment.station_count() as usize;
-        if self.condition.law.is_none() {
-            return vec![false; count];
-        }
-        if self.condition.agents.is_empty() {
-            return vec![true; count];
-        }
-        let mut runs = vec![false; count];
-        for selector in &self.condition.agents {
+        let Condition { law, agents, .. } = &self.condition;
+        let runs_on_all = law.is_some() && agents.is_empty();
+        let mut runs = vec![runs_on_all; self.experiment.station_count() as usize];
+        for selector in agents.iter().filter(|_| law.is_some()) {
             runs[self.experiment.select(*selector)].fill(true);
         }
         runs

@@ -116,7 +116,7 @@ fn alone(experiment: &Experiment, flow: &Flow, from: Node, to: Node) -> SoloRun 
         reserve: false,
         ..experiment.flows[flow.entry].clone()
     };
-    let condition = Condition::plain("solo");
+    let condition = Condition { name: "solo".to_owned(), ..Condition::default() };
     let experiment = Experiment {
         name: experiment.name.clone(),
         stations,

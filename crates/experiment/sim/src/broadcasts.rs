@@ -26,29 +26,20 @@ struct Reader {
 ///
 /// A controller reads its messages together, before anything else that it does. A thousand controllers
 /// that take turns with every message would find little of their tables in the processor's cache.
+#[derive(Default)]
 pub(crate) struct Broadcasts {
     kept: VecDeque<Broadcast>,
     /// The stations that have received each kept broadcast, as [`Stations::words`].
     receivers: VecDeque<u64>,
     /// The number of the first kept broadcast. They are numbered in the order of their arrival.
     first: u64,
-    /// The number of kept broadcasts at which those that are read by all are dropped.
+    /// The number of kept broadcasts, at least [`LEAST_LIMIT`], at which those that are read by all are dropped.
     limit: usize,
     /// By station; `None` without an agent.
     readers: Vec<Option<Reader>>,
 }
 
 impl Broadcasts {
-    pub(crate) fn new() -> Self {
-        Self {
-            kept: VecDeque::new(),
-            receivers: VecDeque::new(),
-            first: 0,
-            limit: LEAST_LIMIT,
-            readers: Vec::new(),
-        }
-    }
-
     /// Adds the next station. Its agent, if it has one, begins at `start`.
     pub(crate) fn add_station(&mut self, start: Option<Instant>) {
         self.readers.push(start.map(|start| Reader { next: 0, busy_from: start }));
@@ -123,7 +114,7 @@ impl Broadcasts {
 
     /// Drops the broadcasts that are read by all, where there may be many.
     fn drop_read(&mut self) {
-        if self.kept.len() < self.limit {
+        if self.kept.len() < self.limit.max(LEAST_LIMIT) {
             return;
         }
         let next = self.readers.iter().flatten().map(|reader| reader.next).min();
@@ -131,7 +122,7 @@ impl Broadcasts {
         self.kept.drain(..read);
         self.receivers.drain(..read * self.words());
         self.first += read as u64;
-        self.limit = LEAST_LIMIT.max(2 * self.kept.len());
+        self.limit = 2 * self.kept.len();
     }
 }
 
@@ -157,7 +148,7 @@ mod tests {
         let law = LawConfig::new(LawName::Airtime).build();
         let reader = Controller::new(Instant::ZERO, &config, [1; 16], law);
         let at = Instant::from_nanos;
-        let mut broadcasts = Broadcasts::new();
+        let mut broadcasts = Broadcasts::default();
         for start in [Some(at(150)), None, Some(at(u64::MAX))] {
             broadcasts.add_station(start);
         }

@@ -39,6 +39,9 @@ pub struct FlowDetail {
 impl<O: Observer> Simulation<O> {
     /// The figures of a run that ended at `end`, and the observer.
     pub(crate) fn finish(mut self, expanded: Expanded, end: Instant) -> (SimOutcome, O) {
+        if let Some((sampler, _)) = &mut self.sampler {
+            sampler.sample_air(end, &self.carrier.medium);
+        }
         for connection in self.connections.iter().flatten() {
             self.flows[connection.flow as usize].take_account(connection);
         }

@@ -43,17 +43,11 @@ impl Sampler {
 
     /// Takes a sample.
     pub(crate) fn sample(&mut self, now: Instant, medium: &Medium<Packet>) {
-        let at_ns = self.span.since(now).as_nanos();
-        self.sample_queues(at_ns, medium);
+        self.sample_queues(self.span.since(now).as_nanos(), medium);
         self.steps += 1;
         if self.steps.is_multiple_of(AIR_STEPS) {
-            self.sample_air(at_ns, medium);
+            self.sample_air(now, medium);
         }
-    }
-
-    /// Takes the last sample of the airtime. It covers the time since the last step.
-    pub(crate) fn sample_end(&mut self, end: Instant, medium: &Medium<Packet>) {
-        self.sample_air(self.span.since(end).as_nanos(), medium);
     }
 
     fn sample_queues(&mut self, at_ns: u64, medium: &Medium<Packet>) {
@@ -75,7 +69,9 @@ impl Sampler {
         }
     }
 
-    fn sample_air(&mut self, at_ns: u64, medium: &Medium<Packet>) {
+    /// Takes a sample of the airtime. It covers the time since the last one, also at the end of the run.
+    pub(crate) fn sample_air(&mut self, now: Instant, medium: &Medium<Packet>) {
+        let at_ns = self.span.since(now).as_nanos();
         let counters = medium.counters();
         let sink = &self.sink;
         let row = |of, before: &mut Airtime, now: &Airtime| {

@@ -74,11 +74,10 @@ pub(crate) fn set_up<O: Observer>(
         senders,
         sampler: None,
         unfinished: expanded.flows.len(),
-        broadcasts: Broadcasts::new(),
+        broadcasts: Broadcasts::default(),
     };
     for flow in &expanded.flows {
-        let bounded = |station: usize| laws[station].is_some();
-        simulation.add_flow(job, &expanded, flow, bounded)?;
+        simulation.add_flow(job, &expanded, flow, &laws)?;
     }
     simulation.add_stations(job, &expanded, &runs, &laws);
     if let Some(sink) = &job.sink {
@@ -88,10 +87,6 @@ pub(crate) fn set_up<O: Observer>(
         simulation.sampler = Some((sampler, timer));
     }
     Ok((simulation, expanded))
-}
-
-fn group_of(expanded: &Expanded, flow: &Flow) -> usize {
-    expanded.stations[flow.station()].group
 }
 
 fn node(node: scenario::Node) -> Node {
@@ -107,18 +102,16 @@ impl<O: Observer> Simulation<O> {
         job: &Job<'_>,
         expanded: &Expanded,
         flow: &Flow,
-        bounded: impl Fn(usize) -> bool,
+        laws: &[Option<LawConfig>],
     ) -> Result<(), RunError> {
         let experiment = &*job.condition.experiment;
         let span = self.carrier.span;
         let start = span.origin + flow.start;
         let source = match flow.kind {
             FlowKind::Tcp => {
-                let group = &experiment.stations[group_of(expanded, flow)];
-                let bounded = match flow.from {
-                    scenario::Node::Station(station) => bounded(station),
-                    scenario::Node::Server => false,
-                };
+                let group = &experiment.stations[expanded.stations[flow.station()].group];
+                let bounded =
+                    matches!(flow.from, scenario::Node::Station(from) if laws[from].is_some());
                 Source::Tcp(stream(flow, group, bounded)?)
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
@@ -133,10 +126,7 @@ impl<O: Observer> Simulation<O> {
             timer,
             source,
             reserves: flow.rate.filter(|_| flow.reserve),
-            meter: match &job.sink {
-                Some(sink) => meter.recording(sink.clone(), self.flows.len() as u32),
-                None => meter,
-            },
+            meter: meter.recording(job.sink.clone(), self.flows.len() as u32),
             totals: Totals::default(),
             resumes: resumes(flow),
             turns: flow.turns,

@@ -74,14 +74,6 @@ impl<O: Observer> Simulation<O> {
     /// Runs until all flows have completed, or to the end of the scenario's duration. Returns the
     /// time of the end; `None` where `reached` breaks.
     pub(crate) fn run(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
-        let end = self.handle_events(reached)?;
-        if let Some((sampler, _)) = &mut self.sampler {
-            sampler.sample_end(end, &self.carrier.medium);
-        }
-        Some(end)
-    }
-
-    fn handle_events(&mut self, reached: &mut Reached<'_>) -> Option<Instant> {
         let span = self.carrier.span;
         let mut now = Instant::ZERO;
         let mut report = span.origin + REPORT;

@@ -93,13 +93,8 @@ fn job(stations: u32, limit: u32) -> Job {
 }
 
 fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
-    let output = Command::new(program)
-        .args([format!("--stations={stations}"), format!("--limit={limit}")])
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| program.display().to_string())?;
-    ensure!(output.status.success(), "{}: {}", program.display(), output.status);
-    let row: Value = serde_json::from_slice(&output.stdout)?;
+    let arguments = [format!("--stations={stations}"), format!("--limit={limit}")];
+    let row = json_of(Command::new(program).args(arguments))?;
     let figure = |key: &str| row[key].as_f64().with_context(|| format!("no {key} in its row"));
     Ok(Took {
         simulated_s: figure("simulated_s")?,
@@ -112,18 +107,21 @@ fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
 /// smaller case has to run before the larger one, and all runs of Wakeai before those of ns-3.
 fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let mut command = Command::new(program);
-    command
-        .args(job(stations, limit).command().split(' ').skip(1))
-        .args(["--json", "--jobs", "1"])
-        .current_dir(root)
-        .stderr(Stdio::inherit());
+    command.args(job(stations, limit).command().split(' ').skip(1));
+    command.args(["--json", "--jobs", "1"]).current_dir(root);
     let before = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
-    let output = command.output().with_context(|| program.display().to_string())?;
-    ensure!(output.status.success(), "{}: {}", program.display(), output.status);
+    let report = json_of(&mut command)?;
     let after = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
-    let report: Value = serde_json::from_slice(&output.stdout)?;
     let simulated_s = report["runs"][0]["simulated_s"].as_f64().context("no simulated_s")?;
     Ok(Took { simulated_s, cpu_s: after.cpu_s - before.cpu_s, peak_kb: after.peak_kb })
+}
+
+/// What the program prints.
+fn json_of(command: &mut Command) -> anyhow::Result<Value> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| program.clone())?;
+    ensure!(output.status.success(), "{program}: {}", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// The time and memory that this process, or its ended children, have used.

@@ -49,25 +49,15 @@ pub struct Measure {
     /// The value.
     pub value: f64,
     /// The bound.
-    pub bound: Bound,
-}
-
-/// The promised bound of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// At least this.
-    AtLeast(f64),
-    /// At most this.
-    AtMost(f64),
+    pub bound: f64,
+    /// Whether the value must be at least the bound; otherwise it must be at most that.
+    pub is_least: bool,
 }
 
 impl Measure {
     /// Whether the value is within the bound.
     pub fn holds(&self) -> bool {
-        match self.bound {
-            Bound::AtLeast(bound) => self.value >= bound,
-            Bound::AtMost(bound) => self.value <= bound,
-        }
+        if self.is_least { self.value >= self.bound } else { self.value <= self.bound }
     }
 }
 
@@ -78,20 +68,19 @@ pub struct Measures(pub Vec<Measure>);
 impl Measures {
     /// Adds a figure that must not be below the bound.
     pub fn at_least(&mut self, what: impl Into<String>, value: f64, bound: f64) {
-        self.0.push(Measure { what: what.into(), value, bound: Bound::AtLeast(bound) });
+        self.0.push(Measure { what: what.into(), value, bound, is_least: true });
     }
 
     /// Adds a figure that must not be above the bound.
     pub fn at_most(&mut self, what: impl Into<String>, value: f64, bound: f64) {
-        self.0.push(Measure { what: what.into(), value, bound: Bound::AtMost(bound) });
+        self.0.push(Measure { what: what.into(), value, bound, is_least: false });
     }
 
     /// The figures that are outside of their bounds, in words; empty if all promises are held.
     pub fn broken(&self) -> Vec<String> {
         let broken = self.0.iter().filter(|measure| !measure.holds());
-        let words = broken.map(|Measure { what, value, bound }| match bound {
-            Bound::AtLeast(bound) => format!("{what} {value:.3} < {bound:.3}"),
-            Bound::AtMost(bound) => format!("{what} {value:.3} > {bound:.3}"),
+        let words = broken.map(|Measure { what, value, bound, is_least }| {
+            format!("{what} {value:.3} {} {bound:.3}", if *is_least { "<" } else { ">" })
         });
         words.collect()
     }

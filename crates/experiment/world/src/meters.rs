@@ -54,10 +54,11 @@ impl ReceiverMeter {
         }
     }
 
-    /// The same meter, which also records the goodput of the flow with this index over time. [`Self::end`] completes the
+    /// The same meter, which, where there are records, also records the goodput of the flow with this index over time. [`Self::end`] completes the
     /// records.
-    pub fn recording(self, sink: RunSink, flow: u32) -> Self {
-        Self { recorder: Some(GoodputRecorder::new(sink, flow, self.span, self.start)), ..self }
+    pub fn recording(self, sink: Option<RunSink>, flow: u32) -> Self {
+        let (span, start) = (self.span, self.start);
+        Self { recorder: sink.map(|sink| GoodputRecorder::new(sink, flow, span, start)), ..self }
     }
 
     /// Ends the records of a run that ended at `end`.
@@ -392,7 +393,7 @@ mod tests {
         let sink = recorder.run(0, "default", 0, expanded.clone());
         let flow = &expanded.flows[0];
         let meter = ReceiverMeter::new(span, flow, Duration::ZERO);
-        let mut meter = meter.recording(sink.clone(), 0);
+        let mut meter = meter.recording(Some(sink.clone()), 0);
         // One byte per millisecond, before the start and after the end, too.
         meter.on_received_between(at(99_950), at(100_250), 300);
         meter.on_received_between(at(119_990), at(120_010), 20);

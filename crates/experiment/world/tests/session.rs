@@ -54,10 +54,8 @@ impl World for Fake {
         let expanded = scenario.expand(task.seed);
         let span = Span::new(Instant::ZERO, scenario);
         let flow = &expanded.flows[0];
-        let mut meter = ReceiverMeter::new(span, flow, Duration::ZERO);
-        if let Some(sink) = &task.sink {
-            meter = meter.recording(sink.clone(), 0);
-        }
+        let meter = ReceiverMeter::new(span, flow, Duration::ZERO);
+        let mut meter = meter.recording(task.sink.clone(), 0);
         // The flow gains speed as long as it is `slow`.
         let slow = self.slow_s * 1_000;
         for millis in 1..=scenario.duration.as_millis() {

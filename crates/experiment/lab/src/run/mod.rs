@@ -56,7 +56,7 @@ pub(crate) fn run(
     let mut agents =
         Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
     let mut proxies = start_proxies(bench, &plans, &testbed.hosts, directory)?;
-    let has_helpers = !agents.is_empty() || proxies.len() > 0;
+    let has_helpers = !agents.is_empty() || !proxies.0.is_empty();
     let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed, task.sink.clone())?;
 
     let origin = clock::now() + traffic.lead().max(agents.acquaintance());

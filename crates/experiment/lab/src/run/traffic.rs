@@ -169,11 +169,8 @@ impl<'a> Traffic<'a> {
     }
 
     fn meter(&self, flow: usize) -> ReceiverMeter {
-        let meter = ReceiverMeter::new(self.span(), &self.flows[flow], Duration::ZERO);
-        match &self.sink {
-            Some(sink) => meter.recording(sink.clone(), flow as u32),
-            None => meter,
-        }
+        ReceiverMeter::new(self.span(), &self.flows[flow], Duration::ZERO)
+            .recording(self.sink.clone(), flow as u32)
     }
 
     fn launch_due(&mut self) -> Result<(), LabError> {

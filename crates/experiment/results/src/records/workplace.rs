@@ -71,7 +71,11 @@ impl Workplace {
         names.retain(|name| name != Path::new(RESULT));
         names.extend([PathBuf::from(MARKER), PathBuf::from(RESULT)]);
         let placed = Exchange::new(&self.output, &self.partial, &self.earlier).run(&names);
-        let result = placed.map_err(|(path, error)| self.set_aside(path, &error));
+        let result = placed.map_err(|(path, error)| match self.move_aside() {
+            // The error states the name.
+            Some(kept) => RecordsError::Aside { path, reason: error.to_string(), kept },
+            None => cannot(&path, &error),
+        });
         if result.is_ok() {
             self.made.clear(); // the directories are in use now
         }
@@ -121,14 +125,6 @@ impl Workplace {
             }
         }
         Ok(list)
-    }
-
-    /// Moves the records to a free name, and returns the error, which states the name.
-    fn set_aside(&mut self, path: PathBuf, error: &io::Error) -> RecordsError {
-        match self.move_aside() {
-            Some(kept) => RecordsError::Aside { path, reason: error.to_string(), kept },
-            None => cannot(&path, error),
-        }
     }
 
     /// Moves the records to a free name.

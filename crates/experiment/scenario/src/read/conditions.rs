@@ -8,9 +8,9 @@ use wakeai_units::{Duration, Rate};
 
 use super::flows::selector;
 use super::names::{Names, overlap};
-use super::radio::{Read, phy_rate};
-use super::{LONGEST_RUN, Span, delay, list};
-use crate::experiment::{Condition, EventSpec, LawRule, Selector, StationGroup};
+use super::radio::phy_rate;
+use super::{Context, LONGEST_RUN, delay, list};
+use crate::experiment::{Condition, EventSpec, LawRule, Selector};
 use crate::set;
 
 /// The largest number of conditions in a file. There is a limit, because each condition is read by
@@ -24,24 +24,9 @@ const MOST_EVENTS: usize = 10_000;
 
 const STATIONS: &str = "the name of a group or of one station";
 
-pub(super) fn events(
-    fields: &mut Fields<'_>,
-    names: &Names<'_>,
-    groups: &[StationGroup],
-    access_point: Option<&Read>,
-    span: &Span,
-) -> Vec<EventSpec> {
-    let context = Context { names, groups, access_point, span };
+pub(super) fn events(fields: &mut Fields<'_>, context: &Context<'_>) -> Vec<EventSpec> {
     let tables = list(fields, "events", MOST_EVENTS);
-    tables.into_iter().filter_map(|table| event(table, &context)).collect()
-}
-
-/// The values against which an event is checked.
-struct Context<'a> {
-    names: &'a Names<'a>,
-    groups: &'a [StationGroup],
-    access_point: Option<&'a Read>,
-    span: &'a Span,
+    tables.into_iter().filter_map(|table| event(table, context)).collect()
 }
 
 fn event(mut fields: Fields<'_>, context: &Context<'_>) -> Option<EventSpec> {
@@ -96,7 +81,7 @@ pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition>
     let conditions: Vec<Condition> =
         tables.into_iter().filter_map(|table| condition(table, names, &mut seen)).collect();
     if conditions.is_empty() {
-        return vec![Condition::plain("default")];
+        return vec![Condition { name: "default".to_owned(), ..Condition::default() }];
     }
     conditions
 }

@@ -6,7 +6,7 @@ use wakeai_settings::{Field, Fields, Origin, Problems};
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::names::{Names, overlap};
-use super::{LONGEST_RUN, Span, rate};
+use super::{Context, LONGEST_RUN, Span, rate};
 use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
 
 /// The largest number of single flows in all entries together.
@@ -22,12 +22,8 @@ const RTT_REF: std::ops::RangeInclusive<Duration> =
 
 const ENDPOINT: &str = "\"server\", or the name of a group or of one station";
 
-pub(super) fn read(
-    fields: &mut Fields<'_>,
-    names: &Names<'_>,
-    groups: &[StationGroup],
-    span: &Span,
-) -> Vec<FlowSpec> {
+pub(super) fn read(fields: &mut Fields<'_>, context: &Context<'_>) -> Vec<FlowSpec> {
+    let &Context { names, groups, span, .. } = context;
     let problems = fields.problems;
     let Some(field) = fields.require("flows", "at least one [[flows]]") else {
         return Vec::new();
@@ -68,7 +64,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         }
         Some(to)
     });
-    let kinds = [FlowKind::Tcp, FlowKind::Udp].map(|kind| (kind.name(), kind));
+    let kinds = [FlowKind::Tcp, FlowKind::Udp].map(|kind| (kind.into(), kind));
     let kind = fields.read_or("kind", FlowKind::Tcp, |field| field.choice(&kinds));
     let size = fields.read("size", |field| field.size(Bytes::new(1)..=LARGEST));
     let (start, jitter) = start(&mut fields, span);

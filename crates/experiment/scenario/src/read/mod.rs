@@ -10,7 +10,7 @@ use wakeai_settings::{Field, Fields, Finding, Origin, Problems, Table};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{QueueLimit, Wired};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, StationGroup};
 use names::Names;
 
 /// The longest delay in each direction.
@@ -34,6 +34,14 @@ pub(crate) struct Span {
     pub(crate) warmup: Duration,
 }
 
+/// The values against which flows and events are checked.
+struct Context<'a> {
+    names: &'a Names<'a>,
+    groups: &'a [StationGroup],
+    access_point: Option<&'a radio::Read>,
+    span: &'a Span,
+}
+
 /// Reads the whole experiment, and reports all its problems.
 pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment, Vec<Finding>> {
     let mut fields = Fields::new(root, Origin::START, "", &problems);
@@ -43,8 +51,10 @@ pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment,
     let wired = wired(&mut fields);
     let stations = stations::read(&mut fields, access_point.as_ref());
     let names = Names::new(&stations);
-    let flows = flows::read(&mut fields, &names, &stations, &span);
-    let events = conditions::events(&mut fields, &names, &stations, access_point.as_ref(), &span);
+    let (groups, access) = (&stations, access_point.as_ref());
+    let context = Context { names: &names, groups, access_point: access, span: &span };
+    let flows = flows::read(&mut fields, &context);
+    let events = conditions::events(&mut fields, &context);
     let conditions = conditions::read(&mut fields, &names);
     fields.finish();
     problems.check()?;

@@ -63,7 +63,7 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     let tcp = fields.read_or("tcp", TcpProfile::Linux, |field| field.choice(&profiles));
     let host_queue = host_queue.and_then(|field| {
         let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
-        let host_queue = field.choice(&kinds.map(|kind| (kind.name(), kind)))?;
+        let host_queue = field.choice(&kinds.map(|kind| (kind.into(), kind)))?;
         if host_queue != HostQueue::Fifo && tcp == TcpProfile::Classic {
             field.refuse("\"fifo\" with `tcp = \"classic\"`, which has no TCP small queues");
         } else if host_queue == HostQueue::Mac80211 && is_cellular {

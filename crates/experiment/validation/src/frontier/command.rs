@@ -14,7 +14,7 @@ use super::kept::KeptRuns;
 use super::point::{self, LabReport, Point};
 use super::report::{DEFAULT, FrontierReport, FrontierRow, Window};
 use super::senders::Senders;
-use super::sweep::Sweep;
+use super::sweep::sweep;
 use super::terms::{self, Terms};
 use super::{table, verdict};
 use crate::law::{self, Setting};
@@ -284,7 +284,7 @@ impl Frontier<'_> {
             let mbps = self.kept.solo(&run.key(), 1).unwrap_or(f64::NAN);
             alone.extend(groups.into_iter().map(|group| (group, mbps)));
         }
-        let sweep = Sweep::new(&Senders::new(&setting.scenario, &alone)).0;
+        let sweep = sweep(&Senders::new(&setting.scenario, &alone));
         let others = OTHERS.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
         let windows = sweep.iter().map(|windows| (windows.label(), windows.keys()));
         Ok(others.chain(windows).collect())

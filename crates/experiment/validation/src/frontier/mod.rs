@@ -1,7 +1,7 @@
 //! The frontier of goodput and queueing delay: what *fixed* windows reach in a setting, and where a
 //! law is beside them.
 //!
-//! [`Sweep`] has the fixed windows of a setting. [`KeptRuns`] keeps the figures of all runs that do not
+//! [`sweep()`] gives the fixed windows of a setting. [`KeptRuns`] keeps the figures of all runs that do not
 //! depend on the law. [`verdict`] compares the law with the windows, and [`table`] shows the result.
 //! `validation/frontier.py` draws it.
 
@@ -19,4 +19,4 @@ pub use kept::KeptRuns;
 pub use point::Point;
 pub use report::{FrontierReport, FrontierRow};
 pub use senders::{SenderGroup, Senders};
-pub use sweep::{FixedWindows, Sweep};
+pub use sweep::{FixedWindows, sweep};

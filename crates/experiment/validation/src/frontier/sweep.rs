@@ -83,23 +83,17 @@ fn even(window: f64) -> u32 {
     ((window / 2.0).round() as u32) * 2
 }
 
-/// The fixed windows of a setting, ascending.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sweep(pub Vec<FixedWindows>);
-
-impl Sweep {
-    /// Even windows from the smallest one to those that queue for 170 ms, and multiples of the
-    /// reference's aggregate. Odd ones would show the 40 ms of a delayed ACK.
-    pub fn new(senders: &Senders) -> Self {
-        let Some(reference) = senders.0.first() else { return Self(Vec::new()) };
-        let per_second = per_second(reference, senders);
-        let most = per_second * (reference.path_s + LONGEST_QUEUE_S);
-        let least = per_second * reference.path_s * LEAST_PART;
-        let smallest = LEAST_WINDOW * reference.connections;
-        let windows = steps(smallest, most, reference.aggregate).into_iter();
-        let wanted = windows.filter(|window| *window == smallest || f64::from(*window) >= least);
-        Self(wanted.map(|window| FixedWindows::new(window, senders)).collect())
-    }
+/// The fixed windows of a setting, ascending: even windows from the smallest one to those that queue for 170 ms, and
+/// multiples of the reference's aggregate. Odd ones would show the 40 ms of a delayed ACK.
+pub fn sweep(senders: &Senders) -> Vec<FixedWindows> {
+    let Some(reference) = senders.0.first() else { return Vec::new() };
+    let per_second = per_second(reference, senders);
+    let most = per_second * (reference.path_s + LONGEST_QUEUE_S);
+    let least = per_second * reference.path_s * LEAST_PART;
+    let smallest = LEAST_WINDOW * reference.connections;
+    let windows = steps(smallest, most, reference.aggregate).into_iter();
+    let wanted = windows.filter(|window| *window == smallest || f64::from(*window) >= least);
+    wanted.map(|window| FixedWindows::new(window, senders)).collect()
 }
 
 /// The windows from `smallest` to `most`, and the next one.
@@ -139,8 +133,8 @@ mod tests {
 
     #[test]
     fn windows_are_even_and_the_multiples_of_the_aggregate_are_among_them() {
-        let sweep = Sweep::new(&Senders(vec![sender(48.0, 26.0, 28)]));
-        let windows: Vec<u32> = sweep.0.iter().map(|one| one.window).collect();
+        let sweep = sweep(&Senders(vec![sender(48.0, 26.0, 28)]));
+        let windows: Vec<u32> = sweep.iter().map(|one| one.window).collect();
         assert!(windows.iter().all(|window| window.is_multiple_of(2)), "{windows:?}");
         assert!([2, 28, 56, 84, 112].iter().all(|of| windows.contains(of)), "{windows:?}");
         assert!(windows.is_sorted() && windows.len() < 40, "{windows:?}");

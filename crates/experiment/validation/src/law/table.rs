@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::figures::{LawFigures, LawRow};
 use super::verdict::measures;
-use crate::verdict::{Bound, Measure, Measures};
+use crate::verdict::{Measure, Measures};
 
 /// One line for each row: first the rows that compare the law with other conditions, then those
 /// about the law alone.
@@ -22,11 +22,8 @@ fn measured(rows: &[&LawRow]) -> String {
     for row in rows {
         let _ = write!(text, "{:22} {:10.1}", row.setting.name, row.of("airtime").goodput);
         let Measures(measures) = measures(row);
-        for Measure { what, value, bound } in &measures {
-            let (sign, bound) = match bound {
-                Bound::AtLeast(bound) => (">=", bound),
-                Bound::AtMost(bound) => ("<=", bound),
-            };
+        for Measure { what, value, bound, is_least } in &measures {
+            let sign = if *is_least { ">=" } else { "<=" };
             let _ = write!(text, "   {what}: {value:.2} ({sign} {bound:.2})");
         }
         let held = measures.iter().all(Measure::holds);
