@@ -1,6 +1,7 @@
 //! The real clock. The crates that the agent uses take `now` as a parameter.
 
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
+use wakeai_host::read_clock;
 use wakeai_units::{Duration, Instant};
 
 /// The time since boot (`CLOCK_BOOTTIME`). It includes the time in suspend, so information from
@@ -11,9 +12,5 @@ pub(crate) fn now() -> Instant {
 
 /// The Unix time at the epoch of [`now`].
 pub(crate) fn unix_at_epoch() -> Duration {
-    let time = clock_gettime(ClockId::CLOCK_REALTIME).expect("every Linux has it");
-    let parts = u64::try_from(time.tv_sec()).ok().zip(u64::try_from(time.tv_nsec()).ok());
-    let (seconds, nanos) = parts.expect("the clock is past 1970");
-    Duration::from_nanos(seconds * 1_000_000_000 + nanos)
-        .saturating_sub(now().saturating_since(Instant::ZERO))
+    read_clock(ClockId::CLOCK_REALTIME).saturating_since(now())
 }

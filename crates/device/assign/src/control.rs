@@ -6,13 +6,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use wakeai_api::json_line::ExchangeError;
 use wakeai_api::{Drift, json_line};
-use wakeai_host::{Holder, LOOK_EVERY, Lease, MakeError, Role, Watch, since_boot};
+use wakeai_host::{Holder, LOOK_EVERY, Lease, MakeError, Role, Watch, poll_for, since_boot};
 use wakeai_units::Rate;
 
 use crate::AssignError;
@@ -158,17 +157,6 @@ fn has_gone(client: &UnixStream) -> bool {
     let mut ends = [PollFd::new(client.as_fd(), PollFlags::empty())];
     poll(&mut ends, PollTimeout::ZERO).is_ok()
         && ends[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
-}
-
-/// Waits; returns whether anything is ready.
-fn poll_for(ready: &mut [PollFd<'_>], longest: Duration) -> io::Result<bool> {
-    // The time is rounded up, so that the wait does not end before a deadline.
-    let longest = PollTimeout::try_from(longest.as_millis() + 1).unwrap_or(PollTimeout::MAX);
-    match poll(ready, longest) {
-        Ok(count) => Ok(count > 0),
-        Err(Errno::EINTR) => Ok(false),
-        Err(errno) => Err(errno.into()),
-    }
 }
 
 /// The assignments of this machine, the oldest first. An assignment that does not answer gives an

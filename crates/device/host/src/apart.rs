@@ -225,9 +225,15 @@ fn wait(signals: &SignalFd, keeper: &Keeper<'_>) -> Result<(), Errno> {
     poll_for(&mut ready, CHECK_EVERY).map(drop)
 }
 
-/// Waits; returns whether anything is ready.
-fn poll_for(ready: &mut [PollFd<'_>], longest: Duration) -> Result<bool, Errno> {
-    match poll(ready, PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX)) {
+/// Waits at most this long, or until a signal comes. Returns whether anything is ready.
+///
+/// # Errors
+///
+/// Where the kernel refuses.
+pub fn poll_for(ready: &mut [PollFd<'_>], longest: Duration) -> Result<bool, Errno> {
+    // The time is rounded up, so that the wait does not end before a deadline.
+    let longest = PollTimeout::try_from(longest.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+    match poll(ready, longest) {
         Ok(count) => Ok(count > 0),
         Err(Errno::EINTR) => Ok(false),
         Err(errno) => Err(errno),

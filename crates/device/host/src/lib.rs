@@ -37,10 +37,10 @@ mod sysctl;
 mod undo;
 mod watch;
 
-pub use apart::{ApartError, LOST_STATUS, block_signals, serve_apart, serving_user};
+pub use apart::{ApartError, LOST_STATUS, block_signals, poll_for, serve_apart, serving_user};
 pub use cgroup::{Cgroup, CgroupError};
 pub use change::{Change, FileId, Guard, OtherChange, RouteKey, Stage};
-pub use clock::since_boot;
+pub use clock::{read_clock, since_boot};
 pub use create::{MakeError, check_socket_path};
 pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
@@ -59,6 +59,4 @@ pub use routing::{RoutingError, add_local_route, add_packet_rules, rules_before}
 pub use sweep::{Removed, SweepError, holders, sweep};
 pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
 pub use undo::{UndoKind, UndoKinds};
-pub use watch::{
-    Drift, Drifts, Keeper, LOOK_EVERY, Outcome, Teller, Told, Watch, WatchOthers, channel,
-};
+pub use watch::{Drift, Drifts, LOOK_EVERY, Outcome, Told, Watch, WatchOthers};

@@ -459,16 +459,15 @@ fn settings(namespace: &Namespace, before: &Baseline) -> io::Result<Option<Strin
 
 fn packet_table(table: &str, before: &Baseline) -> io::Result<Option<String>> {
     let Baseline::PacketRules(before) = before else { return Ok(None) };
-    Ok(match (packet_rules::read(table)?, before) {
-        (None, _) => Some("no such table".to_owned()),
-        (Some(now), Some(before)) if now == *before => None,
-        // A table that another program changes while it is listed is listed again.
-        (Some(_), Some(before)) => match packet_rules::read(table)? {
-            Some(again) if again == *before => None,
-            Some(_) => Some("other chains or rules in it than were made".to_owned()),
-            None => Some("no such table".to_owned()),
-        },
-        (Some(_), None) => None,
+    let differs = |now: &Option<_>| before.is_some() && now != before;
+    let mut now = packet_rules::read(table)?;
+    if differs(&now) {
+        now = packet_rules::read(table)?; // another program may have changed it while it was listed
+    }
+    Ok(match now {
+        None => Some("no such table".to_owned()),
+        Some(_) if differs(&now) => Some("other chains or rules in it than were made".to_owned()),
+        Some(_) => None,
     })
 }
 
@@ -512,7 +511,7 @@ fn put_back(change: &Change, others: &dyn WatchOthers) -> io::Result<()> {
 
 /// The end of the channel through which the process that stays root tells what it has found.
 #[derive(Debug)]
-pub struct Teller(UnixDatagram);
+pub(crate) struct Teller(UnixDatagram);
 
 /// The end of the channel at which the serving process reads what was found.
 #[derive(Debug)]
@@ -523,7 +522,7 @@ pub struct Told(UnixDatagram);
 /// # Errors
 ///
 /// Where the kernel refuses.
-pub fn channel() -> io::Result<(Teller, Told)> {
+pub(crate) fn channel() -> io::Result<(Teller, Told)> {
     let (to, from) = UnixDatagram::pair()?;
     to.set_nonblocking(true)?;
     from.set_nonblocking(true)?;
@@ -550,22 +549,16 @@ impl Told {
 }
 
 /// A watch in the process that stays root, for [`crate::serve_apart`].
-pub struct Keeper<'a> {
+pub(crate) struct Keeper<'a> {
     watch: Watch,
     lease: &'a Lease,
     others: &'a dyn WatchOthers,
     to: Teller,
 }
 
-impl fmt::Debug for Keeper<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("watch", &self.watch).finish_non_exhaustive()
-    }
-}
-
 impl<'a> Keeper<'a> {
     /// Keeps what the lease has recorded.
-    pub fn new(lease: &'a Lease, others: &'a dyn WatchOthers, to: Teller) -> Self {
+    pub(crate) fn new(lease: &'a Lease, others: &'a dyn WatchOthers, to: Teller) -> Self {
         Self { watch: Watch::new(lease), lease, others, to }
     }
 

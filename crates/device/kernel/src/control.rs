@@ -152,7 +152,7 @@ impl Control {
     ///
     /// Where the map is full.
     pub fn heartbeat(&self, netns_cookie: u64, ifindex: u32) -> Result<(), Error> {
-        let now = monotonic_ns()?;
+        let now = monotonic_ns();
         put(&self.heartbeats, interface(netns_cookie, ifindex).as_bytes(), &now.to_ne_bytes())
     }
 
@@ -227,16 +227,14 @@ fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
 }
 
 /// The time by the clock with which the kernel compares a heartbeat (`bpf_ktime_get_ns`).
-fn monotonic_ns() -> Result<u64, Error> {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_err(|error| Error::refused("read the clock", error))?;
-    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+fn monotonic_ns() -> u64 {
+    wakeai_host::read_clock(nix::time::ClockId::CLOCK_MONOTONIC).as_nanos()
 }
 
 /// The interfaces that have a heartbeat, and whether it is stale. As in `bounded.h`, neither a stale heartbeat nor
 /// one from the future counts.
 pub(crate) fn heartbeats(map: &MapHandle, asked: &str) -> Result<Vec<(InterfaceKey, bool)>, Error> {
-    let now = monotonic_ns()?;
+    let now = monotonic_ns();
     let mut found = Vec::new();
     for key in map.keys() {
         let beat = lookup(map, &key, asked)?.and_then(|beat| beat.first_chunk().copied());

@@ -1,13 +1,12 @@
 //! The lab's clock.
 
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
+use wakeai_host::read_clock;
 use wakeai_units::{Duration, Instant};
 
 /// The time of `CLOCK_MONOTONIC`, which the network, the flows and the monitor's timestamps use.
 pub(crate) fn now() -> Instant {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has CLOCK_MONOTONIC");
-    let (seconds, nanos) = (time.tv_sec().unsigned_abs(), time.tv_nsec().unsigned_abs());
-    Instant::from_nanos(seconds * 1_000_000_000 + nanos)
+    read_clock(ClockId::CLOCK_MONOTONIC)
 }
 
 /// Sleeps until `at`; returns at once if `at` has passed.

@@ -1,8 +1,6 @@
 //! What a tick publishes: the report for the local API and the metrics, the figures for the fleet, and the state
 //! for systemd.
 
-use std::collections::BTreeMap;
-
 use wakeai_api::{BoundsReport, Connection, Peer, State, Status};
 use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Bounds, Controller, Decision, Observation, RttView};
@@ -28,12 +26,8 @@ impl Station {
         let controller = self.controller.controller();
         let nothing = Observation::default();
         let seen = controller.map_or(&nothing, Controller::observation);
-        let status = Status {
-            presence: controller.map(|of| counters::presence(of.counters())).unwrap_or_default(),
-            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
-            connections: connections(seen, snapshots),
-            ..self.status(now, state, seen)
-        };
+        let connections = connections(seen, snapshots);
+        let status = self.status(now, state, seen, link_rate, connections);
         let peers = self.peers();
         self.distributions.observe(&status.connections, &peers);
         let controller = self.controller.controller();
@@ -57,8 +51,14 @@ impl Station {
         self.clients.report.send_replace(report);
     }
 
-    /// The status without its connections, the PHY rate and the counters of presence messages.
-    fn status(&self, now: Instant, state: State, seen: &Observation) -> Status {
+    fn status(
+        &self,
+        now: Instant,
+        state: State,
+        seen: &Observation,
+        link_rate: Option<Rate>,
+        connections: Vec<Connection>,
+    ) -> Status {
         let controller = self.controller.controller();
         let own = self.controller.common_law();
         let rtt =
@@ -73,9 +73,9 @@ impl Station {
             interface: self.config.interface.clone(),
             station: self.controller.station().to_string(),
             bssid: self.controller.bssid().map(|bssid| bssid.to_string()),
-            link_rate_mbps: None,
+            link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
             presence_to: presence.map(|presence| presence.to().to_string()),
-            presence: BTreeMap::new(),
+            presence: controller.map(|of| counters::presence(of.counters())).unwrap_or_default(),
             law: self.config.law_name().to_owned(),
             law_version: Some(own.version),
             default_algorithm: read_sysctl(DEFAULT_ALGORITHM).ok(),
@@ -90,7 +90,7 @@ impl Station {
                 None => self.controller.wanted().map(report::postponed),
             },
             turn: controller.and_then(Controller::turn).map(|turn| turn.to_string()),
-            connections: Vec::new(),
+            connections,
             connections_left_out: self.kernel.left_out,
             other_versions: self.network.other_versions.shown(now),
             other_laws: report::other_laws(controller.into_iter().flat_map(Controller::peers), own),
