@@ -1,6 +1,5 @@
 //! `wakeai probe`.
 
-mod addresses;
 mod air;
 mod buffer;
 mod listening;

@@ -16,8 +16,8 @@ mod token;
 pub use arrivals::{BurstArrival, Part};
 pub use datagram::{DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Seal};
 pub use io::{
-    BufferProbe, Heard, ProbeError, ProbePeer, ProbeProgress, SendError, Stop, bind, bind_solo,
-    listen, listen_solo, probe_buffer, probe_solo,
+    BufferProbe, Heard, ProbeError, ProbePeer, ProbeProgress, ProbeSockets, SendError, Stop,
+    probe_buffer, probe_solo,
 };
 pub use listener::{Ending, Limits, Listener, Tally};
 pub use token::{ParseTokenError, Token};

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use wakeai_probe::{DatagramKind, Ending, HEADER_BYTES, Header, Limits, Seal, Token, bind, listen};
+use wakeai_probe::{DatagramKind, Ending, HEADER_BYTES, Header, Limits, ProbeSockets, Seal, Token};
 
 const TOKEN: Token = Token::from_bytes([5; 16]);
 
@@ -34,10 +34,10 @@ fn wrong(number: u32, right: &[u8], forged: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_million_malformed_and_forged_datagrams_get_no_answer_and_the_listener_stays() {
-    let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
+    let sockets = ProbeSockets::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+    let address = sockets.address().unwrap();
     let stop = AtomicBool::new(false);
-    let listening = || listen(&socket, &TOKEN, Limits::default(), &|| stop.load(Ordering::Relaxed));
+    let listening = || sockets.listen(&TOKEN, Limits::default(), &|| stop.load(Ordering::Relaxed));
     let heard = std::thread::scope(|scope| {
         let listener = scope.spawn(listening);
         let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakeai_probe::solo::{SoloStream, StreamDirection, StreamKey};
 use wakeai_probe::{
-    BufferProbe, DatagramKind, HEADER_BYTES, Header, Limits, ProbePeer, Seal, Token, bind_solo,
-    listen_solo, probe_buffer, probe_solo,
+    BufferProbe, DatagramKind, HEADER_BYTES, Header, Limits, ProbePeer, ProbeSockets, Seal, Token,
+    probe_buffer, probe_solo,
 };
 use wakeai_units::Duration;
 
@@ -23,13 +23,12 @@ const STREAM: SoloStream = SoloStream {
 
 /// Runs `test` with the address of a listener.
 fn with_listener(test: impl FnOnce(SocketAddr)) {
-    let (udp, tcp) = bind_solo("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = udp.local_addr().unwrap();
+    let sockets = ProbeSockets::bind("127.0.0.1:0".parse().unwrap(), true).unwrap();
+    let address = sockets.address().unwrap();
     let stop = AtomicBool::new(false);
     let over = || stop.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        let listener =
-            scope.spawn(|| listen_solo((&udp, &tcp), &TOKEN, Limits::default(), &over).unwrap());
+        let listener = scope.spawn(|| sockets.listen(&TOKEN, Limits::default(), &over).unwrap());
         test(address);
         stop.store(true, Ordering::Relaxed);
         listener.join().unwrap();

@@ -2,13 +2,12 @@
 
 mod table;
 
-use anyhow::Context as _;
 use serde::Serialize;
 use wakeai_api::config::{Changed, Measured};
 use wakeai_probe::buffer::{BufferReport, Drops};
-use wakeai_probe::{BufferProbe, ProbeError, ProbePeer, ProbeProgress, SendError, Token};
+use wakeai_probe::{BufferProbe, ProbePeer, ProbeProgress, Token};
 
-use super::listening::{announce, finish, interrupted, limits};
+use super::listening::{listen, measured};
 use super::write::write;
 use crate::args::{BufferArguments, OtherEnd};
 use crate::failure::{Failure, note};
@@ -18,25 +17,11 @@ use crate::output;
 pub(super) fn run(arguments: &BufferArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     if arguments.end.listen.is_some() {
-        listen(arguments, &interrupt)
+        let other = ("buffer", "on a machine with a cable to the access point");
+        listen(&arguments.end, &interrupt, other, false)
     } else {
         measure(arguments, &interrupt)
     }
-}
-
-fn listen(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Failure> {
-    let end = &arguments.end;
-    let address = end.address();
-    let token = Token::random().map_err(Failure::failed)?;
-    let socket = wakeai_probe::bind(address)
-        .with_context(|| format!("cannot listen at {address}"))
-        .map_err(Failure::failed)?;
-    let bound = socket.local_addr().map_err(Failure::failed)?;
-    announce(bound, &token, ("buffer", "on a machine with a cable to the access point"), end)?;
-    let heard = wakeai_probe::listen(&socket, &token, limits(end), &|| interrupt.is_asked())
-        .context("cannot listen")
-        .map_err(Failure::failed)?;
-    finish(&heard, end, interrupt)
 }
 
 fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -59,11 +44,8 @@ fn measure(arguments: &BufferArguments, interrupt: &Interrupt) -> Result<(), Fai
         let ProbeProgress { stage, sent, arrived, rate } = progress;
         tracing::info!(?stage, sent, arrived, %rate, "burst");
     };
-    let report = match wakeai_probe::probe_buffer(&probe, &|| interrupt.is_asked(), say) {
-        Ok(report) => report,
-        Err(ProbeError::Send(SendError::Stopped)) => return Err(interrupted(interrupt)),
-        Err(error) => return Err(Failure::failed(error)),
-    };
+    let report = wakeai_probe::probe_buffer(&probe, &|| interrupt.is_asked(), say);
+    let report = measured(report, interrupt)?;
     if !end.json {
         output::write(&table::render(&report))?;
     }

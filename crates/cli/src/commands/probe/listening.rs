@@ -1,12 +1,14 @@
 //! The common parts of the listening ends.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use anyhow::Context as _;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 use serde::Serialize;
-use wakeai_probe::{Ending, Heard, Limits, Tally, Token};
+use wakeai_probe::{Ending, Heard, Limits, ProbeError, ProbeSockets, SendError, Tally, Token};
 
-use super::addresses;
 use crate::args::ListenArguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -30,18 +32,50 @@ struct Ended {
     tally: Tally,
 }
 
-pub(super) fn limits(arguments: &ListenArguments) -> Limits {
+/// Listens for the other end of a probe, which is run as `other` says.
+pub(super) fn listen(
+    arguments: &ListenArguments,
+    interrupt: &Interrupt,
+    (probe, other): (&str, &str),
+    takes_streams: bool,
+) -> Result<(), Failure> {
+    let (address, limits) = (arguments.address(), limits(arguments));
+    let token = Token::random().map_err(Failure::failed)?;
+    let sockets = ProbeSockets::bind(address, takes_streams)
+        .with_context(|| format!("cannot listen at {address}"))
+        .map_err(Failure::failed)?;
+    let bound = sockets.address().map_err(Failure::failed)?;
+    announce(bound, &token, (probe, other), arguments)?;
+    let heard = sockets
+        .listen(&token, limits, &|| interrupt.is_asked())
+        .context("cannot listen")
+        .map_err(Failure::failed)?;
+    finish(&heard, arguments, interrupt)
+}
+
+/// The result of a measurement.
+pub(super) fn measured<T>(
+    result: Result<T, ProbeError>,
+    interrupt: &Interrupt,
+) -> Result<T, Failure> {
+    result.map_err(|error| match error {
+        ProbeError::Send(SendError::Stopped) => interrupted(interrupt),
+        error => Failure::failed(error),
+    })
+}
+
+fn limits(arguments: &ListenArguments) -> Limits {
     Limits { wait: arguments.wait, ..Limits::default() }
 }
 
 /// Prints the token and the command of the other end.
-pub(super) fn announce(
+fn announce(
     bound: SocketAddr,
     token: &Token,
     (probe, other): (&str, &str),
     arguments: &ListenArguments,
 ) -> Result<(), Failure> {
-    let addresses = addresses::reachable(bound);
+    let addresses = reachable(bound);
     if arguments.json {
         let token = token.to_string();
         return output::json(&Listening { event: "listening", addresses, token }).map(|_| ());
@@ -61,7 +95,7 @@ pub(super) fn announce(
 }
 
 /// Reports how a listener has ended.
-pub(super) fn finish(
+fn finish(
     heard: &Heard,
     arguments: &ListenArguments,
     interrupt: &Interrupt,
@@ -99,4 +133,27 @@ pub(super) fn finish(
 
 pub(super) fn interrupted(interrupt: &Interrupt) -> Failure {
     Failure::with_status(interrupt.exit_status(), anyhow::anyhow!("interrupted"))
+}
+
+/// Returns the address itself, if it is specified. For an unspecified address, returns the addresses of the same family
+/// of all interfaces that are up. Loopback addresses are returned only if there are no others.
+fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
+    if !bound.ip().is_unspecified() {
+        return vec![bound];
+    }
+    let mut found: Vec<IpAddr> = Vec::new();
+    for entry in getifaddrs().into_iter().flatten() {
+        if !entry.flags.contains(InterfaceFlags::IFF_UP) {
+            continue;
+        }
+        let Some(address) = entry.address else { continue };
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        let v6 = address.as_sockaddr_in6().map(nix::sys::socket::SockaddrIn6::ip);
+        let v6 = v6.filter(|v6| !v6.is_unicast_link_local()).map(IpAddr::V6);
+        found.extend(v4.or(v6).filter(|one| one.is_ipv4() == bound.is_ipv4()));
+    }
+    let (own, others): (Vec<IpAddr>, Vec<IpAddr>) =
+        found.into_iter().partition(IpAddr::is_loopback);
+    let shown = if others.is_empty() { own } else { others };
+    shown.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }

@@ -3,15 +3,14 @@
 mod company;
 mod table;
 
-use anyhow::Context as _;
 use serde::Serialize;
 use wakeai_api::config::{Changed, Measured};
+use wakeai_probe::ProbePeer;
 use wakeai_probe::solo::SoloReport;
-use wakeai_probe::{ProbeError, ProbePeer, SendError, Token};
 use wakeai_units::Rate;
 
 use self::company::{Company, CompanyWatch};
-use super::listening::{announce, finish, interrupted, limits};
+use super::listening::{listen, measured};
 use super::write::write;
 use crate::args::SoloArguments;
 use crate::failure::Failure;
@@ -25,24 +24,8 @@ pub(super) fn run(arguments: &SoloArguments) -> Result<(), Failure> {
             let addresses = to.addresses().map_err(Failure::failed)?;
             measure(arguments, &ProbePeer { addresses, token }, &interrupt)
         }
-        _ => listen(arguments, &interrupt),
+        _ => listen(&arguments.end, &interrupt, ("solo", "on the station"), true),
     }
-}
-
-fn listen(arguments: &SoloArguments, interrupt: &Interrupt) -> Result<(), Failure> {
-    let end = &arguments.end;
-    let address = end.address();
-    let token = Token::random().map_err(Failure::failed)?;
-    let (udp, tcp) = wakeai_probe::bind_solo(address)
-        .with_context(|| format!("cannot listen at {address}"))
-        .map_err(Failure::failed)?;
-    let bound = udp.local_addr().map_err(Failure::failed)?;
-    announce(bound, &token, ("solo", "on the station"), end)?;
-    let stop = || interrupt.is_asked();
-    let heard = wakeai_probe::listen_solo((&udp, &tcp), &token, limits(end), &stop)
-        .context("cannot listen")
-        .map_err(Failure::failed)?;
-    finish(&heard, end, interrupt)
 }
 
 /// The result, with the findings about other stations.
@@ -65,13 +48,9 @@ fn measure(
     let watch = CompanyWatch::start(arguments.socket.as_deref());
     let stop = || interrupt.is_asked();
     let say = |step: &str| tracing::info!(step, "measuring");
-    let measured = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);
+    let result = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);
     let mut company = watch.end();
-    let report = match measured {
-        Ok(report) => report,
-        Err(ProbeError::Send(SendError::Stopped)) => return Err(interrupted(interrupt)),
-        Err(error) => return Err(Failure::failed(error)),
-    };
+    let report = measured(result, interrupt)?;
     company.unsteady = !report.up.is_steady() || !report.down.is_steady();
     if !arguments.end.json {
         output::write(&table::render(&report, &company))?;

@@ -23,3 +23,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let at = (sorted.len().checked_sub(1)? as f64 * share).round() as usize;
     sorted.get(at).copied()
 }
+
+/// The median of what `of` tells of each; `None` if there are none.
+pub(crate) fn median<T>(all: &[T], of: impl Fn(&T) -> f64) -> Option<f64> {
+    quantile(&all.iter().map(of).collect::<Vec<_>>(), 0.5)
+}

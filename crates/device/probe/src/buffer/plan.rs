@@ -3,8 +3,9 @@
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::burst::Burst;
+use super::median;
 use super::reading::{BurstReading, FEWEST_RUNS, read};
-use super::report::{BufferReport, BurstResults, Isolation, Sizes, isolation};
+use super::report::{BufferReport, BurstResults, Sizes, isolation};
 use super::schedule::{Beside, Shot};
 
 /// The rate of the first burst.
@@ -111,11 +112,7 @@ pub struct Plan {
     stage: Stage,
     rate: Rate,
     count: u32,
-    air_loss: f64,
-    large: Vec<BurstReading>,
-    small: Vec<BurstReading>,
-    per_flow: Option<Isolation>,
-    per_station: Option<Isolation>,
+    results: BurstResults,
 }
 
 impl Plan {
@@ -126,11 +123,7 @@ impl Plan {
             stage: Stage::Pilot,
             rate: FIRST_RATE.min(options.limit),
             count: 300,
-            air_loss: 0.0,
-            large: Vec::new(),
-            small: Vec::new(),
-            per_flow: None,
-            per_station: None,
+            results: BurstResults::default(),
         }
     }
 
@@ -155,8 +148,8 @@ impl Plan {
 
     /// The rate at which the air carries large packets.
     fn drain(&self) -> Rate {
-        let per_s: Vec<f64> = self.large.iter().map(|reading| reading.drain_per_s).collect();
-        rate_of(super::quantile(&per_s, 0.5).unwrap_or(1.0), self.options.packets.large)
+        let per_s = median(&self.results.large, |reading| reading.drain_per_s);
+        rate_of(per_s.unwrap_or(1.0), self.options.packets.large)
     }
 
     /// A burst at twice the rate of the air, with a sparse flow beside it. The burst fills the
@@ -165,9 +158,8 @@ impl Plan {
         let packet = self.options.packets.large;
         let drain = self.drain();
         let rate = (drain * 2).min(self.options.limit);
-        let full = super::quantile(&self.large.iter().map(|one| one.most).collect::<Vec<_>>(), 0.5);
-        let (full, per_s) =
-            (full.unwrap_or(0.0), drain.bits_per_second() as f64 / packet.bits() as f64);
+        let full = median(&self.results.large, |one| one.most).unwrap_or(0.0);
+        let per_s = drain.bits_per_second() as f64 / packet.bits() as f64;
         // The queue grows at the burst's rate minus the rate of the air.
         let fill_s = full / (rate.bits_per_second() as f64 / packet.bits() as f64 - per_s).max(1.0);
         let hold_s = (full / per_s).max(0.3);
@@ -198,24 +190,24 @@ impl Plan {
         match self.stage {
             Stage::Pilot => return self.handle_pilot(reading, held_back),
             Stage::Reference => {
-                self.air_loss = reading.lost as f64 / burst.sent.len() as f64;
-                self.large.clear();
+                self.results.air_loss = reading.lost as f64 / burst.sent.len() as f64;
+                self.results.large.clear();
                 self.to(Stage::Length, 500);
             }
             Stage::Length => return self.handle_length(&reading),
             Stage::Buffer => {
-                self.large.push(reading);
-                if self.large.len() >= self.options.runs as usize {
+                self.results.large.push(reading);
+                if self.results.large.len() >= self.options.runs as usize {
                     self.to(Stage::Small, self.count);
                 }
             }
             Stage::Small => self.handle_small(reading),
             Stage::Flow => {
-                self.per_flow = sparse.map(|sparse| isolation(&reading, burst, sparse));
+                self.results.per_flow = sparse.map(|sparse| isolation(&reading, burst, sparse));
                 self.to(if self.options.second { Stage::Station } else { Stage::Done }, 0);
             }
             Stage::Station => {
-                self.per_station = sparse.map(|sparse| isolation(&reading, burst, sparse));
+                self.results.per_station = sparse.map(|sparse| isolation(&reading, burst, sparse));
                 self.to(Stage::Done, 0);
             }
             Stage::Done => {}
@@ -238,7 +230,7 @@ impl Plan {
             self.options.limit = self.options.limit.min(offered.mul_div(9, 10).unwrap_or(offered));
         }
         if is_saturated {
-            self.large = vec![reading];
+            self.results.large = vec![reading];
             self.rate = (drain * FACTOR).min(self.options.limit);
             self.to(Stage::Reference, 0);
         } else if self.rate >= self.options.limit {
@@ -254,7 +246,7 @@ impl Plan {
     fn handle_length(&mut self, reading: &BurstReading) -> Result<(), Unmeasured> {
         let drain = rate_of(reading.drain_per_s, self.options.packets.large);
         if reading.runs >= WANTED_RUNS || self.shows_aqm(reading) {
-            self.large.clear();
+            self.results.large.clear();
             self.stage = Stage::Buffer;
         } else if self.count >= LONGEST {
             let (packets, rate, most) = (self.count, self.rate, reading.most);
@@ -277,26 +269,19 @@ impl Plan {
     }
 
     fn handle_small(&mut self, reading: BurstReading) {
-        if reading.runs < WANTED_RUNS && self.small.is_empty() && self.count < LONGEST {
+        if reading.runs < WANTED_RUNS && self.results.small.is_empty() && self.count < LONGEST {
             self.count = (self.count * 2).min(LONGEST);
             return;
         }
-        self.small.push(reading);
-        if self.small.len() >= SMALL_BURSTS as usize {
+        self.results.small.push(reading);
+        if self.results.small.len() >= SMALL_BURSTS as usize {
             self.to(Stage::Flow, 0);
         }
     }
 
     /// The result of all bursts.
     pub fn report(&self) -> BufferReport {
-        BufferReport::new(&BurstResults {
-            packets: self.options.packets,
-            large: &self.large,
-            small: &self.small,
-            air_loss: self.air_loss,
-            per_flow: self.per_flow,
-            per_station: self.per_station,
-        })
+        BufferReport::new(&self.results, self.options.packets)
     }
 }
 

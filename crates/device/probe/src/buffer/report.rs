@@ -4,8 +4,8 @@ use serde::Serialize;
 use wakeai_units::Bytes;
 
 use super::burst::{Accepted, Burst};
-use super::quantile;
 use super::reading::BurstReading;
+use super::{median, quantile};
 
 /// The largest share of packets that the air itself may lose. With more, losses say nothing about
 /// the queue.
@@ -120,20 +120,18 @@ pub struct BufferReport {
 }
 
 /// The results of the bursts, from which the report is made.
-pub(crate) struct BurstResults<'a> {
-    pub(crate) packets: Sizes,
-    pub(crate) large: &'a [BurstReading],
-    pub(crate) small: &'a [BurstReading],
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BurstResults {
+    pub(crate) large: Vec<BurstReading>,
+    pub(crate) small: Vec<BurstReading>,
     pub(crate) air_loss: f64,
     pub(crate) per_flow: Option<Isolation>,
     pub(crate) per_station: Option<Isolation>,
 }
 
 impl BufferReport {
-    pub(crate) fn new(found: &BurstResults<'_>) -> Self {
-        let BurstResults {
-            packets: Sizes { large, small }, air_loss, per_flow, per_station, ..
-        } = *found;
+    pub(crate) fn new(found: &BurstResults, Sizes { large, small }: Sizes) -> Self {
+        let BurstResults { air_loss, per_flow, per_station, .. } = *found;
         let gradual = found.large.iter().filter(|reading| is_gradual(reading)).count();
         let drops = match () {
             () if 2 * gradual <= found.large.len() => Drops::Tail,
@@ -147,17 +145,16 @@ impl BufferReport {
             };
             Spread::from_values(&readings.iter().filter_map(one).collect::<Vec<_>>())
         };
-        let (packets, small_packets) = (full(found.large), full(found.small));
+        let (packets, small_packets) = (full(&found.large), full(&found.small));
         let bytes = packets.map(|Spread { median, min, max, runs }| {
             let in_bytes = |packets: f64| packets * large.get() as f64;
             Spread { median: in_bytes(median), min: in_bytes(min), max: in_bytes(max), runs }
         });
-        let median = |value: fn(&BurstReading) -> f64| {
-            quantile(&found.large.iter().map(value).collect::<Vec<_>>(), 0.5).unwrap_or(0.0)
-        };
         let by_delay: Vec<f64> =
             found.large.iter().filter_map(|one| one.packets_by_delay).collect();
-        let mbps = |per_s: f64| per_s * large.bits() as f64 / 1e6;
+        let mbps = |per_s: fn(&BurstReading) -> f64| {
+            median(&found.large, per_s).unwrap_or(0.0) * large.bits() as f64 / 1e6
+        };
         Self {
             packets,
             bytes,
@@ -167,11 +164,11 @@ impl BufferReport {
             small_packet_bytes: small.get(),
             counts: counts(packets, small_packets, large, small, drops),
             drops,
-            first_drop: (drops == Drops::Aqm).then(|| first_drop(found.large)).flatten(),
+            first_drop: (drops == Drops::Aqm).then(|| first_drop(&found.large)).flatten(),
             flows: per_flow,
             stations: per_station,
-            drain_mbps: mbps(median(|one| one.drain_per_s)),
-            offered_mbps: mbps(median(|one| one.offered_per_s)),
+            drain_mbps: mbps(|one| one.drain_per_s),
+            offered_mbps: mbps(|one| one.offered_per_s),
             air_loss,
         }
     }
@@ -186,9 +183,9 @@ pub(crate) fn is_gradual(reading: &BurstReading) -> bool {
 
 fn first_drop(readings: &[BurstReading]) -> Option<FirstDrop> {
     let first: Vec<_> = readings.iter().filter_map(|reading| reading.first_loss).collect();
-    let packets: Vec<f64> = first.iter().map(|loss| loss.waiting).collect();
-    let delays: Vec<f64> = first.iter().map(|loss| loss.delay_ms).collect();
-    Some(FirstDrop { packets: quantile(&packets, 0.5)?, delay_ms: quantile(&delays, 0.5)? })
+    let (packets, delay_ms) =
+        (median(&first, |loss| loss.waiting), median(&first, |loss| loss.delay_ms));
+    Some(FirstDrop { packets: packets?, delay_ms: delay_ms? })
 }
 
 /// Compares the buffer in small packets with that in large ones. Their ratio is 1 if the limit

@@ -4,11 +4,12 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use wakeai_units::Duration;
+use wakeai_units::{Duration, Instant};
 
 use super::clock;
-use super::receive::{ReceivedDatagram, prepare, receive};
+use super::receive::{ReceivedDatagram, receive};
 use crate::listener::{Ending, Limits, Listener, Tally};
 use crate::token::Token;
 
@@ -29,31 +30,8 @@ pub struct Heard {
     pub tally: Tally,
 }
 
-/// Binds the socket of a listener.
-///
-/// # Errors
-/// The address is not this machine's, or is in use.
-pub fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
-    prepare(&socket)?;
-    Ok(socket)
-}
-
-/// Listens until the session has ended.
-///
-/// # Errors
-/// The socket fails.
-pub fn listen(
-    socket: &UdpSocket,
-    token: &Token,
-    limits: Limits,
-    stop: Stop<'_>,
-) -> io::Result<Heard> {
-    listen_to(socket, token, limits, stop, &|_, _| {})
-}
-
-/// Does what [`listen`] does. When the session begins, it calls `greeted` with the sender's address
-/// and the number of the session.
+/// Serves the datagrams of one session. When it begins, this calls `greeted` with the sender's address and the number of
+/// the session.
 pub(super) fn listen_to(
     socket: &UdpSocket,
     token: &Token,
@@ -65,13 +43,7 @@ pub(super) fn listen_to(
     let (mut buffer, mut is_greeted) = ([0; 2048], false);
     while listener.ended().is_none() && !stop() {
         let due = listener.next_timeout().unwrap_or_default();
-        let wait = due.saturating_since(clock::now()).min(Duration::from_millis(STOP_MS.into()));
-        let mut ready = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
-        let wait_ms = u16::try_from(wait.as_millis() + 1).unwrap_or(STOP_MS);
-        match poll(&mut ready, PollTimeout::from(wait_ms)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        await_datagram([socket], due)?;
         // The number is limited, so that a flood does not keep the listener from its timeouts.
         for _ in 0..1_000 {
             let Some(found) = receive(socket, &mut buffer)? else { break };
@@ -97,4 +69,18 @@ pub(super) fn listen_to(
         peer: listener.session().map(|(peer, _)| peer),
         tally: listener.tally(),
     })
+}
+
+/// Waits until one of the sockets has a datagram or an error, until `due`, or until the next call of a [`Stop`].
+pub(super) fn await_datagram<'a>(
+    sockets: impl IntoIterator<Item = &'a UdpSocket>,
+    due: Instant,
+) -> io::Result<()> {
+    let ready = sockets.into_iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN));
+    let wait = due.saturating_since(clock::now()).min(Duration::from_millis(STOP_MS.into()));
+    let wait_ms = u16::try_from(wait.as_millis() + 1).unwrap_or(STOP_MS);
+    match poll(&mut ready.collect::<Vec<_>>(), PollTimeout::from(wait_ms)) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

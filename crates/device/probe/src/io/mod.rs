@@ -8,8 +8,8 @@ mod sender;
 mod serve;
 mod solo;
 
-pub use listen::{Heard, Stop, bind, listen};
+pub use listen::{Heard, Stop};
 pub use run::{BufferProbe, ProbeError, ProbePeer, ProbeProgress, probe_buffer};
 pub use sender::SendError;
-pub use serve::{bind_solo, listen_solo};
+pub use serve::ProbeSockets;
 pub use solo::probe_solo;

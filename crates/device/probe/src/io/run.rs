@@ -80,13 +80,10 @@ pub enum ProbeError {
     },
     /// Packets were lost after they had crossed the air.
     #[error(
-        "the station's socket had no room for {dropped} datagrams that had arrived, so the losses say nothing about the \
+        "the station's socket had no room for {0} datagrams that had arrived, so the losses say nothing about the \
          access point; run its `--listen` as root, or on a machine that is less busy"
     )]
-    DroppedThere {
-        /// The number of datagrams.
-        dropped: u32,
-    },
+    DroppedThere(u32),
 }
 
 /// Measures the buffer between this machine and the station.
@@ -119,7 +116,7 @@ pub fn probe_buffer(
         let dropped =
             overflowed.wrapping_sub(std::mem::replace(&mut overflowed_before, overflowed));
         if dropped > 0 {
-            return Err(ProbeError::DroppedThere { dropped });
+            return Err(ProbeError::DroppedThere(dropped));
         }
         let sparse = match (&shot.beside, second.as_mut()) {
             (None, _) => None,

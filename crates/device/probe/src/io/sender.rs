@@ -12,7 +12,7 @@ use wakeai_net::{Race, Unreached};
 use wakeai_units::{Duration, Instant};
 
 use super::clock;
-use super::listen::Stop;
+use super::listen::{STOP_MS, Stop, await_datagram};
 use crate::arrivals::{BurstArrival, Part, entries_in};
 use crate::datagram::{DatagramKind, HEADER_BYTES, Header, LONGEST_BYTES, Seal};
 use crate::token::Token;
@@ -41,27 +41,18 @@ const PARTS: usize = 16;
 pub enum SendError {
     /// The listener has never answered.
     #[error(
-        "the listener does not answer ({found}): does `--listen` still run there, was the token copied whole, and does a \
+        "the listener does not answer ({0}): does `--listen` still run there, was the token copied whole, and does a \
          firewall let UDP pass? A listener serves one sender and then ends"
     )]
-    NoAnswer {
-        /// What was found at each of its addresses.
-        found: Unreached<io::Error>,
-    },
+    NoAnswer(Unreached<io::Error>),
     /// The listener answers in a form that this program does not know.
     #[error(
-        "the listener at {to} answers in a form that this version cannot read: run the same version of wakeai at both ends"
+        "the listener at {0} answers in a form that this version cannot read: run the same version of wakeai at both ends"
     )]
-    Unreadable {
-        /// The listener.
-        to: SocketAddr,
-    },
+    Unreadable(SocketAddr),
     /// The listener has stopped answering.
-    #[error("the listener at {to} has not answered for {} s: it has ended, or left the network", PATIENCE.as_secs_f64())]
-    Gone {
-        /// The listener.
-        to: SocketAddr,
-    },
+    #[error("the listener at {0} has not answered for {s} s: it has ended, or left the network", s = PATIENCE.as_secs_f64())]
+    Gone(SocketAddr),
     /// A signal has ended the command.
     #[error("interrupted")]
     Stopped,
@@ -79,8 +70,8 @@ pub enum SendError {
 pub(crate) struct ProbeSender<'a> {
     socket: UdpSocket,
     seal: Seal,
-    session: u64,
-    to: SocketAddr,
+    pub(crate) session: u64,
+    pub(crate) to: SocketAddr,
     requests: u64,
     stop: Stop<'a>,
     buffer: [u8; LONGEST_BYTES],
@@ -126,7 +117,10 @@ impl<'a> ProbeSender<'a> {
                 running.iter_mut().try_for_each(Self::greet)?;
                 again = clock::now() + AGAIN;
             }
-            await_any(&running, race.next_timeout().min(again))?;
+            let sockets = running.iter().map(|sender| &sender.socket);
+            await_datagram(sockets, race.next_timeout().min(again)).map_err(|source| {
+                SendError::Socket { what: "wait for an answer".to_owned(), source }
+            })?;
             if stop() {
                 return Err(SendError::Stopped);
             }
@@ -134,7 +128,7 @@ impl<'a> ProbeSender<'a> {
                 return Ok(running.swap_remove(place));
             }
         }
-        Err(SendError::NoAnswer { found: race.into_error() })
+        Err(SendError::NoAnswer(race.into_error()))
     }
 
     fn new(to: SocketAddr, token: &Token, stop: Stop<'a>) -> Result<Self, SendError> {
@@ -171,11 +165,6 @@ impl<'a> ProbeSender<'a> {
         }
     }
 
-    /// The address of the listener.
-    pub(crate) fn to(&self) -> SocketAddr {
-        self.to
-    }
-
     /// Another socket to the same listener, whose port makes it a flow of its own.
     pub(crate) fn another_socket(&self) -> Result<UdpSocket, SendError> {
         socket(self.to)
@@ -184,11 +173,6 @@ impl<'a> ProbeSender<'a> {
     /// The bytes of UDP (RFC 768) and IP around a datagram.
     pub(crate) fn overhead(&self) -> usize {
         8 + if self.to.is_ipv4() { 20 } else { 40 }
-    }
-
-    /// The number of the session.
-    pub(crate) fn session(&self) -> u64 {
-        self.session
     }
 
     /// The round-trip time of a small datagram; `None` where no answer came within [`LOST`].
@@ -254,31 +238,6 @@ impl<'a> ProbeSender<'a> {
         SendError::Socket { what: format!("{what} to {}", self.to), source }
     }
 
-    /// Sends a request of `length` bytes until its answer comes.
-    fn ask(
-        &mut self,
-        request: &Header,
-        length: usize,
-        wanted: DatagramKind,
-        patience: Duration,
-    ) -> Result<Vec<u8>, SendError> {
-        let give_up = clock::now() + patience;
-        loop {
-            self.send_request(request, length)?;
-            let again = clock::now() + AGAIN;
-            while let Some((header, body)) = self.answer(again)? {
-                if (header.kind, header.burst, header.number, header.tag)
-                    == (wanted, request.burst, request.number, request.tag)
-                {
-                    return Ok(body);
-                }
-            }
-            if clock::now() >= give_up {
-                return Err(SendError::Gone { to: self.to });
-            }
-        }
-    }
-
     fn send_request(&mut self, request: &Header, length: usize) -> Result<(), SendError> {
         let datagram = self.seal.write(request, &[], length, &mut self.buffer);
         let datagram = datagram.expect("a request fits into a packet");
@@ -302,7 +261,7 @@ impl<'a> ProbeSender<'a> {
             if left.is_zero() {
                 return Ok(None);
             }
-            let wait = left.min(Duration::from_millis(super::listen::STOP_MS.into()));
+            let wait = left.min(Duration::from_millis(STOP_MS.into()));
             let set = self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(1)).into()));
             set.map_err(|error| self.failed("wait for an answer", error))?;
             let Ok(length) = self.socket.recv(&mut buffer) else {
@@ -322,53 +281,55 @@ impl<'a> ProbeSender<'a> {
     pub(crate) fn fetch(&mut self, burst: u32) -> Result<(Vec<BurstArrival>, u32), SendError> {
         let mut last = None;
         let total = loop {
-            let part = self.part(burst, 0)?;
-            if last == Some(part.total) {
-                break part.total as usize;
+            let total = self.parts(burst, vec![0])?[&0].total;
+            if last == Some(total) {
+                break total;
             }
-            last = Some(part.total);
+            last = Some(total);
             clock::sleep_until(clock::now() + QUIET);
         };
         let at_a_time = entries_in(LONGEST_BYTES - HEADER_BYTES);
-        let mut missing: Vec<u32> = (0..total).step_by(at_a_time).map(|at| at as u32).collect();
+        let parts = self.parts(burst, (0..total).step_by(at_a_time).collect())?;
+        let overflowed = parts.values().last().map_or(0, |part| part.overflowed);
+        Ok((parts.into_values().flat_map(|part| part.entries).collect(), overflowed))
+    }
+
+    /// Gets the parts of a list of arrivals that begin at the numbers in `missing`. Asks for some at a time, and again for
+    /// those that do not come. They all have one tag, so that no part is of an earlier question.
+    fn parts(
+        &mut self,
+        burst: u32,
+        mut missing: Vec<u32>,
+    ) -> Result<BTreeMap<u32, Part>, SendError> {
         let mut found = BTreeMap::new();
-        let mut overflowed = 0;
         let mut give_up = clock::now() + PATIENCE;
+        self.requests = self.requests.wrapping_add(1);
         while !missing.is_empty() {
-            let asked = missing.len().min(PARTS);
-            self.requests = self.requests.wrapping_add(1);
-            for from in &missing[..asked] {
+            let mut outstanding = missing.len().min(PARTS);
+            for from in &missing[..outstanding] {
                 let request = self.header(DatagramKind::Fetch, burst, *from);
                 self.send_request(&request, LONGEST_BYTES)?;
             }
             let until = clock::now() + AGAIN;
-            let mut outstanding = asked;
             while outstanding > 0 {
                 let Some((header, body)) = self.answer(until)? else { break };
-                if (header.kind, header.burst) != (DatagramKind::Arrivals, burst) {
+                let wanted = (DatagramKind::Arrivals, burst, self.requests);
+                if (header.kind, header.burst, header.tag) != wanted {
                     continue;
                 }
-                let part = Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })?;
+                let part = Part::decode(&body).ok_or(SendError::Unreadable(self.to))?;
                 if let Some(place) = missing.iter().position(|from| *from == header.number) {
                     missing.remove(place);
                     outstanding -= 1;
-                    overflowed = part.overflowed;
-                    found.insert(header.number, part.entries);
+                    found.insert(header.number, part);
                     give_up = clock::now() + PATIENCE;
                 }
             }
             if clock::now() >= give_up {
-                return Err(SendError::Gone { to: self.to });
+                return Err(SendError::Gone(self.to));
             }
         }
-        Ok((found.into_values().flatten().collect(), overflowed))
-    }
-
-    fn part(&mut self, burst: u32, from: u32) -> Result<Part, SendError> {
-        self.requests = self.requests.wrapping_add(1);
-        let request = self.header(DatagramKind::Fetch, burst, from);
-        let body = self.ask(&request, LONGEST_BYTES, DatagramKind::Arrivals, PATIENCE)?;
-        Part::decode(&body).ok_or(SendError::Unreadable { to: self.to })
+        Ok(found)
     }
 }
 
@@ -377,24 +338,6 @@ impl Drop for ProbeSender<'_> {
         let bye = self.header(DatagramKind::Bye, 0, 0);
         for _ in 0..3 {
             let _ = self.send_request(&bye, HEADER_BYTES); // without it the listener ends later
-        }
-    }
-}
-
-/// Waits until one of the senders may have an answer, at most until `until` and for the time between two calls of a
-/// [`Stop`].
-fn await_any(senders: &[ProbeSender<'_>], until: Instant) -> Result<(), SendError> {
-    let longest = Duration::from_millis(super::listen::STOP_MS.into());
-    let wait = until.saturating_since(clock::now()).min(longest);
-    let mut ready: Vec<_> = senders
-        .iter()
-        .map(|sender| PollFd::new(sender.socket.as_fd(), PollFlags::POLLIN))
-        .collect();
-    let wait_ms = u16::try_from(wait.as_millis() + 1).unwrap_or(super::listen::STOP_MS);
-    match poll(&mut ready, PollTimeout::from(wait_ms)) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => {
-            Err(SendError::Socket { what: "wait for an answer".to_owned(), source: error.into() })
         }
     }
 }
@@ -463,7 +406,7 @@ mod tests {
                 scope.spawn(|| tear_lists(&socket, &token, whole));
                 ProbeSender::connect(&[to], &token, &|| false).unwrap().fetch(1)
             });
-            assert!(matches!(fetched, Err(SendError::Unreadable { .. })), "{whole}: {fetched:?}");
+            assert!(matches!(fetched, Err(SendError::Unreadable(_))), "{whole}: {fetched:?}");
         }
     }
 
@@ -475,17 +418,17 @@ mod tests {
         race.poll_attempt(Instant::ZERO).unwrap();
         race.handle_failure(Instant::ZERO, to, refused());
         for error in [
-            SendError::NoAnswer { found: race.into_error() },
-            SendError::Gone { to },
-            SendError::Unreadable { to },
+            SendError::NoAnswer(race.into_error()),
+            SendError::Gone(to),
+            SendError::Unreadable(to),
             SendError::Stopped,
             SendError::Socket { what: "reach it".to_owned(), source: refused() },
         ] {
             // A new variant needs an entry above.
             match error {
-                SendError::NoAnswer { .. }
-                | SendError::Gone { .. }
-                | SendError::Unreadable { .. }
+                SendError::NoAnswer(_)
+                | SendError::Gone(_)
+                | SendError::Unreadable(_)
                 | SendError::Stopped
                 | SendError::Socket { .. } => {}
             }

@@ -1,5 +1,5 @@
-//! The TCP side of a listener for `probe solo`, which measures what a station reaches alone. It
-//! receives and sends as fast as one connection can.
+//! The sockets of a listener, and the streams of `probe solo`, which measures what a station reaches alone: they receive and
+//! send as fast as one connection can.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -10,6 +10,7 @@ use wakeai_units::Duration;
 
 use super::clock;
 use super::listen::{Heard, STOP_MS, Stop, listen_to};
+use super::receive::prepare;
 use crate::listener::Limits;
 use crate::solo::{Meter, SoloStream, StreamDirection, StreamKey};
 use crate::token::Token;
@@ -23,17 +24,6 @@ const PARTING: Duration = Duration::from_secs(5);
 /// The number of bytes of a read or a write.
 const CHUNK: usize = 1 << 17;
 
-/// Binds the sockets of a listener for `probe solo`, both to the same port.
-///
-/// # Errors
-/// The address is not this machine's, or is in use.
-pub fn bind_solo(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
-    let tcp = TcpListener::bind(address)?;
-    tcp.set_nonblocking(true)?;
-    let udp = super::listen::bind(tcp.local_addr()?)?;
-    Ok((udp, tcp))
-}
-
 /// The sender of the UDP side, and the state of its TCP connections.
 #[derive(Default)]
 struct Guest {
@@ -42,51 +32,80 @@ struct Guest {
     busy: AtomicBool,
 }
 
-/// Serves one session of `probe solo`.
-///
-/// # Errors
-/// A socket fails.
-pub fn listen_solo(
-    (udp, tcp): (&UdpSocket, &TcpListener),
-    token: &Token,
-    limits: Limits,
-    stop: Stop<'_>,
-) -> io::Result<Heard> {
-    let (guest, ended) = (Guest::default(), AtomicBool::new(false));
-    let key = StreamKey::new(token);
-    let over = || ended.load(Ordering::Relaxed) || stop();
-    let serve = |connection: TcpStream| {
-        let served = serve(connection, &key, &guest, &over);
-        // The next measurement need not wait until the rest of this one has been read.
-        guest.busy.store(false, Ordering::Relaxed);
-        let parted = served.and_then(|rest| rest.map_or(Ok(()), |mut rest| part(&mut rest, &over)));
-        if let Err(error) = parted {
-            tracing::debug!(%error, "a connection has ended");
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over() {
-                match tcp.accept() {
-                    // One connection is served at a time, so that nobody can start many threads.
-                    Ok((connection, from)) if guest.expects(from) => {
-                        if !guest.busy.swap(true, Ordering::Relaxed) {
-                            let serve = &serve;
-                            scope.spawn(move || serve(connection));
+/// The sockets of a listener.
+#[derive(Debug)]
+pub struct ProbeSockets {
+    udp: UdpSocket,
+    tcp: Option<TcpListener>,
+}
+
+impl ProbeSockets {
+    /// Binds a socket for datagrams, and for `probe solo` another one for streams, to the same port.
+    ///
+    /// # Errors
+    /// The address is not this machine's, or is in use.
+    pub fn bind(address: SocketAddr, takes_streams: bool) -> io::Result<Self> {
+        let tcp = takes_streams.then(|| TcpListener::bind(address)).transpose()?;
+        tcp.iter().try_for_each(|tcp| tcp.set_nonblocking(true))?;
+        let bound = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
+        let udp = UdpSocket::bind(bound.unwrap_or(address))?;
+        prepare(&udp)?;
+        Ok(Self { udp, tcp })
+    }
+
+    /// The address of the sockets.
+    ///
+    /// # Errors
+    /// A socket fails.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.udp.local_addr()
+    }
+
+    /// Serves one session, until it has ended.
+    ///
+    /// # Errors
+    /// A socket fails.
+    pub fn listen(&self, token: &Token, limits: Limits, stop: Stop<'_>) -> io::Result<Heard> {
+        let (guest, ended) = (Guest::default(), AtomicBool::new(false));
+        let key = StreamKey::new(token);
+        let over = || ended.load(Ordering::Relaxed) || stop();
+        let serve = |connection: TcpStream| {
+            let served = serve(connection, &key, &guest, &over);
+            // The next measurement need not wait until the rest of this one has been read.
+            guest.busy.store(false, Ordering::Relaxed);
+            let parted =
+                served.and_then(|rest| rest.map_or(Ok(()), |mut rest| part(&mut rest, &over)));
+            if let Err(error) = parted {
+                tracing::debug!(%error, "a connection has ended");
+            }
+        };
+        std::thread::scope(|scope| {
+            if let Some(tcp) = &self.tcp {
+                scope.spawn(|| {
+                    while !over() {
+                        match tcp.accept() {
+                            // One connection is served at a time, so that nobody can start many threads.
+                            Ok((connection, from)) if guest.expects(from) => {
+                                if !guest.busy.swap(true, Ordering::Relaxed) {
+                                    let serve = &serve;
+                                    scope.spawn(move || serve(connection));
+                                }
+                            }
+                            Ok(_) => {} // any other connection is closed at once
+                            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
                         }
                     }
-                    Ok(_) => {} // any other connection is closed at once
-                    Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
-                }
+                });
             }
-        });
-        let greeted = |from, session| {
-            *guest.session.lock().unwrap_or_else(PoisonError::into_inner) = Some((from, session));
-        };
-        let heard = listen_to(udp, token, limits, stop, &greeted);
-        ended.store(true, Ordering::Relaxed);
-        heard
-    })
+            let greeted = |from, session| {
+                *guest.session.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((from, session));
+            };
+            let heard = listen_to(&self.udp, token, limits, stop, &greeted);
+            ended.store(true, Ordering::Relaxed);
+            heard
+        })
+    }
 }
 
 impl Guest {

@@ -35,7 +35,7 @@ pub fn probe_solo(
     progress("idle round trips");
     let idle = RoundTrips::from_times(&pings(&mut sender, &|times| times >= IDLE_PINGS)?);
     let mut leg = |number, direction| {
-        let stream = SoloStream { session: sender.session(), number, direction, time };
+        let stream = SoloStream { session: sender.session, number, direction, time };
         leg(&mut sender, &listener.token, &stream, &idle, stop)
     };
     progress("upload");
@@ -67,7 +67,7 @@ fn leg(
     idle: &RoundTrips,
     stop: Stop<'_>,
 ) -> Result<Leg, ProbeError> {
-    let to = sender.to();
+    let to = sender.to;
     let done = AtomicBool::new(false);
     let (times, goodput) = std::thread::scope(|scope| {
         let transfer = scope.spawn(|| {

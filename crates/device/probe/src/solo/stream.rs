@@ -24,7 +24,7 @@ pub(crate) const RESULT_BYTES: usize = 16 + 32;
 pub const MOST_TIME: Duration = Duration::from_secs(120);
 
 /// The direction of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr)]
 #[repr(u8)]
 pub enum StreamDirection {
     /// From the station.
@@ -81,11 +81,7 @@ impl StreamKey {
         {
             return None;
         }
-        let direction = match signed[5] {
-            1 => StreamDirection::Up,
-            2 => StreamDirection::Down,
-            _ => return None,
-        };
+        let direction = StreamDirection::from_repr(signed[5])?;
         let time = Duration::from_nanos(u64_at(signed, 24)?);
         let is_allowed = time <= MOST_TIME && !time.is_zero();
         let (session, number) = (u64_at(signed, 8)?, u64_at(signed, 16)?);
