@@ -16,6 +16,6 @@ mod shares;
 
 pub use counters::Count;
 pub use life::{event_loop, is_over, notify, terminated};
-pub use listen::{BACKLOG, accept_each, listen, raise_open_files};
+pub use listen::{BACKLOG, METHODS, accept_each, listen, part, raise_open_files};
 pub use sd_notify::{NotifyState, watchdog_enabled};
 pub use shares::{Busy, Client, SHORTEST, Share, Shares};

@@ -1,17 +1,24 @@
-//! Listening sockets, and the acceptance of connections.
+//! Listening sockets, the acceptance of connections, and their end.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::TcpStream;
 
 /// The length of an accept queue that many clients fill; the kernel limits it to `net.core.somaxconn`.
 pub const BACKLOG: i32 = 4096;
 /// The pause after an accept that failed because memory or file descriptors were short.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The most bytes that are dropped at once.
+const PARTING_BUFFER: usize = 1 << 13;
+/// The methods that HTTP knows (RFC 9110, section 9; RFC 5789). A server answers others with 501, and these, where it does
+/// not take them, with 405.
+pub const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
 /// Opens a listening socket. This call needs no event loop. `prepare` sets options before the socket is bound.
 ///
@@ -91,6 +98,29 @@ pub fn raise_open_files(wanted: u64) -> u64 {
     let raise = |files, hard| setrlimit(Resource::RLIMIT_NOFILE, files, hard).map(|()| files);
     let raised = raise(wanted, hard.max(wanted)).or_else(|_| raise(hard.min(wanted), hard));
     raised.unwrap_or(soft)
+}
+
+/// Ends a connection whose last answer the other end may not have read: ends the sending, and drops what still comes, for
+/// `time` and up to a number of bytes. At a close with unread bytes the kernel would send a reset, and the other end could
+/// lose the answer (RFC 9112, section 9.6).
+pub async fn part(stream: &TcpStream, time: Duration, most_bytes: usize) {
+    let parted = async {
+        SockRef::from(stream).shutdown(Shutdown::Write)?;
+        let (mut buffer, mut bytes) = (vec![0; PARTING_BUFFER], 0);
+        while bytes < most_bytes {
+            stream.readable().await?;
+            match stream.try_read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => bytes += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(time, parted).await {
+        tracing::debug!(%error, "the other end left before it read the answer");
+    }
 }
 
 #[cfg(test)]

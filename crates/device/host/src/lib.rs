@@ -46,7 +46,7 @@ pub use lease::{Lease, LeaseError};
 pub use namespace::{Namespace, NamespaceError, NetnsId};
 pub use netlink::{LinkSettings, Netlink};
 pub use network::{Network, NetworkError};
-pub use policy::has_ipv6;
+pub use policy::{has_ipv6, is_own};
 pub use private::{PrivateError, STATE_VARIABLE, lock, private_directory, state, state_directory};
 pub use privileges::{
     Capability, PrivilegeError, become_user, drop_privileges, effective_privileges,

@@ -8,6 +8,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use nix::errno::Errno;
 
 use crate::netlink::Netlink;
 use crate::sysctl::read_sysctl;
@@ -176,15 +177,8 @@ fn words(rule: &RuleMessage) -> String {
 /// Whether the kernel delivers a packet with the mark on this machine, by the table.
 fn delivers(family: AddressFamily, mark: u32, table: u32) -> io::Result<bool> {
     let [v4, v6] = NOWHERE;
-    let (to, length) = if family == AddressFamily::Inet { (v4, 32) } else { (v6, 128) };
-    let mut question = RouteMessage::default();
-    question.header.address_family = family;
-    question.header.destination_prefix_length = length;
+    let mut question = route_to(if family == AddressFamily::Inet { v4 } else { v6 });
     question.header.flags = RouteFlags::LookupTable;
-    question.attributes.push(RouteAttribute::Destination(match to {
-        IpAddr::V4(to) => RouteAddress::Inet(to),
-        IpAddr::V6(to) => RouteAddress::Inet6(to),
-    }));
     question.attributes.push(RouteAttribute::Mark(mark));
     // Where there is no route, or one that refuses, the answer is an error.
     let Ok(answers) = Netlink::open()?.ask(RouteNetlinkMessage::GetRoute(question)) else {
@@ -203,9 +197,58 @@ fn delivers(family: AddressFamily, mark: u32, table: u32) -> io::Result<bool> {
     }))
 }
 
+/// The question for the route to an address.
+fn route_to(address: IpAddr) -> RouteMessage {
+    let (family, length, address) = match address {
+        IpAddr::V4(address) => (AddressFamily::Inet, 32, RouteAddress::Inet(address)),
+        IpAddr::V6(address) => (AddressFamily::Inet6, 128, RouteAddress::Inet6(address)),
+    };
+    let mut question = RouteMessage::default();
+    question.header.address_family = family;
+    question.header.destination_prefix_length = length;
+    question.attributes.push(RouteAttribute::Destination(address));
+    question
+}
+
+/// Whether the kernel delivers packets to `address` on this machine: it is one of the addresses of the calling thread's
+/// network namespace, or a broadcast or anycast address of its networks.
+///
+/// # Errors
+///
+/// The kernel does not say.
+pub fn is_own(address: IpAddr) -> io::Result<bool> {
+    let answers = match Netlink::open()?.ask(RouteNetlinkMessage::GetRoute(route_to(address))) {
+        Ok(answers) => answers,
+        // There is no route, or one that refuses, or no such family: the address is not this machine's.
+        Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+            Some(
+                Errno::ENETUNREACH
+                | Errno::EHOSTUNREACH
+                | Errno::EACCES
+                | Errno::EINVAL
+                | Errno::EAGAIN
+                | Errno::EOPNOTSUPP,
+            ) => return Ok(false),
+            _ => return Err(error),
+        },
+    };
+    let is_here =
+        |kind| matches!(kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast);
+    Ok(answers.iter().any(
+        |answer| matches!(answer, RouteNetlinkMessage::NewRoute(route) if is_here(route.header.kind)),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_is_own_and_a_documentation_address_is_not() {
+        let is_own = |address: &str| is_own(address.parse().unwrap()).unwrap();
+        assert!(is_own("127.0.0.1") && is_own("127.200.0.1"));
+        assert!(!is_own("192.0.2.1") && !is_own("2001:db8::1"));
+    }
 
     fn rule(attributes: Vec<RuleAttribute>) -> RuleMessage {
         let mut rule = RuleMessage::default();

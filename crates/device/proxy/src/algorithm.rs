@@ -22,7 +22,7 @@ pub(crate) fn prepare(
 ) -> Result<Option<Control>, ProxyError> {
     let aims = !config.rates.is_empty();
     if aims && config.algorithm.as_deref() != Some(HOLDS_A_RATE) {
-        return Err(ProxyError::HoldsNoRate { name: config.algorithm.clone() });
+        return Err(ProxyError::HoldsNoRate(config.algorithm.clone()));
     }
     if !aims && config.algorithm.as_deref() == Some(HOLDS_A_RATE) {
         return Err(ProxyError::NeedsRate);
@@ -61,7 +61,7 @@ fn try_out(name: &str) -> Result<(), ProxyError> {
             Err(ProxyError::NoAlgorithm { name, available: available.unwrap_or_default() })
         }
         Err(error) if error.raw_os_error() == Some(Errno::EPERM as i32) => {
-            Err(ProxyError::AlgorithmNotAllowed { name })
+            Err(ProxyError::AlgorithmNotAllowed(name))
         }
         Err(source) => Err(ProxyError::System { asked: "choose the congestion control", source }),
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use wakeai_net::Local;
 use wakeai_units::{Bytes, Duration};
 
@@ -10,7 +11,8 @@ use crate::access::Access;
 use crate::rates::TargetRate;
 
 /// Which of the proxy's two connections crosses the wireless hop, and so uses the algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Leg {
     /// The connection to the destination, for uploads.
     Destination,

@@ -34,21 +34,15 @@ pub enum ProxyError {
     /// Only a privileged process may use the algorithm.
     #[error(
         "the congestion control {name:?} takes CAP_NET_ADMIN here: run as root, or list it in \
-         net.ipv4.tcp_allowed_congestion_control"
+         net.ipv4.tcp_allowed_congestion_control", name = .0
     )]
-    AlgorithmNotAllowed {
-        /// The name that was asked for.
-        name: String,
-    },
+    AlgorithmNotAllowed(String),
     /// A target rate was given, but the algorithm holds no target rate.
     #[error(
         "only wakeai_av holds a target rate, and the algorithm is {}: add --algorithm wakeai_av, or \
-         leave --rate out", name.as_deref().unwrap_or("the host's default")
+         leave --rate out", .0.as_deref().unwrap_or("the host's default")
     )]
-    HoldsNoRate {
-        /// The name that was asked for.
-        name: Option<String>,
-    },
+    HoldsNoRate(Option<String>),
     /// TCP-AV was given no target rate.
     #[error(
         "wakeai_av holds a target rate, and none was given: add one, such as --rate 5Mbit/s, or for \
@@ -62,13 +56,8 @@ pub enum ProxyError {
     #[error("the transparent mode takes CAP_NET_ADMIN in this network namespace: run as root")]
     NotPrivileged,
     /// Another transparent proxy runs in this namespace.
-    #[error(
-        "a transparent proxy runs already in this network namespace (pid {pid}): stop it first"
-    )]
-    Runs {
-        /// The other process.
-        pid: i32,
-    },
+    #[error("a transparent proxy runs already in this network namespace (pid {0}): stop it first")]
+    Runs(i32),
     /// Every forwarded connection would be intercepted.
     #[error(
         "forwarded connections do not pass the FORWARD chain once the proxy intercepts them, so name those \
@@ -83,21 +72,15 @@ pub enum ProxyError {
     /// Another program has changed what the proxy holds on the host, and it is not put back.
     #[error(
         "another program has changed what the proxy holds, and connections would hang or go past it, so it ends \
-         and undoes the rest: {drift}; start the proxy again when that program is done"
+         and undoes the rest: {0}; start the proxy again when that program is done"
     )]
-    Lost {
-        /// What was found.
-        drift: Box<Drift>,
-    },
+    Lost(Box<Drift>),
     /// A rule of higher priority takes the packets that the proxy intercepts.
     #[error(
         "every intercepted connection would hang, because this rule of `ip rule` takes its packets before the proxy's \
-         rule does: {rule}; remove it, or give it a priority above 0"
+         rule does: {0}; remove it, or give it a priority above 0"
     )]
-    Obstructed {
-        /// The rule, as `ip rule` shows it.
-        rule: String,
-    },
+    Obstructed(String),
     /// The proxy cannot serve as another user.
     #[error(transparent)]
     Apart(#[from] ApartError),
@@ -132,7 +115,7 @@ impl ProxyError {
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoAlgorithm { .. }
-            | Self::AlgorithmNotAllowed { .. }
+            | Self::AlgorithmNotAllowed(_)
             | Self::RateNotAllowed
             | Self::Apart(ApartError::NeedsRoot)
             | Self::NotPrivileged => true,
@@ -151,14 +134,14 @@ impl ProxyError {
     /// Whether another program has changed what the proxy holds. The command then exits with
     /// [`wakeai_host::LOST_STATUS`].
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost { .. } | Self::Apart(ApartError::Lost))
+        matches!(self, Self::Lost(_) | Self::Apart(ApartError::Lost))
     }
 
     /// Whether the options are wrong. The command then exits with status 2.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::HoldsNoRate { .. }
+            Self::HoldsNoRate(_)
                 | Self::NeedsRate
                 | Self::ForwardedFromAnywhere
                 | Self::NothingForwarded
@@ -198,13 +181,13 @@ mod tests {
             ProxyError::Listen { address, source: refused() },
             ProxyError::Metrics(BindError::System { address, source: refused() }),
             ProxyError::NoAlgorithm { name: name(), available: "cubic".to_owned() },
-            ProxyError::AlgorithmNotAllowed { name: name() },
-            ProxyError::HoldsNoRate { name: Some(name()) },
-            ProxyError::HoldsNoRate { name: None },
+            ProxyError::AlgorithmNotAllowed(name()),
+            ProxyError::HoldsNoRate(Some(name())),
+            ProxyError::HoldsNoRate(None),
             ProxyError::NeedsRate,
             ProxyError::RateNotAllowed,
             ProxyError::NotPrivileged,
-            ProxyError::Runs { pid: 7 },
+            ProxyError::Runs(7),
             ProxyError::ForwardedFromAnywhere,
             ProxyError::NothingForwarded,
             ProxyError::Apart(ApartError::System { asked: "fork", source: refused() }),
@@ -219,8 +202,8 @@ mod tests {
                 remedy: "run as root".to_owned(),
             }),
             ProxyError::System { asked: "listen", source: refused() },
-            ProxyError::Lost { drift: Box::new(gone()) },
-            ProxyError::Obstructed { rule: "9: from all lookup main".to_owned() },
+            ProxyError::Lost(Box::new(gone())),
+            ProxyError::Obstructed("9: from all lookup main".to_owned()),
         ]
     }
 
@@ -232,12 +215,12 @@ mod tests {
                 ProxyError::Listen { .. }
                 | ProxyError::Metrics(_)
                 | ProxyError::NoAlgorithm { .. }
-                | ProxyError::AlgorithmNotAllowed { .. }
-                | ProxyError::HoldsNoRate { .. }
+                | ProxyError::AlgorithmNotAllowed(_)
+                | ProxyError::HoldsNoRate(_)
                 | ProxyError::NeedsRate
                 | ProxyError::RateNotAllowed
                 | ProxyError::NotPrivileged
-                | ProxyError::Runs { .. }
+                | ProxyError::Runs(_)
                 | ProxyError::ForwardedFromAnywhere
                 | ProxyError::NothingForwarded
                 | ProxyError::Apart(_)
@@ -245,8 +228,8 @@ mod tests {
                 | ProxyError::Lease(_)
                 | ProxyError::Privilege(_)
                 | ProxyError::Kernel(_)
-                | ProxyError::Lost { .. }
-                | ProxyError::Obstructed { .. }
+                | ProxyError::Lost(_)
+                | ProxyError::Obstructed(_)
                 | ProxyError::System { .. } => {}
             }
             let text = error.to_string();

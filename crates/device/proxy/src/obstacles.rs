@@ -21,7 +21,7 @@ pub(crate) fn check(transparent: Transparent, interfaces: &[Interface]) -> Resul
     let rules = rules_before(ROUTE_MARK, ROUTE_TABLE);
     for (rule, is_delivered) in rules.map_err(ProxyError::system("read the policy rules"))? {
         if !is_delivered {
-            return Err(ProxyError::Obstructed { rule });
+            return Err(ProxyError::Obstructed(rule));
         }
         tracing::warn!(
             "this rule of `ip rule` comes before the proxy's: {rule}; connections whose packets it takes hang: \
@@ -105,20 +105,16 @@ fn filters(ruleset: &Value, hook: &str) -> Vec<String> {
         [&object["family"], &object["table"], &object[chain]]
             .map(|name| name.as_str().unwrap_or_default().to_owned())
     };
-    let decides = |chain: &[String; 3]| {
+    let has_rule = |chain: &[String; 3], is: fn(&Value) -> bool| {
         let mut rules = objects.clone().map(|object| &object["rule"]);
-        rules.any(|rule| place(rule, "chain") == *chain && has_verdict(&rule["expr"]))
-    };
-    let accepts_ours = |chain: &[String; 3]| {
-        let mut rules = objects.clone().map(|object| &object["rule"]);
-        rules.any(|rule| place(rule, "chain") == *chain && accepts_mark(&rule["expr"]))
+        rules.any(|rule| place(rule, "chain") == *chain && is(&rule["expr"]))
     };
     let mut found = Vec::new();
     for chain in objects.clone().map(|object| &object["chain"]) {
         let name = place(chain, "name");
         let routed = ["ip", "ip6", "inet"].contains(&name[0].as_str());
-        let filters = chain["policy"] == "drop" || decides(&name);
-        if chain["hook"] == hook && routed && filters && !accepts_ours(&name) {
+        let filters = chain["policy"] == "drop" || has_rule(&name, has_verdict);
+        if chain["hook"] == hook && routed && filters && !has_rule(&name, accepts_mark) {
             found.push(name.join(" "));
         }
     }

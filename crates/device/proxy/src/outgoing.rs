@@ -14,8 +14,7 @@ use wakeai_daemon::Client;
 use wakeai_net::{Failure, LookupError, lookup};
 
 use crate::negotiation::Outcome;
-use crate::shared::Shared;
-use crate::slot::Slot;
+use crate::shared::{Shared, Slot};
 use crate::target::{Host, Target};
 use crate::transparent::OWN_MARK;
 
@@ -41,7 +40,8 @@ pub(crate) async fn connect(
     source: SourceAddress,
 ) -> Result<TcpStream, Outcome> {
     let shared = &slot.shared;
-    let looked_up = timeout(shared.connect_timeout.into(), addresses(slot, client, target)).await;
+    let looked_up =
+        timeout(shared.config.connect_timeout.into(), addresses(slot, client, target)).await;
     let connected = match looked_up.unwrap_or(Err(Outcome::LookupFailed)) {
         Ok(addresses) => connect_to_one_of(shared, client, addresses, source).await,
         Err(outcome) => Err(outcome),
@@ -77,7 +77,7 @@ async fn connect_to_one_of(
             outcome_of(&error)
         })
     };
-    let connected = wakeai_net::connect(addresses, shared.connect_timeout, attempt).await;
+    let connected = wakeai_net::connect(addresses, shared.config.connect_timeout, attempt).await;
     connected.map_err(|unreached| {
         let failures = unreached.attempts.into_iter().map(|attempt| match attempt.failure {
             Failure::Error(outcome) => outcome,

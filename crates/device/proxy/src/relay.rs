@@ -19,8 +19,7 @@ use tokio::time::timeout;
 use wakeai_daemon::{Count, SHORTEST};
 
 use crate::pipes::{Loan, PIPE_BYTES};
-use crate::shared::Shared;
-use crate::slot::Slot;
+use crate::shared::{Shared, Slot};
 use crate::unacknowledged::unacknowledged;
 
 /// The number of chunks that a connection relays before another connection takes its turn.
@@ -86,7 +85,7 @@ pub(crate) async fn relay(
 ) -> End {
     let shared = &*slot.shared;
     for leg in [client, destination] {
-        probe(leg, shared.idle_timeout);
+        probe(leg, shared.config.idle_timeout.into());
         reset(leg);
     }
     let moved = Cell::new(Instant::now());
@@ -234,7 +233,7 @@ fn probe(stream: &TcpStream, idle_timeout: Duration) {
 
 /// Returns when no byte was carried for the time that [`Slot::idle_limit`] allows.
 async fn idle(moved: &Cell<Instant>, slot: &Slot) {
-    let timeout = slot.shared.idle_timeout;
+    let timeout: Duration = slot.shared.config.idle_timeout.into();
     while let Some(rest) = slot.idle_limit().checked_sub(moved.get().elapsed()) {
         let sleep = rest.min(timeout / SHORTEST).max(Duration::from_millis(1));
         tokio::time::sleep(sleep).await;

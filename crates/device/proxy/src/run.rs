@@ -15,10 +15,10 @@ use tokio::time::MissedTickBehavior;
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{Busy, Client, Shares, accept_each, event_loop, is_over, raise_open_files};
 use wakeai_host::{
-    Drift, LOST_STATUS, Lease, LeaseError, RoutingError, Told, Watch, become_user, block_signals,
-    drop_privileges,
+    Capability, Drift, LOST_STATUS, Lease, LeaseError, RoutingError, Told, Watch, become_user,
+    block_signals, drop_privileges, serving_user,
 };
-use wakeai_kernel::{Control, release};
+use wakeai_kernel::{Bounded, Control, release};
 
 use crate::algorithm;
 use crate::config::Config;
@@ -27,11 +27,8 @@ use crate::error::ProxyError;
 use crate::figures::{Slots, page};
 use crate::listen::{Entry, Listener, listen};
 use crate::obstacles;
-use crate::own::OwnAddresses;
-use crate::privileges;
 use crate::session;
-use crate::shared::{ATTEMPTS, LOOKUPS, Shared};
-use crate::slot::Slot;
+use crate::shared::{ATTEMPTS, LOOKUPS, Shared, Slot};
 use crate::transparent;
 
 /// The number of file descriptors that the process itself, its name lookups and its attempts at
@@ -62,7 +59,7 @@ pub fn run(
     mut tell: impl FnMut(Event),
 ) -> Result<(), ProxyError> {
     check(&config)?;
-    let user = privileges::user(&config)?;
+    let user = config.user.as_deref().map(serving_user).transpose()?;
     // Signals are blocked until their handlers are installed, so that each signal leads to an
     // orderly end.
     let mask = block_signals()?;
@@ -73,9 +70,9 @@ pub fn run(
             let config = &started.shared.config;
             if let Some(user) = user {
                 become_user(user.uid, user.gid)?;
-                drop_privileges(&privileges::to_serve(config))?;
+                drop_privileges(&to_serve(config))?;
             } else if config.confined {
-                drop_privileges(&privileges::kept(config))?;
+                drop_privileges(&to_undo(config))?;
             }
             let mut watch = lease.as_ref().map(|lease| (Watch::new(lease), lease));
             let mut look = || match &mut watch {
@@ -102,7 +99,7 @@ fn serve_apart(
     tell: &mut impl FnMut(Event),
 ) -> Result<(), ProxyError> {
     let config = &started.shared.config;
-    let (to_serve, to_undo) = (privileges::to_serve(config), privileges::kept(config));
+    let (to_serve, to_undo) = (to_serve(config), to_undo(config));
     let serve = |told: &Told| {
         let served = serve_all(started, mask, shutdown, tell, &mut || told.take());
         let Err(error) = served else { return 0 };
@@ -195,7 +192,7 @@ fn serve_all(
             }
         };
         tell(Event::Report(shared.counters.report()));
-        lost.map_or(Ok(()), |drift| Err(ProxyError::Lost { drift: Box::new(drift) }))
+        lost.map_or(Ok(()), |drift| Err(ProxyError::Lost(Box::new(drift))))
     });
     // Connections end first, because they use the rules and algorithms that are removed afterwards.
     drop(tasks);
@@ -215,8 +212,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     config.connections = within_files(config.connections, &config);
     let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let targets = algorithm::prepare(&config, lease)?;
-    let own = OwnAddresses::open().map_err(ProxyError::system("ask for routes"))?;
-    let mut shared = Shared::new(config, targets, own);
+    let mut shared = Shared::new(config, targets);
     let config = &shared.config;
     let mut listeners = Vec::new();
     for &address in &config.listen {
@@ -251,7 +247,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
 fn named(error: ProxyError) -> ProxyError {
     match error {
         ProxyError::Routing(RoutingError::Lease(LeaseError::Held { pid, .. })) => {
-            ProxyError::Runs { pid: pid.pid }
+            ProxyError::Runs(pid.pid)
         }
         error => error,
     }
@@ -314,4 +310,35 @@ fn is_welcome(
     // A client can also connect directly to a transparent listener's address, without being
     // redirected by the nftables rules. Such a connection is refused, because the proxy would take that address for the destination and connect to itself.
     listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
+}
+
+/// The capabilities for serving connections and for undoing all changes at the end.
+fn to_undo(config: &Config) -> Vec<Capability> {
+    let mut kept = to_serve(config);
+    // CAP_BPF and CAP_PERFMON unload the algorithms, if this proxy is the last process that uses
+    // them.
+    if config.algorithm.as_deref().and_then(Bounded::named).is_some() {
+        kept.extend([Capability::CAP_BPF, Capability::CAP_PERFMON]);
+    }
+    kept
+}
+
+/// The capabilities for serving connections.
+fn to_serve(config: &Config) -> Vec<Capability> {
+    let mut kept = Vec::new();
+    let transparent = config.transparent.is_any();
+    // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses and marks. nft(8) and
+    // ip(8) need it when they undo the changes at the end.
+    if transparent || config.algorithm.is_some() {
+        kept.push(Capability::CAP_NET_ADMIN);
+    }
+    // A client's port may be below 1024, and the proxy uses the same port towards the destination.
+    if transparent {
+        kept.push(Capability::CAP_NET_BIND_SERVICE);
+    }
+    // Target rates are written into a BPF map.
+    if !config.rates.is_empty() {
+        kept.push(Capability::CAP_BPF);
+    }
+    kept
 }

@@ -1,21 +1,20 @@
 //! Serves one client: reads its request, connects to its destination, and relays between them.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use wakeai_daemon::part;
 
 use crate::listen::Entry;
 use crate::negotiation::{Negotiation, Outcome, Rejection};
 use crate::outgoing::{SourceAddress, connect};
 use crate::rates;
 use crate::relay::{End, failed, relay, reset, write_all};
-use crate::shared::Shared;
-use crate::slot::Slot;
+use crate::shared::{Shared, Slot};
 use crate::target::{Host, Target};
 
 /// The time for which the proxy waits until a refused client closes, and the most that it reads
@@ -111,14 +110,15 @@ async fn explicit(
     };
     negotiation.answer(outcome);
     tracing::debug!(%from, %target, %outcome, "the request was answered");
-    let answered = timeout(shared.connect_timeout.into(), send(client, &mut negotiation)).await;
+    let answered =
+        timeout(shared.config.connect_timeout.into(), send(client, &mut negotiation)).await;
     let is_answered = matches!(answered, Ok(Ok(())));
     match connected {
         Ok(destination) if is_answered => Ok((destination, negotiation.into_early_data())),
         Ok(_) => Err(Unopened::Left),
         Err(_) => {
             if is_answered {
-                part(shared, client).await;
+                part(client, PARTING, PARTING_BYTES).await;
             }
             Err(Unopened::Counted)
         }
@@ -132,13 +132,13 @@ async fn request(
     from: SocketAddr,
     negotiation: &mut Negotiation,
 ) -> Result<Target, Unopened> {
-    match timeout(shared.connect_timeout.into(), ask(shared, client, negotiation)).await {
+    match timeout(shared.config.connect_timeout.into(), ask(shared, client, negotiation)).await {
         Ok(Ok(Ok(Some(target)))) => Ok(target),
         Ok(Ok(Ok(None))) => Err(Unopened::Left),
         Ok(Ok(Err(rejection))) => {
             tracing::debug!(%from, %rejection, "the request was refused");
             shared.counters.bad_requests.one();
-            part(shared, client).await;
+            part(client, PARTING, PARTING_BYTES).await;
             Err(Unopened::Counted)
         }
         Ok(Err(error)) => {
@@ -149,29 +149,6 @@ async fn request(
             shared.counters.silent_clients.one();
             Err(Unopened::Counted)
         }
-    }
-}
-
-/// Closes a connection after its answer, once the bytes that the client still sends have been read.
-/// Closing with unread bytes would send a reset, which can overtake the answer (RFC 9112 section
-/// 9.6).
-async fn part(shared: &Shared, client: &TcpStream) {
-    let drained = async {
-        SockRef::from(client).shutdown(Shutdown::Write)?;
-        let mut read = 0;
-        while read < PARTING_BYTES {
-            client.readable().await?;
-            match client.try_read(&mut shared.buffer.borrow_mut()) {
-                Ok(0) => break,
-                Ok(bytes) => read += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    };
-    if let Ok(Err(error)) = timeout(PARTING, drained).await {
-        tracing::debug!(%error, "the client left before it read the answer");
     }
 }
 

@@ -1,16 +1,16 @@
-//! The state that all connections of a proxy share. One thread serves all connections.
+//! The state that all connections of a proxy share, and the slots that they take. One thread serves all connections.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
-use wakeai_daemon::Shares;
+use wakeai_daemon::{Share, Shares};
 use wakeai_host::{Drift, Drifts, Outcome};
 use wakeai_kernel::Control;
 
 use crate::config::{Config, Leg};
 use crate::counters::Counters;
-use crate::own::OwnAddresses;
 use crate::pipes::Pipes;
 
 /// The largest number of name lookups at a time. Each needs a thread, because the resolver of the C
@@ -25,14 +25,11 @@ const BUFFER_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) connect_timeout: wakeai_units::Duration,
-    pub(crate) idle_timeout: Duration,
     pub(crate) counters: Counters,
     /// What other programs have changed of what the proxy holds.
     pub(crate) drifts: RefCell<Drifts>,
     pub(crate) lookups: Shares,
     pub(crate) attempts: Shares,
-    own: OwnAddresses,
     /// The addresses on which the proxy listens for SOCKS5 and CONNECT.
     pub(crate) listening: Vec<SocketAddr>,
     /// The handle that sets target rates, if any are configured.
@@ -43,14 +40,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, targets: Option<Control>, own: OwnAddresses) -> Self {
+    pub(crate) fn new(config: Config, targets: Option<Control>) -> Self {
         Self {
             lookups: Shares::new(LOOKUPS),
             attempts: Shares::new(ATTEMPTS),
-            own,
             listening: Vec::new(),
-            connect_timeout: config.connect_timeout,
-            idle_timeout: config.idle_timeout.into(),
             counters: Counters::default(),
             drifts: RefCell::default(),
             targets,
@@ -77,7 +71,12 @@ impl Shared {
     /// Whether a client at `source` may connect to `destination`. The proxy's own listening
     /// addresses are refused, because the proxy would connect to itself without end.
     pub(crate) fn allows(&self, source: IpAddr, destination: SocketAddr) -> bool {
-        let is_own = |address| self.own.contain(address);
+        let is_own = |address| {
+            wakeai_host::is_own(address).unwrap_or_else(|error| {
+                tracing::warn!(%address, %error, "cannot look a route up: the address is refused");
+                true
+            })
+        };
         let to = destination.ip();
         let is_proxy = self.listening.iter().any(|listening| {
             let here = listening.ip();
@@ -97,5 +96,34 @@ impl Shared {
     pub(crate) fn client_algorithm(&self) -> Option<&str> {
         let asked = self.config.leg != Leg::Destination;
         self.config.algorithm.as_deref().filter(|_| asked)
+    }
+}
+
+/// A slot of the proxy: the right of a client to one connection. It is held while its connection exists, and while the
+/// destination's name is being looked up.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) shared: Rc<Shared>,
+    share: Share,
+}
+
+impl Slot {
+    pub(crate) fn new(shared: &Rc<Shared>, share: Share) -> Self {
+        let counters = &shared.counters;
+        counters.accepted.one();
+        counters.active.one();
+        counters.most_active.raise_to(counters.active.get());
+        Self { shared: Rc::clone(shared), share }
+    }
+
+    /// The time for which the connection may be idle now.
+    pub(crate) fn idle_limit(&self) -> Duration {
+        self.share.idle_limit(self.shared.config.idle_timeout.into())
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.counters.active.less_one();
     }
 }

@@ -2,8 +2,6 @@
 //!
 //! `docs/reference/upload-answers.md` shows the table, and a test compares both.
 
-use std::ops::RangeInclusive;
-
 /// A request of an upload.
 /// It is shown as what the server was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
@@ -68,163 +66,80 @@ pub(super) enum Meaning {
     None,
 }
 
-/// A row of the table. The first row that fits an answer counts.
-struct AnswerRow {
-    asked: &'static [Asked],
-    status: RangeInclusive<u16>,
-    meaning: Meaning,
-    /// What the user can do, for messages.
-    advice: &'static str,
+/// The meaning of an answer, and what the user can do about it, for messages.
+type AnswerRow = (Meaning, &'static str);
+
+/// What a protocol says of the answer `status` to one of its requests (RFC 4918 sections 9.7, 9.9 and 11, and tus 1.0.0).
+fn to_one(asked: Asked, status: u16) -> Option<AnswerRow> {
+    use Asked::{Create, Length, Move, Occupant, Offset, Part, Piece, Protocol, ReadBack, Whole};
+    use Meaning::{Anew, AskOffset, Directly, Lasts, Smaller, Unsaid};
+    Some(match (asked, status) {
+        (Whole | Part | Move, 202) => (Lasts, "the server has not stored it yet: look there later"),
+        (Whole | Part | Move, 207) => (Lasts, "a part of the request failed"),
+        (Offset | Piece, 403 | 404) => (Anew, "does the URL's path exist?"),
+        (Offset | Piece, 410) => (Anew, "the upload has expired"),
+        (Piece, 409) => (AskOffset, "another client writes to this upload"),
+        (Piece, 460) => (AskOffset, "the piece arrived damaged: its checksum differs"),
+        (Piece | Part, 413) => (Smaller, "give a smaller --chunk-size"),
+        (Part, 400 | 405 | 411 | 415 | 416 | 501) => (Meaning::Whole, "it takes no parts of files"),
+        (Length, 403 | 405 | 501) => (Meaning::Whole, "it does not say what it has"),
+        (Length | Move, 404) | (Occupant | ReadBack, 404 | 410) => (Meaning::None, ""),
+        (Move, 412) => (
+            Lasts,
+            "a file of this name appeared at the server meanwhile, or one whose name the server takes for the same",
+        ),
+        (Move, 400 | 403 | 405 | 501 | 502) => (Directly, "it cannot move files"),
+        (Whole | Part, 404 | 409) | (Move, 409) => {
+            (Lasts, "the directory does not exist at the server: make it there, or correct the URL")
+        }
+        (Whole, 405) => {
+            (Lasts, "it takes no uploads at this URL; is it a directory that lacks its final /?")
+        }
+        (Create, 405) => (Lasts, "it takes no uploads at this URL"),
+        (Protocol, 400 | 403..=406 | 409..=415 | 501) => (Unsaid, ""),
+        _ => return None,
+    })
 }
 
-const fn row(
-    asked: &'static [Asked],
-    status: RangeInclusive<u16>,
-    meaning: Meaning,
-    advice: &'static str,
-) -> AnswerRow {
-    AnswerRow { asked, status, meaning, advice }
+/// What RFC 9110 (section 15), RFC 4918 and RFC 6585 say of the answer `status` to any request.
+fn to_any(asked: Asked, status: u16) -> AnswerRow {
+    use Meaning::{Done, Lasts, Passes, Unsaid};
+    // These requests may be refused without an end of the upload.
+    let is_question = matches!(asked, Asked::Occupant | Asked::ReadBack);
+    match status {
+        200..=299 => (Done, ""),
+        300..=399 => (Lasts, "give the URL to which it leads"),
+        401 => (Lasts, "give credentials with --token-file or --user-file, or in WAKEAI_TOKEN"),
+        407 => (Lasts, "the proxy asks for credentials: http_proxy=http://USER:PASSWORD@HOST:PORT"),
+        423 => (Passes, "somebody holds a lock"),
+        408 | 421 | 425 | 429 => (Passes, ""),
+        400..=499 | 501 if is_question => (Unsaid, ""),
+        403 => (Lasts, "these credentials do not allow it"),
+        404 => (Lasts, "does the URL's path exist?"),
+        412 => (Lasts, "it has another version of the protocol, or the file there has changed"),
+        413 => (Lasts, "it is larger than the server takes"),
+        414 => (Lasts, "give a shorter --name"),
+        501 => (Lasts, "it cannot do this: is the URL that of a server for uploads?"),
+        507 => (Lasts, "the server's disk or quota is full"),
+        400..=499 | 505 | 506 | 508 | 510 => (Lasts, ""),
+        511 => (Passes, "log in to the network, for example with a browser"),
+        500..=599 => (Passes, ""),
+        _ => (Lasts, "this is no status code of HTTP"),
+    }
 }
 
-/// Every request.
-const ALL: &[Asked] = <Asked as strum::VariantArray>::VARIANTS;
-/// The requests that may be refused without an end of the upload.
-const QUESTIONS: &[Asked] = &[Asked::Occupant, Asked::ReadBack];
-
-/// The table. The sources are RFC 9110 section 15, RFC 4918 sections 9.7, 9.9 and 11, RFC 6585, and tus 1.0.0.
-const TABLE: &[AnswerRow] = &[
-    // What a protocol says of one of its requests.
-    row(
-        &[Asked::Whole, Asked::Part, Asked::Move],
-        202..=202,
-        Meaning::Lasts,
-        "the server has not stored it yet: look there later",
-    ),
-    row(
-        &[Asked::Whole, Asked::Part, Asked::Move],
-        207..=207,
-        Meaning::Lasts,
-        "a part of the request failed",
-    ),
-    row(&[Asked::Offset], 403..=404, Meaning::Anew, "does the URL's path exist?"),
-    row(&[Asked::Offset, Asked::Piece], 410..=410, Meaning::Anew, "the upload has expired"),
-    row(&[Asked::Piece], 403..=404, Meaning::Anew, "does the URL's path exist?"),
-    row(&[Asked::Piece], 409..=409, Meaning::AskOffset, "another client writes to this upload"),
-    row(
-        &[Asked::Piece],
-        460..=460,
-        Meaning::AskOffset,
-        "the piece arrived damaged: its checksum differs",
-    ),
-    row(&[Asked::Piece, Asked::Part], 413..=413, Meaning::Smaller, "give a smaller --chunk-size"),
-    row(&[Asked::Part], 400..=400, Meaning::Whole, "it takes no parts of files"),
-    row(&[Asked::Part], 405..=405, Meaning::Whole, "it takes no parts of files"),
-    row(&[Asked::Part], 411..=411, Meaning::Whole, "it takes no parts of files"),
-    row(&[Asked::Part], 415..=416, Meaning::Whole, "it takes no parts of files"),
-    row(&[Asked::Part], 501..=501, Meaning::Whole, "it takes no parts of files"),
-    row(&[Asked::Length], 404..=404, Meaning::None, ""),
-    row(&[Asked::Length], 403..=403, Meaning::Whole, "it does not say what it has"),
-    row(&[Asked::Length], 405..=405, Meaning::Whole, "it does not say what it has"),
-    row(&[Asked::Length], 501..=501, Meaning::Whole, "it does not say what it has"),
-    row(QUESTIONS, 404..=404, Meaning::None, ""),
-    row(QUESTIONS, 410..=410, Meaning::None, ""),
-    row(
-        &[Asked::Move],
-        412..=412,
-        Meaning::Lasts,
-        "a file of this name appeared at the server meanwhile, or one whose name the server takes for the same",
-    ),
-    row(&[Asked::Move], 400..=400, Meaning::Directly, "it cannot move files"),
-    row(&[Asked::Move], 403..=403, Meaning::Directly, "it cannot move files"),
-    row(&[Asked::Move], 404..=404, Meaning::None, ""),
-    row(&[Asked::Move], 405..=405, Meaning::Directly, "it cannot move files"),
-    row(&[Asked::Move], 501..=502, Meaning::Directly, "it cannot move files"),
-    row(
-        &[Asked::Whole, Asked::Part],
-        404..=404,
-        Meaning::Lasts,
-        "the directory does not exist at the server: make it there, or correct the URL",
-    ),
-    row(
-        &[Asked::Whole, Asked::Part, Asked::Move],
-        409..=409,
-        Meaning::Lasts,
-        "the directory does not exist at the server: make it there, or correct the URL",
-    ),
-    row(
-        &[Asked::Whole],
-        405..=405,
-        Meaning::Lasts,
-        "it takes no uploads at this URL; is it a directory that lacks its final /?",
-    ),
-    row(&[Asked::Create], 405..=405, Meaning::Lasts, "it takes no uploads at this URL"),
-    row(&[Asked::Protocol], 400..=400, Meaning::Unsaid, ""),
-    row(&[Asked::Protocol], 403..=406, Meaning::Unsaid, ""),
-    row(&[Asked::Protocol], 409..=415, Meaning::Unsaid, ""),
-    row(&[Asked::Protocol], 501..=501, Meaning::Unsaid, ""),
-    // What RFC 9110 says of every request.
-    row(ALL, 200..=299, Meaning::Done, ""),
-    row(ALL, 300..=399, Meaning::Lasts, "give the URL to which it leads"),
-    row(
-        ALL,
-        401..=401,
-        Meaning::Lasts,
-        "give credentials with --token-file or --user-file, or in WAKEAI_TOKEN",
-    ),
-    row(
-        ALL,
-        407..=407,
-        Meaning::Lasts,
-        "the proxy asks for credentials: http_proxy=http://USER:PASSWORD@HOST:PORT",
-    ),
-    row(ALL, 408..=408, Meaning::Passes, ""),
-    row(ALL, 421..=421, Meaning::Passes, ""),
-    row(ALL, 423..=423, Meaning::Passes, "somebody holds a lock"),
-    row(ALL, 425..=425, Meaning::Passes, ""),
-    row(ALL, 429..=429, Meaning::Passes, ""),
-    row(QUESTIONS, 400..=499, Meaning::Unsaid, ""),
-    row(QUESTIONS, 501..=501, Meaning::Unsaid, ""),
-    row(ALL, 403..=403, Meaning::Lasts, "these credentials do not allow it"),
-    row(ALL, 404..=404, Meaning::Lasts, "does the URL's path exist?"),
-    row(ALL, 409..=409, Meaning::Lasts, ""),
-    row(
-        ALL,
-        412..=412,
-        Meaning::Lasts,
-        "it has another version of the protocol, or the file there has changed",
-    ),
-    row(ALL, 413..=413, Meaning::Lasts, "it is larger than the server takes"),
-    row(ALL, 414..=414, Meaning::Lasts, "give a shorter --name"),
-    row(ALL, 400..=499, Meaning::Lasts, ""),
-    row(
-        ALL,
-        501..=501,
-        Meaning::Lasts,
-        "it cannot do this: is the URL that of a server for uploads?",
-    ),
-    row(ALL, 505..=506, Meaning::Lasts, ""),
-    row(ALL, 507..=507, Meaning::Lasts, "the server's disk or quota is full"),
-    row(ALL, 508..=508, Meaning::Lasts, ""),
-    row(ALL, 510..=510, Meaning::Lasts, ""),
-    row(ALL, 511..=511, Meaning::Passes, "log in to the network, for example with a browser"),
-    row(ALL, 500..=599, Meaning::Passes, ""),
-    row(ALL, 0..=u16::MAX, Meaning::Lasts, "this is no status code of HTTP"),
-];
-
-/// The row of the answer `status` to a request.
-fn find(asked: Asked, status: u16) -> &'static AnswerRow {
-    let fits = |row: &&AnswerRow| row.asked.contains(&asked) && row.status.contains(&status);
-    TABLE.iter().find(fits).expect("the last row fits every answer")
+fn find(asked: Asked, status: u16) -> AnswerRow {
+    to_one(asked, status).unwrap_or_else(|| to_any(asked, status))
 }
 
 /// The meaning of an answer. With a `Retry-After` a refusal for size is one that passes (RFC 9110, section 15.5.14).
 pub(super) fn meaning(asked: Asked, status: u16, asks_to_wait: bool) -> Meaning {
-    if status == 413 && asks_to_wait { Meaning::Passes } else { find(asked, status).meaning }
+    if status == 413 && asks_to_wait { Meaning::Passes } else { find(asked, status).0 }
 }
 
 /// What the user can do about an answer. It may be empty.
 pub(super) fn advice(asked: Asked, status: u16) -> &'static str {
-    find(asked, status).advice
+    find(asked, status).1
 }
 
 impl Meaning {
@@ -256,16 +171,13 @@ mod tests {
     /// The rows of the page: for each request the ranges of status codes with one meaning and one advice.
     fn page() -> String {
         let mut text = String::new();
-        for &asked in ALL {
+        for &asked in <Asked as strum::VariantArray>::VARIANTS {
             let _ = write!(text, "\n### The server is asked to {asked}\n\n");
             text.push_str("| answer | meaning | advice in the message |\n|---|---|---|\n");
             let mut from = 200;
             for status in 200..600 {
-                let same = |row: &AnswerRow, other: &AnswerRow| {
-                    (row.meaning, row.advice) == (other.meaning, other.advice)
-                };
-                let (row, next) = (find(asked, status), find(asked, status + 1));
-                if status < 599 && same(row, next) {
+                let row @ (meaning, advice) = find(asked, status);
+                if status < 599 && row == find(asked, status + 1) {
                     continue;
                 }
                 let codes = if from == status {
@@ -273,7 +185,7 @@ mod tests {
                 } else {
                     format!("{from} to {status}")
                 };
-                let _ = writeln!(text, "| {codes} | {} | {} |", row.meaning.shown(), row.advice);
+                let _ = writeln!(text, "| {codes} | {} | {advice} |", meaning.shown());
                 from = status + 1;
             }
         }

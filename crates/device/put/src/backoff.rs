@@ -14,15 +14,6 @@ pub(super) struct Backoff {
     since: Option<Instant>,
 }
 
-/// No attempt made progress for too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong {
-    /// The time from the first failure after the last progress until now.
-    pub(super) elapsed: Duration,
-    /// The limit.
-    pub(super) limit: Duration,
-}
-
 impl Backoff {
     /// Starts without a failure. The attempts end `limit` after the first failure since the last progress.
     pub(super) fn new(limit: Duration) -> Self {
@@ -40,13 +31,13 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// The wait would end after the limit.
+    /// The wait would end after the limit: the time from the first failure after the last progress until now.
     pub(super) fn failed(
         &mut self,
         now: Instant,
         random: u64,
         at_least: Duration,
-    ) -> Result<Duration, TooLong> {
+    ) -> Result<Duration, Duration> {
         let since = *self.since.get_or_insert(now);
         let doubled = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
@@ -54,10 +45,7 @@ impl Backoff {
         let jitter = Duration::from_nanos(random % (half.as_nanos() + 1));
         let wait = half.saturating_add(jitter).max(at_least);
         let elapsed = now.saturating_since(since);
-        if elapsed.saturating_add(wait) > self.limit {
-            return Err(TooLong { elapsed, limit: self.limit });
-        }
-        Ok(wait)
+        if elapsed.saturating_add(wait) > self.limit { Err(elapsed) } else { Ok(wait) }
     }
 }
 
@@ -83,8 +71,7 @@ mod tests {
         let asked = Duration::from_secs(50);
         assert_eq!(backoff.failed(Instant::ZERO, 7, asked), Ok(asked));
         let now = Instant::ZERO + asked;
-        let too_long = TooLong { elapsed: asked, limit: Duration::from_secs(60) };
-        assert_eq!(backoff.failed(now, 7, asked), Err(too_long));
+        assert_eq!(backoff.failed(now, 7, asked), Err(asked));
     }
 
     proptest! {

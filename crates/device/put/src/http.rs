@@ -13,8 +13,8 @@ use http::header::{
     USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
-use http_body_util::{BodyExt as _, Collected, Empty, Limited};
-use hyper::body::{Body, Incoming};
+use http_body_util::{BodyExt as _, Collected, Either, Full, Limited};
+use hyper::body::{Body as _, Incoming};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -28,11 +28,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
-use wakeai_net::LookupError;
 
 use super::answers::{Asked, Meaning, meaning};
 use super::error::plain;
 use super::proxies::proxy;
+use super::source::Piece;
 use super::stream::{PatientStream, SendError};
 use super::target::{follow, is_same_origin, shown};
 use super::{PutConfig, PutError, certificate};
@@ -52,6 +52,13 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("wakeai/", env!("CAR
 /// The most bytes of an answer's body that are read as text.
 const ANSWER_LIMIT: usize = 4096;
 
+/// The body of a request: text of its own, or a part of the file.
+type QueryBody = Either<Full<Bytes>, Piece>;
+
+/// A connection, whatever is between it and the server.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Duplex for S {}
+
 /// The client of one upload.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -62,19 +69,27 @@ pub(super) struct Client {
     has_reached: AtomicBool,
 }
 
-/// A request, but for its body.
+/// A request. The body of one that sends a part of the file is given apart.
 #[derive(Clone, Debug)]
 pub(super) struct Query<'a> {
-    pub(super) asked: Asked,
-    pub(super) method: Method,
-    pub(super) url: &'a Url,
-    pub(super) headers: Vec<(HeaderName, String)>,
+    asked: Asked,
+    method: Method,
+    url: &'a Url,
+    headers: Vec<(HeaderName, String)>,
+    body: &'static str,
+    /// The most bytes of the answer's body that are read.
+    limit: usize,
 }
 
 impl<'a> Query<'a> {
     /// A request without header fields of its own.
     pub(super) fn new(asked: Asked, method: Method, url: &'a Url) -> Self {
-        Self { asked, method, url, headers: Vec::new() }
+        Self { asked, method, url, headers: Vec::new(), body: "", limit: ANSWER_LIMIT }
+    }
+
+    /// The request with a body. At most `limit` bytes of the answer's are read.
+    pub(super) fn with_body(self, body: &'static str, limit: usize) -> Self {
+        Self { body, limit, ..self }
     }
 
     /// The request with one more header field.
@@ -161,68 +176,59 @@ impl Client {
         Ok(Self { config: config.clone(), tls, proxies, has_reached: AtomicBool::new(false) })
     }
 
-    /// Sends a request without a body.
-    pub(super) async fn ask(&self, query: Query<'_>) -> Result<HttpAnswer, PutError> {
-        let (asked, url) = (query.asked, query.url.clone());
-        let reply = timeout(ANSWER, self.send(query, Empty::<Bytes>::new())).await;
+    /// Sends a request.
+    pub(super) async fn ask(&self, query: &Query<'_>) -> Result<HttpAnswer, PutError> {
+        let reply = timeout(ANSWER, self.send(query, None)).await;
         let reply = reply.map_err(|_| lost("the server was silent for 1 minute"))??;
-        Ok(read(reply, asked, &url, ANSWER_LIMIT).await)
+        Ok(read(reply, query).await)
     }
 
-    /// Sends a request with a body, and reads at most `limit` bytes of the answer's.
-    pub(super) async fn give<B>(
+    /// Sends a request with a part of the file, for which there is no limit of time.
+    pub(super) async fn give(
         &self,
-        query: Query<'_>,
-        body: B,
-        limit: usize,
-    ) -> Result<HttpAnswer, PutError>
-    where
-        B: Body<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let (asked, url) = (query.asked, query.url.clone());
-        let reply = self.send(query, body).await?;
-        Ok(read(reply, asked, &url, limit).await)
+        query: &Query<'_>,
+        piece: Piece,
+    ) -> Result<HttpAnswer, PutError> {
+        Ok(read(self.send(query, Some(piece)).await?, query).await)
     }
 
-    /// Sends a request, and returns the answer with its body. This is used for reading a file back.
-    pub(super) async fn send<B>(&self, query: Query<'_>, body: B) -> Result<Reply, PutError>
-    where
-        B: Body<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Sends a request, and returns the answer with its body.
+    pub(super) async fn send(
+        &self,
+        query: &Query<'_>,
+        piece: Option<Piece>,
+    ) -> Result<Reply, PutError> {
         let url = query.url;
         let proxy = proxy(&self.proxies, url);
         let is_relayed = proxy.is_some() && url.scheme() == "http";
-        let mut request = self.request(&query, is_relayed, body)?;
+        let mut request = self.request(query, is_relayed, piece)?;
         if let Some(secret) = proxy.as_ref().filter(|_| is_relayed).and_then(Intercept::basic_auth)
         {
             request.headers_mut().insert(PROXY_AUTHORIZATION, secret.clone());
         }
         let failed = SendError::default();
         let stream = PatientStream::new(self.connect(url, proxy.as_ref()).await?, failed.clone());
-        let reply = match (&self.tls, &proxy) {
-            (Some(tls), Some(proxy)) if url.scheme() == "https" => {
-                let tunnel = tunnel(stream, url, proxy, &failed).await?;
-                exchange(self.secure(tls, url, tunnel).await?, request, &failed).await
+        let mut stream: Box<dyn Duplex> = Box::new(stream);
+        if let Some(tls) = self.tls.as_ref().filter(|_| url.scheme() == "https") {
+            if let Some(proxy) = &proxy {
+                stream = Box::new(tunnel(stream, url, proxy, &failed).await?);
             }
-            (Some(tls), None) if url.scheme() == "https" => {
-                exchange(self.secure(tls, url, stream).await?, request, &failed).await
-            }
-            _ => exchange(stream, request, &failed).await,
-        }?;
+            stream = Box::new(self.secure(tls, url, stream).await?);
+        }
+        let reply = exchange(stream, request, &failed).await?;
         self.has_reached.store(true, Ordering::Relaxed);
         Ok(reply)
     }
 
     /// The request. A proxy that relays it gets the whole URL (RFC 9112, section 3.2.2).
-    fn request<B: Body>(
+    fn request(
         &self,
         query: &Query<'_>,
         is_relayed: bool,
-        body: B,
-    ) -> Result<Request<B>, PutError> {
-        let url = query.url;
+        piece: Option<Piece>,
+    ) -> Result<Request<QueryBody>, PutError> {
+        let (url, own) = (query.url, Full::from(query.body));
+        let body = piece.map_or(Either::Left(own), Either::Right);
         let from = if is_relayed { url::Position::BeforeScheme } else { url::Position::BeforePath };
         let path = &url[from..url::Position::AfterQuery];
         let mut request = Request::builder().method(query.method.clone()).uri(path);
@@ -245,12 +251,12 @@ impl Client {
         request.body(body).map_err(|_| PutError::Url(format!("{} cannot be asked for", shown(url))))
     }
 
-    async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+    async fn secure(
         &self,
         tls: &Arc<ClientConfig>,
         url: &Url,
-        stream: S,
-    ) -> Result<tokio_rustls::client::TlsStream<S>, PutError> {
+        stream: Box<dyn Duplex>,
+    ) -> Result<impl Duplex + use<>, PutError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| PutError::Url(format!("{host} is no name for TLS")))?;
@@ -262,23 +268,16 @@ impl Client {
 
     /// Connects to the proxy, or to the server. Each address of its name gets its own chance (RFC 8305).
     async fn connect(&self, url: &Url, proxy: Option<&Intercept>) -> Result<TcpStream, PutError> {
-        let addresses = match proxy {
+        let (addresses, host) = match proxy.map(Intercept::uri) {
             Some(proxy) => {
-                let host = proxy.uri().host().unwrap_or_default().trim_matches(['[', ']']);
-                let port = proxy.uri().port_u16().unwrap_or(80);
-                self.look_up(host, port).await?
+                let name = proxy.host().unwrap_or_default().trim_matches(['[', ']']);
+                // Without a user and a password.
+                let shown = proxy.authority().and_then(|known| known.as_str().rsplit('@').next());
+                let addresses = self.look_up(name, proxy.port_u16().unwrap_or(80)).await?;
+                (addresses, shown.unwrap_or_default())
             }
-            None => self.addresses(url).await?,
+            None => (self.addresses(url).await?, host(url)),
         };
-        let host = proxy.map_or_else(
-            || host(url).to_owned(),
-            |proxy| {
-                proxy.uri().authority().map_or_else(String::new, |known| {
-                    // The name without a user and a password.
-                    known.as_str().rsplit('@').next().unwrap_or_default().to_owned()
-                })
-            },
-        );
         let limit = wakeai_units::Duration::from_secs(CONNECT.as_secs());
         let open = wakeai_net::connect(addresses, limit, async |address| {
             self.open(address).await.map_err(|error| plain(&error))
@@ -296,17 +295,11 @@ impl Client {
         match url.host() {
             Some(Host::Ipv4(address)) => Ok(vec![SocketAddr::new(IpAddr::V4(address), port)]),
             Some(Host::Ipv6(address)) => {
-                let found = wakeai_net::with_zone(address, zone, port);
                 // An interface comes and goes, but not before it has been there.
                 let has_been = self.has_reached.load(Ordering::Relaxed);
-                let wrong = |error: wakeai_net::ZoneError| {
-                    if has_been {
-                        lost(error.to_string())
-                    } else {
-                        PutError::Url(error.to_string())
-                    }
-                };
-                Ok(vec![SocketAddr::V6(found.map_err(wrong)?)])
+                let wrong = if has_been { PutError::Connection } else { PutError::Url };
+                let found = wakeai_net::with_zone(address, zone, port);
+                Ok(vec![SocketAddr::V6(found.map_err(|error| wrong(error.to_string()))?)])
             }
             Some(Host::Domain(name)) => self.look_up(name, port).await,
             None => Err(PutError::Url("it names no host".to_owned())),
@@ -318,14 +311,10 @@ impl Client {
         let found =
             found.map_err(|_| lost(format!("no name server answered for {name} in 15 s")))?;
         // Behind a network that has just come, a name that was there before may not be known yet.
-        let may_pass =
-            |error: &LookupError| error.may_pass() || self.has_reached.load(Ordering::Relaxed);
         found.map_err(|error| {
-            if may_pass(&error) {
-                lost(error.to_string())
-            } else {
-                PutError::Unusable(error.to_string())
-            }
+            let may_pass = error.may_pass() || self.has_reached.load(Ordering::Relaxed);
+            let wrong = if may_pass { PutError::Connection } else { PutError::Unusable };
+            wrong(error.to_string())
         })
     }
 
@@ -391,10 +380,11 @@ fn lost(reason: impl Into<String>) -> PutError {
 }
 
 /// Reads the body of an answer.
-pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) -> HttpAnswer {
+pub(super) async fn read(reply: Reply, query: &Query<'_>) -> HttpAnswer {
     let Reply { answer, _connection: connection } = reply;
+    let (asked, url) = (query.asked, query.url);
     let (head, body) = answer.into_parts();
-    let text = timeout(ANSWER, Limited::new(body, limit).collect()).await;
+    let text = timeout(ANSWER, Limited::new(body, query.limit).collect()).await;
     let body = text.ok().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
     drop(connection);
     let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
@@ -403,15 +393,12 @@ pub(super) async fn read(reply: Reply, asked: Asked, url: &Url, limit: usize) ->
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
-async fn tunnel<S>(
-    stream: S,
+async fn tunnel(
+    stream: Box<dyn Duplex>,
     url: &Url,
     proxy: &Intercept,
     failed: &SendError,
-) -> Result<TokioIo<hyper::upgrade::Upgraded>, PutError>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+) -> Result<impl Duplex + use<>, PutError> {
     let port = url.port_or_known_default().unwrap_or(443);
     let there = format!("{}:{port}", url.host_str().unwrap_or_default());
     let mut request = Request::builder().method(Method::CONNECT).uri(&there);
@@ -419,12 +406,13 @@ where
     if let Some(secret) = proxy.basic_auth() {
         request = request.header(PROXY_AUTHORIZATION, secret.clone());
     }
-    let request = request.body(Empty::<Bytes>::new());
+    let request = request.body(QueryBody::Left(Full::default()));
     let request = request.map_err(|_| PutError::Url(format!("{there} cannot be asked for")))?;
     let reply = timeout(ANSWER, exchange(stream, request, failed)).await;
     let reply = reply.map_err(|_| lost("the proxy was silent for 1 minute"))??;
     if !reply.answer.status().is_success() {
-        return Err(read(reply, Asked::Tunnel, url, ANSWER_LIMIT).await.refused());
+        let query = Query::new(Asked::Tunnel, Method::CONNECT, url);
+        return Err(read(reply, &query).await.refused());
     }
     let Reply { answer, _connection: connection } = reply;
     let tunnel = hyper::upgrade::on(answer).await.map_err(|error| broken(&error, failed))?;
@@ -432,16 +420,11 @@ where
     Ok(TokioIo::new(tunnel))
 }
 
-async fn exchange<S, B>(
-    stream: S,
-    request: Request<B>,
+async fn exchange(
+    stream: impl Duplex,
+    request: Request<QueryBody>,
     failed: &SendError,
-) -> Result<Reply, PutError>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> Result<Reply, PutError> {
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| broken(&error, failed))?;
     let mut task = JoinSet::new();
@@ -497,10 +480,7 @@ fn tls(config: &PutConfig) -> Result<Arc<ClientConfig>, PutError> {
             let _ = roots.add(certificate); // a certificate that cannot be read is skipped
         }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("this program", error.to_string()))?;
+    let builder = ClientConfig::builder();
     let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(tls))
@@ -579,7 +559,7 @@ mod tests {
         let failed = SendError::default();
         let breaking =
             Breaking { answer: io::Cursor::new(answer.as_bytes()), ..Breaking::default() };
-        let body = http_body_util::Full::new(Bytes::from(vec![0; 1 << 20]));
+        let body = QueryBody::Left(Full::from(vec![0; 1 << 20]));
         let request = Request::put("/f").header(HOST, "h").body(body).unwrap();
         let reply =
             exchange(PatientStream::new(breaking, failed.clone()), request, &failed).await?;

@@ -29,6 +29,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use url::Url;
 use wakeai_net::Zone;
 use wakeai_units::{Bytes, Duration};
@@ -54,7 +55,9 @@ pub enum Chunks {
 }
 
 /// The protocol of an upload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumMessage, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Protocol {

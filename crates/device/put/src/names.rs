@@ -3,12 +3,10 @@
 //! A file of the same name is replaced. But some servers take different names for the same: those whose file system
 //! ignores case, or Unicode's normal forms. A file that has such another name must not be lost.
 
-use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED,
 };
 use http::{HeaderName, Method};
-use http_body_util::Full;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use roxmltree::{Document, Node};
 use url::Url;
@@ -90,22 +88,14 @@ async fn propfind(
     url: &Url,
     depth: u8,
 ) -> Result<HttpAnswer, PutError> {
-    loop {
-        let method = Method::from_bytes(b"PROPFIND").expect("it is a token");
-        let query = Query::new(Asked::Occupant, method, url)
-            .with(DEPTH, depth.to_string())
-            .with(CONTENT_TYPE, "application/xml; charset=utf-8")
-            .with(CONTENT_LENGTH, PROPERTIES.len().to_string());
-        let body = Full::new(Bytes::from_static(PROPERTIES.as_bytes()));
-        let client = transfer.client.clone();
-        match client.give(query, body, LIST_LIMIT).await {
-            Ok(answer) if matches!(answer.meaning(), Meaning::Passes | Meaning::Lasts) => {
-                transfer.failed(answer.refused()).await?;
-            }
-            Ok(answer) => return Ok(answer),
-            Err(error) => transfer.failed(error).await?,
-        }
-    }
+    let method = Method::from_bytes(b"PROPFIND").expect("it is a token");
+    let query = Query::new(Asked::Occupant, method, url)
+        .with(DEPTH, depth.to_string())
+        .with(CONTENT_TYPE, "application/xml; charset=utf-8")
+        .with(CONTENT_LENGTH, PROPERTIES.len().to_string())
+        .with_body(PROPERTIES, LIST_LIMIT);
+    let answer = transfer.ask(&query).await?;
+    if answer.meaning() == Meaning::Lasts { Err(answer.refused()) } else { Ok(answer) }
 }
 
 /// A resource of a `multistatus` (RFC 4918, section 14.16).
@@ -159,21 +149,11 @@ async fn compared(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Occupant,
 }
 
 async fn head(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<HttpAnswer, PutError> {
-    loop {
-        let query = Query::new(Asked::Occupant, Method::HEAD, url)
-            .with(CACHE_CONTROL, "no-cache")
-            .with(ACCEPT_ENCODING, "identity");
-        match transfer.client.ask(query).await {
-            Ok(answer) if answer.meaning() == Meaning::Passes => {
-                transfer.failed(answer.refused()).await?;
-            }
-            Ok(answer) if answer.status == 401 || answer.status == 407 => {
-                return Err(answer.refused());
-            }
-            Ok(answer) => return Ok(answer),
-            Err(error) => transfer.failed(error).await?,
-        }
-    }
+    let query = Query::new(Asked::Occupant, Method::HEAD, url)
+        .with(CACHE_CONTROL, "no-cache")
+        .with(ACCEPT_ENCODING, "identity");
+    let answer = transfer.ask(&query).await?;
+    if matches!(answer.status, 401 | 407) { Err(answer.refused()) } else { Ok(answer) }
 }
 
 /// Whether two answers describe the same file.

@@ -4,7 +4,7 @@ use http::Method;
 use http::header::SERVER;
 
 use super::answers::{Asked, Meaning};
-use super::http::{HttpAnswer, Query};
+use super::http::Query;
 use super::transfer::{PutProgress, PutReport, PutTransfer};
 use super::{Protocol, PutConfig, PutError, target, tus, webdav};
 use wakeai_tus::TUS_VERSION;
@@ -33,15 +33,25 @@ pub async fn run(
 }
 
 async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
-    if transfer.config.protocol != Protocol::Tus {
-        let found = find_protocol(transfer).await?;
-        if transfer.config.protocol == Protocol::Auto {
-            transfer.report.protocol = found;
-        }
+    // OPTIONS goes without Tus-Resumable (tus 1.0.0, core protocol, OPTIONS).
+    let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
+    let answer = transfer.ask(&query).await?;
+    if !matches!(answer.meaning(), Meaning::Done | Meaning::Unsaid) {
+        return Err(answer.refused());
+    }
+    // RFC 4918, section 10.1.
+    transfer.is_dav = answer.headers.contains_key("dav");
+    if transfer.config.protocol == Protocol::Auto {
+        let is_apache = answer.get(&SERVER).is_some_and(|name| name.starts_with("Apache"));
+        transfer.report.protocol = match () {
+            () if answer.headers.contains_key(TUS_VERSION) => Protocol::Tus,
+            () if transfer.is_dav && is_apache => Protocol::PutRanges,
+            () => Protocol::Put,
+        };
     }
     let sent = match transfer.report.protocol {
         Protocol::Put | Protocol::PutRanges => webdav::upload(transfer).await,
-        Protocol::Tus | Protocol::Auto => tus::upload(transfer).await,
+        Protocol::Tus | Protocol::Auto => tus::upload(transfer, &answer).await,
     };
     if let Err(error) = &sent
         && error.ends_the_upload()
@@ -50,27 +60,4 @@ async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
         transfer.state.remove();
     }
     sent
-}
-
-/// Finds the protocol by the server's answer to OPTIONS, and what the server has of WebDAV.
-async fn find_protocol(transfer: &mut PutTransfer<'_>) -> Result<Protocol, PutError> {
-    loop {
-        let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
-        match transfer.client.ask(query).await {
-            Ok(answer) if answer.headers.contains_key(TUS_VERSION) => return Ok(Protocol::Tus),
-            Ok(answer) => match answer.meaning() {
-                Meaning::Done | Meaning::Unsaid => return Ok(of_files(transfer, &answer)),
-                _ => transfer.failed(answer.refused()).await?,
-            },
-            Err(error) => transfer.failed(error).await?,
-        }
-    }
-}
-
-/// The protocol of a server without tus.
-fn of_files(transfer: &mut PutTransfer<'_>, answer: &HttpAnswer) -> Protocol {
-    // RFC 4918, section 10.1.
-    transfer.is_dav = answer.headers.contains_key("dav");
-    let apache = answer.get(&SERVER).is_some_and(|name| name.starts_with("Apache"));
-    if transfer.is_dav && apache { Protocol::PutRanges } else { Protocol::Put }
 }

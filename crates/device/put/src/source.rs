@@ -169,9 +169,10 @@ impl UploadSource {
     }
 
     /// Adds the bytes from `from` up to `to` to a digest. Large parts take seconds, so this runs beside the event loop.
-    async fn hash(&self, hasher: Hasher, from: u64, to: u64) -> Result<Hasher, PutError> {
+    async fn hash(&self, mut hasher: Hasher, from: u64, to: u64) -> Result<Hasher, PutError> {
         let file = Arc::clone(&self.file);
-        let hashed = tokio::task::spawn_blocking(move || hash(&file, hasher, from, to)).await;
+        let hash = move || hasher.add_file(&file, from, to).map(|()| hasher);
+        let hashed = tokio::task::spawn_blocking(hash).await;
         hashed
             .unwrap_or_else(|error| Err(io::Error::other(error)))
             .map_err(|error| self.unreadable(error))
@@ -188,21 +189,6 @@ impl UploadSource {
         let error = sent.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         error.map(|error| self.unreadable(error))
     }
-}
-
-fn hash(file: &File, mut hasher: Hasher, from: u64, to: u64) -> io::Result<Hasher> {
-    let mut at = from;
-    let mut block = vec![0; BLOCK];
-    while at < to {
-        let most = (to - at).min(BLOCK as u64) as usize;
-        let read = file.read_at(&mut block[..most], at)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        hasher.update(&block[..read]);
-        at += read as u64;
-    }
-    Ok(hasher)
 }
 
 /// How far the sending of a piece has come.

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -26,21 +26,25 @@ impl<S> PatientStream<S> {
     pub(super) fn new(inner: S, failed: SendError) -> Self {
         Self { inner, failed }
     }
+}
 
+impl<S: AsyncWrite + Unpin> PatientStream<S> {
     /// The result of a write. A write that failed stays pending. Nothing wakes its task, which is the reader's, too, and
     /// therefore wakes when there is something to read. A socket that cannot send any more can always be read to its end.
-    fn patient<T>(&self, done: io::Result<T>) -> Poll<io::Result<T>> {
-        match done {
-            Ok(done) => Poll::Ready(Ok(done)),
-            Err(error) => {
+    fn patiently<T>(
+        &mut self,
+        write: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if self.failed.get().is_some() {
+            return Poll::Pending;
+        }
+        match write(Pin::new(&mut self.inner)) {
+            Poll::Ready(Err(error)) => {
                 let _ = self.failed.set(plain(&error)); // the first error counts
                 Poll::Pending
             }
+            written => written,
         }
-    }
-
-    fn has_failed(&self) -> bool {
-        self.failed.get().is_some()
     }
 }
 
@@ -60,11 +64,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.has_failed() {
-            return Poll::Pending;
-        }
-        let done = ready!(Pin::new(&mut self.inner).poll_write(context, bytes));
-        self.patient(done)
+        self.patiently(|inner| inner.poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -72,11 +72,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.has_failed() {
-            return Poll::Pending;
-        }
-        let done = ready!(Pin::new(&mut self.inner).poll_write_vectored(context, buffers));
-        self.patient(done)
+        self.patiently(|inner| inner.poll_write_vectored(context, buffers))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -84,11 +80,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.has_failed() {
-            return Poll::Pending;
-        }
-        let done = ready!(Pin::new(&mut self.inner).poll_flush(context));
-        self.patient(done)
+        self.patiently(|inner| inner.poll_flush(context))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

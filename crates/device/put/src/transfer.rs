@@ -7,8 +7,9 @@ use serde::Serialize;
 use wakeai_control::{Permission, Pieces};
 use wakeai_units::{Bytes, Duration};
 
+use super::answers::Meaning;
 use super::backoff::Backoff;
-use super::http::Client;
+use super::http::{Client, HttpAnswer, Query};
 use super::source::{Sent, UploadSource};
 use super::state::UploadState;
 use super::turn::AgentTurn;
@@ -42,7 +43,7 @@ pub struct PutProgress {
 }
 
 /// The result of an upload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PutReport {
     /// The URL of the upload at the server.
     pub location: String,
@@ -112,14 +113,7 @@ impl<'a> PutTransfer<'a> {
             location: target::shown(&config.url),
             protocol: config.protocol,
             bytes: source.len,
-            seconds: 0.0,
-            pieces: 0,
-            resumes: 0,
-            pauses: 0,
-            bytes_again: 0,
-            verified: None,
-            unverified: None,
-            stored_as: None,
+            ..PutReport::default()
         };
         let backoff = Backoff::new(config.retry_for);
         let began = Instant::now();
@@ -149,6 +143,22 @@ impl<'a> PutTransfer<'a> {
         self.report
     }
 
+    /// Sends a request, again and again until the answer is not one that passes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PutTransfer::failed`].
+    pub(super) async fn ask(&mut self, query: &Query<'_>) -> Result<HttpAnswer, PutError> {
+        loop {
+            let failure = match self.client.ask(query).await {
+                Ok(answer) if answer.meaning() == Meaning::Passes => answer.refused(),
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            self.failed(failure).await?;
+        }
+    }
+
     /// Waits after a failure that may pass, and counts one more continuation of the upload.
     ///
     /// # Errors
@@ -165,13 +175,13 @@ impl<'a> PutTransfer<'a> {
         let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = wakeai_units::Instant::ZERO + Duration::from_nanos(elapsed);
         let random = getrandom::u64().unwrap_or_default();
-        let wait = self.backoff.failed(now, random, asked).map_err(|too_long| {
-            let (limit, error) = (too_long.limit, error.to_string());
+        let wait = self.backoff.failed(now, random, asked).map_err(|elapsed| {
+            let (limit, error) = (self.config.retry_for, error.to_string());
             if asked > limit {
                 PutError::AskedToWait { asked, limit, error }
             } else {
-                let millis = too_long.elapsed.as_nanos() / 1_000_000;
-                PutError::GaveUp { elapsed: Duration::from_millis(millis), limit, error }
+                let elapsed = Duration::from_millis(elapsed.as_millis());
+                PutError::GaveUp { elapsed, limit, error }
             }
         })?;
         tracing::warn!(%error, again_in_s = wait.as_nanos() as f64 * 1e-9, "the upload is interrupted");
@@ -256,26 +266,28 @@ impl<'a> PutTransfer<'a> {
         Ok(())
     }
 
-    /// Waits for `request`, which sends the bytes from `from` up to `to`. Meanwhile counts the bytes and shows the
-    /// progress. If the upload can continue in the middle of the file, this function ends the request after the
-    /// station's turn has ended, and returns `None`.
+    /// Sends the bytes from `from` up to `to` with `query`. Meanwhile counts the bytes and shows the progress. If the
+    /// upload can continue in the middle of the file, this function ends the request after the station's turn has ended,
+    /// and returns `None`. Otherwise it returns the answer, and the number of bytes that were sent before it came.
     ///
     /// # Errors
     ///
     /// The errors of the request, and an error if nothing happened for [`SILENCE`].
-    pub(super) async fn sending<T>(
+    pub(super) async fn send(
         &mut self,
+        query: &Query<'_>,
         (from, to): (u64, u64),
-        sent: &Sent,
-        request: impl Future<Output = Result<T, PutError>>,
-    ) -> Result<Option<T>, PutError> {
+    ) -> Result<Option<(HttpAnswer, u64)>, PutError> {
+        let sent = Arc::new(Sent::default());
+        let piece = self.source.body(from, to, Arc::clone(&sent));
+        let client = Arc::clone(&self.client);
         let began = Instant::now();
         let (mut last, mut advanced_at, mut permitted_at) = (0, began, began);
         let can_pause = self.report.protocol.continues();
-        let mut request = std::pin::pin!(request);
+        let mut request = std::pin::pin!(client.give(query, piece));
         let answer = loop {
             tokio::select! {
-                answer = &mut request => break answer.map(Some),
+                answer = &mut request => break answer.map(|answer| Some((answer, sent.bytes()))),
                 () = tokio::time::sleep(LOOK) => {}
             }
             let now = Instant::now();
@@ -297,7 +309,7 @@ impl<'a> PutTransfer<'a> {
             self.show(from + handed, false);
         };
         if answer.is_err()
-            && let Some(failure) = self.source.failure(sent)
+            && let Some(failure) = self.source.failure(&sent)
         {
             return Err(failure);
         }

@@ -1,16 +1,11 @@
 //! The upload over tus 1.0.0.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderName, Method};
-use http_body_util::Empty;
 use url::Url;
 
 use super::answers::{Asked, Meaning};
 use super::http::{HttpAnswer, Query};
-use super::source::Sent;
 use super::transfer::PutTransfer;
 use super::{PutError, target, verify};
 use wakeai_tus::{
@@ -22,14 +17,9 @@ use wakeai_tus::{
 /// The header field of `wakeai serve` with the name of the file, percent-encoded.
 const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
 
-fn version() -> (HeaderName, String) {
-    (TUS_RESUMABLE, VERSION.to_owned())
-}
-
 /// A request of the protocol, which names its version (tus, `Tus-Resumable`).
 fn query(asked: Asked, method: Method, url: &Url) -> Query<'_> {
-    let (name, value) = version();
-    Query::new(asked, method, url).with(name, value)
+    Query::new(asked, method, url).with(TUS_RESUMABLE, VERSION)
 }
 
 /// What a server says of itself.
@@ -40,6 +30,32 @@ struct TusServer {
     terminates: bool,
 }
 
+impl TusServer {
+    /// What an answer to OPTIONS says. The upload has `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// The server has another version of the protocol, or a limit below `bytes`.
+    fn read(answer: &HttpAnswer, bytes: u64) -> Result<Self, PutError> {
+        let versions = answer.get(&TUS_VERSION).unwrap_or(VERSION);
+        if !versions.split(',').any(|version| version.trim() == VERSION) {
+            return Err(PutError::Answer(
+                "names no version of tus that this program knows, which is 1.0.0",
+            ));
+        }
+        if let Some(most) = answer.number(&TUS_MAX_SIZE).filter(|most| *most < bytes) {
+            return Err(PutError::TooLarge { most, bytes });
+        }
+        let has: Vec<Extension> = read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
+        let known: Vec<_> = read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
+        let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|it| known.contains(it));
+        Ok(Self {
+            algorithm: best.filter(|_| has.contains(&Extension::Checksum)),
+            terminates: has.contains(&Extension::Termination),
+        })
+    }
+}
+
 /// Where an upload is.
 struct At {
     location: Url,
@@ -48,8 +64,12 @@ struct At {
 }
 
 /// Creates the upload, or finds the upload of an earlier process. Sends the bytes that the server does not have.
-pub(super) async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutError> {
-    let server = ask_server(transfer).await?;
+/// `options` is the server's answer to OPTIONS.
+pub(super) async fn upload(
+    transfer: &mut PutTransfer<'_>,
+    options: &HttpAnswer,
+) -> Result<(), PutError> {
+    let server = TusServer::read(options, transfer.source.len)?;
     let mut at = earlier(transfer, server).await?;
     let mut restarted = false;
     loop {
@@ -111,38 +131,6 @@ pub(super) async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutErro
     verify(transfer, &location, server).await
 }
 
-/// Asks for the version, the extensions and the limits of the server.
-async fn ask_server(transfer: &mut PutTransfer<'_>) -> Result<TusServer, PutError> {
-    let answer = loop {
-        // OPTIONS goes without Tus-Resumable (tus 1.0.0, core protocol, OPTIONS).
-        let query = Query::new(Asked::Protocol, Method::OPTIONS, &transfer.config.url);
-        match transfer.client.ask(query).await {
-            Ok(answer) => match answer.meaning() {
-                Meaning::Done | Meaning::Unsaid => break answer,
-                _ => transfer.failed(answer.refused()).await?,
-            },
-            Err(error) => transfer.failed(error).await?,
-        }
-    };
-    let versions = answer.get(&TUS_VERSION).unwrap_or(VERSION);
-    if !versions.split(',').any(|version| version.trim() == VERSION) {
-        return Err(PutError::Answer(
-            "names no version of tus that this program knows, which is 1.0.0",
-        ));
-    }
-    let bytes = transfer.source.len;
-    if let Some(most) = answer.number(&TUS_MAX_SIZE).filter(|most| *most < bytes) {
-        return Err(PutError::TooLarge { most, bytes });
-    }
-    let has: Vec<Extension> = read_list(answer.get(&TUS_EXTENSION).unwrap_or_default());
-    let known: Vec<Algorithm> = read_list(answer.get(&TUS_CHECKSUM_ALGORITHM).unwrap_or("sha1"));
-    let best = [Algorithm::Sha256, Algorithm::Sha1].into_iter().find(|best| known.contains(best));
-    Ok(TusServer {
-        algorithm: best.filter(|_| has.contains(&Extension::Checksum)),
-        terminates: has.contains(&Extension::Termination),
-    })
-}
-
 /// The upload of an earlier process, if the source still is what was sent.
 async fn earlier(
     transfer: &mut PutTransfer<'_>,
@@ -164,7 +152,7 @@ async fn forget(transfer: &mut PutTransfer<'_>, location: &Url, server: TusServe
     if !server.terminates {
         return;
     }
-    if let Err(error) = transfer.client.ask(query(Asked::Offset, Method::DELETE, location)).await {
+    if let Err(error) = transfer.client.ask(&query(Asked::Offset, Method::DELETE, location)).await {
         tracing::debug!(%error, "the server keeps the upload until it expires");
     }
 }
@@ -177,7 +165,7 @@ async fn create(transfer: &PutTransfer<'_>) -> Result<Url, PutError> {
         metadata.insert("filename", name).expect("the key is ASCII");
         query = query.with(UPLOAD_METADATA, metadata.to_string());
     }
-    let answer = transfer.client.ask(query).await?.done()?;
+    let answer = transfer.client.ask(&query).await?.done()?;
     let location = answer.get(&LOCATION).ok_or(PutError::Answer("names no Location"))?;
     target::follow(&transfer.config.url, location)
 }
@@ -188,7 +176,8 @@ fn offset_of(answer: &HttpAnswer) -> Result<u64, PutError> {
 
 /// The offset of an upload. An upload of another length is not this one.
 async fn ask(transfer: &mut PutTransfer<'_>, location: &Url) -> Result<u64, PutError> {
-    let answer = transfer.client.ask(query(Asked::Offset, Method::HEAD, location)).await?.done()?;
+    let query = query(Asked::Offset, Method::HEAD, location);
+    let answer = transfer.client.ask(&query).await?.done()?;
     let len = transfer.source.len;
     if answer.number(&UPLOAD_LENGTH).is_some_and(|length| length != len) {
         return Err(PutError::Answer("names another Upload-Length than that of the file"));
@@ -216,11 +205,7 @@ async fn send(
         let checksum = transfer.source.checksum(algorithm, from, to).await?;
         query = query.with(UPLOAD_CHECKSUM, checksum.to_string());
     }
-    let sent = Arc::new(Sent::default());
-    let body = transfer.source.body(from, to, sent.clone());
-    let client = transfer.client.clone();
-    let give = client.give(query, body, 4096);
-    let Some(answer) = transfer.sending((from, to), &sent, give).await? else { return Ok(None) };
+    let Some((answer, _)) = transfer.send(&query, (from, to)).await? else { return Ok(None) };
     let answer = answer.done()?;
     let has = offset_of(&answer)?;
     if has > to {
@@ -252,7 +237,8 @@ async fn verify(
     location: &Url,
     server: TusServer,
 ) -> Result<(), PutError> {
-    if !transfer.config.verify || verify::by_digest(transfer, location, &[version()]).await? {
+    let query = query(Asked::ReadBack, Method::HEAD, location);
+    if !transfer.config.verify || verify::by_digest(transfer, query).await? {
         return Ok(());
     }
     if let Some(algorithm) = server.algorithm {
@@ -279,19 +265,9 @@ async fn compares_checksums(
 ) -> Result<bool, PutError> {
     let mut hasher = Hasher::new(algorithm);
     hasher.update(b"not the empty string");
-    let wrong = hasher.finish().to_string();
-    loop {
-        let query = query(Asked::Piece, Method::PATCH, location)
-            .with(CONTENT_TYPE, OFFSET_OCTET_STREAM)
-            .with(UPLOAD_OFFSET, transfer.source.len.to_string())
-            .with(UPLOAD_CHECKSUM, wrong.clone());
-        let client = transfer.client.clone();
-        match client.give(query, Empty::<Bytes>::new(), 4096).await {
-            Ok(answer) if answer.meaning() == Meaning::Passes => {
-                transfer.failed(answer.refused()).await?;
-            }
-            Ok(answer) => return Ok(answer.status == CHECKSUM_MISMATCH),
-            Err(error) => transfer.failed(error).await?,
-        }
-    }
+    let query = query(Asked::Piece, Method::PATCH, location)
+        .with(CONTENT_TYPE, OFFSET_OCTET_STREAM)
+        .with(UPLOAD_OFFSET, transfer.source.len.to_string())
+        .with(UPLOAD_CHECKSUM, hasher.finish().to_string());
+    Ok(transfer.ask(&query).await?.status == CHECKSUM_MISMATCH)
 }

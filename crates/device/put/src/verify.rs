@@ -9,10 +9,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderName, Method, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 use url::Url;
 
@@ -30,7 +29,7 @@ const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest")
 /// The longest wait for the next part of the file.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// Asks for the digest of the file at `url` and compares it with the source's. Returns whether the server sent a
+/// Asks by `query` for the digest of the file and compares it with the source's. Returns whether the server sent a
 /// digest.
 ///
 /// # Errors
@@ -38,20 +37,9 @@ const SILENCE: Duration = Duration::from_mins(1);
 /// [`PutError::Differs`], and errors that do not pass with further attempts.
 pub(super) async fn by_digest(
     transfer: &mut PutTransfer<'_>,
-    url: &Url,
-    headers: &[(HeaderName, String)],
+    query: Query<'_>,
 ) -> Result<bool, PutError> {
-    let answer = loop {
-        let mut query = Query::new(Asked::ReadBack, Method::HEAD, url);
-        query.headers.extend_from_slice(headers);
-        match transfer.client.ask(query.with(WANT_REPR_DIGEST, "sha-256=1")).await {
-            Ok(answer) if answer.meaning() == Meaning::Passes => {
-                transfer.failed(answer.refused()).await?;
-            }
-            Ok(answer) => break answer,
-            Err(error) => transfer.failed(error).await?,
-        }
-    };
+    let answer = transfer.ask(&query.with(WANT_REPR_DIGEST, "sha-256=1")).await?;
     let Some(digest) = sha256_of(&answer) else { return Ok(false) };
     if own(transfer).await?.to_string() != format!("{} {digest}", Algorithm::Sha256.name()) {
         return Err(PutError::Differs);
@@ -138,14 +126,13 @@ async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<FoundDigest, PutE
     let query = Query::new(Asked::ReadBack, Method::GET, url)
         .with(CACHE_CONTROL, "no-cache")
         .with(ACCEPT_ENCODING, "identity");
-    let mut reply = timeout(SILENCE, transfer.client.send(query, Empty::<Bytes>::new()))
-        .await
-        .map_err(silent)??;
+    let mut reply =
+        timeout(SILENCE, transfer.client.send(&query, None)).await.map_err(silent)??;
     let headers = reply.answer.headers();
     let (is_coded, has_length) =
         (headers.contains_key(CONTENT_ENCODING), headers.contains_key(CONTENT_LENGTH));
     if reply.answer.status() != StatusCode::OK {
-        let answer = super::http::read(reply, Asked::ReadBack, url, 4096).await;
+        let answer = super::http::read(reply, &query).await;
         return match answer.meaning() {
             Meaning::None => Ok(FoundDigest::Nothing),
             Meaning::Passes => Err(answer.refused()),

@@ -3,8 +3,6 @@
 //! To a WebDAV server the file goes under a temporary name. Only when it is there and has been compared, it gets its own
 //! name by MOVE, so that nobody reads an incomplete file there. Other servers get the file under its name at once.
 
-use std::sync::Arc;
-
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE};
 use http::{HeaderName, Method};
 use url::Url;
@@ -12,7 +10,6 @@ use url::Url;
 use super::answers::{Asked, Meaning};
 use super::http::Query;
 use super::names::{Occupant, occupant};
-use super::source::Sent;
 use super::transfer::PutTransfer;
 use super::{Protocol, PutError, target, verify};
 
@@ -104,7 +101,7 @@ async fn rename(
         let query = Query::new(Asked::Move, method, temporary)
             .with(DESTINATION, destination)
             .with(OVERWRITE, if replaces { "T" } else { "F" });
-        let refused = match transfer.client.ask(query).await {
+        let refused = match transfer.client.ask(&query).await {
             Ok(answer) => match answer.meaning() {
                 Meaning::Done => return Ok(true),
                 Meaning::Directly if destination == url.as_str() => {
@@ -133,7 +130,7 @@ async fn rename(
 async fn remove(transfer: &mut PutTransfer<'_>, temporary: &Url) {
     transfer.state.keep(None);
     let query = Query::new(Asked::ReadBack, Method::DELETE, temporary);
-    if let Err(error) = transfer.client.ask(query).await {
+    if let Err(error) = transfer.client.ask(&query).await {
         tracing::warn!(%error, url = target::shown(temporary), "a temporary file stays at the server");
     }
 }
@@ -181,7 +178,7 @@ async fn lacks_its_directory(transfer: &PutTransfer<'_>, url: &Url, error: &PutE
         return false;
     }
     let directory = target::beside(url, "");
-    let asked = transfer.client.ask(Query::new(Asked::Occupant, Method::HEAD, &directory)).await;
+    let asked = transfer.client.ask(&Query::new(Asked::Occupant, Method::HEAD, &directory)).await;
     asked.is_ok_and(|answer| answer.status == 404)
 }
 
@@ -282,13 +279,9 @@ async fn put(
     if from > 0 {
         query = query.with(CONTENT_RANGE, format!("bytes {from}-{}/{len}", to - 1));
     }
-    let sent = Arc::new(Sent::default());
-    let body = transfer.source.body(from, to, sent.clone());
-    let client = transfer.client.clone();
-    let give = client.give(query, body, 4096);
-    let Some(answer) = transfer.sending((from, to), &sent, give).await? else { return Ok(None) };
+    let Some((answer, sent)) = transfer.send(&query, (from, to)).await? else { return Ok(None) };
     answer.done()?;
-    if sent.bytes() < to - from {
+    if sent < to - from {
         return Err(PutError::Answer("says that it has the file before all of it was sent"));
     }
     transfer.report.pieces += 1;
@@ -298,7 +291,7 @@ async fn put(
 /// The length of the file at the server. It is `None` if the server has no such file.
 async fn length(transfer: &PutTransfer<'_>, url: &Url) -> Result<Option<u64>, PutError> {
     let query = Query::new(Asked::Length, Method::HEAD, url).with(CACHE_CONTROL, "no-cache");
-    let answer = transfer.client.ask(query).await?;
+    let answer = transfer.client.ask(&query).await?;
     if answer.meaning() == Meaning::None {
         return Ok(None);
     }

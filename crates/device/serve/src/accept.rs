@@ -9,11 +9,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
-use wakeai_daemon::{Busy, accept_each};
+use wakeai_daemon::{Busy, accept_each, part};
 
 use super::connections::{ConnectionPlace, Connections, Open};
 use super::server::UploadServer;
@@ -26,7 +26,6 @@ const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// for that.
 const LINGER_TIME: Duration = Duration::from_secs(5);
 const LINGER_BYTES: usize = 256 << 20;
-const LINGER_READ: usize = 64 << 10;
 /// The largest number of header fields in a request.
 const HEADERS: usize = 64;
 
@@ -104,7 +103,10 @@ async fn connection(
         }
     }
     if let Some(stream) = left {
-        linger(stream, &place.0).await;
+        tokio::select! {
+            () = part(&stream, LINGER_TIME, LINGER_BYTES) => {}
+            () = place.0.close.notified() => {}
+        }
     }
     counters.active.less_one();
     server.open.send_modify(|open| *open -= 1);
@@ -157,23 +159,4 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     let mut stream = connection.into_parts().io.into_inner();
     let shut = tokio::time::timeout(LAST_ANSWER, stream.shutdown()).await;
     (has_unread && matches!(shut, Ok(Ok(())))).then_some(stream)
-}
-
-/// Reads what the client still sends after its last answer, and drops it. A socket that is closed with unread bytes resets
-/// the connection, and the reset can reach the client before it has read the answer (RFC 9112, section 9.6).
-async fn linger(mut stream: TcpStream, open: &Open) {
-    let mut left = LINGER_BYTES;
-    let mut buffer = vec![0; LINGER_READ];
-    let read = async {
-        while left > 0 {
-            match stream.read(&mut buffer).await {
-                Ok(0) | Err(_) => break,
-                Ok(count) => left = left.saturating_sub(count),
-            }
-        }
-    };
-    tokio::select! {
-        _ = tokio::time::timeout(LINGER_TIME, read) => {}
-        () = open.close.notified() => {}
-    }
 }

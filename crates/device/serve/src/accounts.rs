@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use wakeai_units::Bytes;
+
 use super::config::Limits;
 use super::refusal::Refusal;
 
@@ -16,8 +18,10 @@ struct Account {
 /// The bytes in use. An upload of known length counts with its full length from its creation on.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    quota: u64,
-    client_quota: u64,
+    /// The quota of all files.
+    pub(crate) quota: Option<u64>,
+    /// The quota of each client.
+    pub(crate) client_quota: Option<u64>,
     client_uploads: usize,
     /// The bytes of finished files in the directory.
     finished: Cell<u64>,
@@ -27,11 +31,9 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     pub(crate) fn new(limits: &Limits, finished: u64) -> Self {
-        let quota =
-            |quota: Option<wakeai_units::Bytes>| quota.map_or(u64::MAX, wakeai_units::Bytes::get);
         Self {
-            quota: quota(limits.quota),
-            client_quota: quota(limits.client_quota),
+            quota: limits.quota.map(Bytes::get),
+            client_quota: limits.client_quota.map(Bytes::get),
             client_uploads: limits.client_uploads,
             finished: Cell::new(finished),
             unfinished: Cell::new(0),
@@ -39,23 +41,9 @@ impl Accounts {
         }
     }
 
-    pub(crate) fn has_quota(&self) -> bool {
-        self.quota != u64::MAX
-    }
-
-    /// The quota of all files, if there is one.
-    pub(crate) fn quota(&self) -> Option<u64> {
-        Some(self.quota).filter(|_| self.has_quota())
-    }
-
     /// The number of bytes that count against the quota of all files.
     pub(crate) fn used(&self) -> u64 {
         self.finished.get().saturating_add(self.unfinished.get())
-    }
-
-    /// The quota of each client, if there is one.
-    pub(crate) fn client_quota(&self) -> Option<u64> {
-        Some(self.client_quota).filter(|&quota| quota != u64::MAX)
     }
 
     /// The number of bytes of the client that uses the most.
@@ -108,9 +96,10 @@ impl Accounts {
     fn check(&self, client: &str, more: u64) -> Result<(), Refusal> {
         let clients = self.clients.borrow();
         let own = clients.get(client).map_or(0, |account| account.bytes);
-        let all = self.used();
-        let fits =
-            all.saturating_add(more) <= self.quota && own.saturating_add(more) <= self.client_quota;
+        let is_within = |used: u64, quota: Option<u64>| {
+            quota.is_none_or(|quota| used.saturating_add(more) <= quota)
+        };
+        let fits = is_within(self.used(), self.quota) && is_within(own, self.client_quota);
         if fits { Ok(()) } else { Err(Refusal::Quota) }
     }
 

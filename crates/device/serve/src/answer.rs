@@ -36,8 +36,8 @@ pub(crate) struct HeadFields {
     pub(crate) name: Option<String>,
 }
 
-/// The answer to a preflight, without the fields for the page that asks.
-pub(crate) fn preflight() -> ServeAnswer {
+/// The answer to a request that has been done, or that CORS asks for in advance.
+pub(crate) fn done() -> ServeAnswer {
     plain(StatusCode::NO_CONTENT)
 }
 
@@ -61,26 +61,24 @@ pub(crate) fn created(location: &str, appended: &Appended, has_body: bool) -> Se
     // The upload exists even if the bytes were refused, and the client needs its address to continue.
     let mut answer = plain(StatusCode::CREATED);
     put(answer.headers_mut(), LOCATION, location);
-    if let Some(offset) = appended.offset.filter(|_| has_body) {
-        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
+    if has_body {
+        answer.headers_mut().insert(tus::UPLOAD_OFFSET, appended.offset.into());
     }
-    tell_end(answer.headers_mut(), appended);
+    tell_end(answer.headers_mut(), appended.expires, appended.name.as_deref());
     answer
 }
 
 /// The answer to a PATCH.
 pub(crate) fn appended(appended: &Appended) -> ServeAnswer {
-    let mut answer = appended.refused.map_or_else(|| plain(StatusCode::NO_CONTENT), refused);
-    if let Some(offset) = appended.offset {
-        answer.headers_mut().insert(tus::UPLOAD_OFFSET, offset.into());
-        tell_end(answer.headers_mut(), appended);
-    }
+    let mut answer = appended.refused.map_or_else(done, refused);
+    answer.headers_mut().insert(tus::UPLOAD_OFFSET, appended.offset.into());
+    tell_end(answer.headers_mut(), appended.expires, appended.name.as_deref());
     answer
 }
 
-fn tell_end(headers: &mut HeaderMap, appended: &Appended) {
-    put(headers, tus::UPLOAD_EXPIRES, &date(appended.expires));
-    if let Some(name) = &appended.name {
+fn tell_end(headers: &mut HeaderMap, expires: u64, name: Option<&str>) {
+    put(headers, tus::UPLOAD_EXPIRES, &date(expires));
+    if let Some(name) = name {
         put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
     }
 }
@@ -97,19 +95,11 @@ pub(crate) fn head(fields: &HeadFields) -> ServeAnswer {
     if !fields.metadata.is_empty() {
         put(headers, tus::UPLOAD_METADATA, &fields.metadata);
     }
-    put(headers, tus::UPLOAD_EXPIRES, &date(fields.expires));
+    tell_end(headers, fields.expires, fields.name.as_deref());
     if let Some(digest) = &fields.sha256 {
         put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
     }
-    if let Some(name) = &fields.name {
-        put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
-    }
     answer
-}
-
-/// The answer to a DELETE.
-pub(crate) fn deleted() -> ServeAnswer {
-    plain(StatusCode::NO_CONTENT)
 }
 
 /// The answer to a request that is refused. The body states the reason.
@@ -119,24 +109,15 @@ pub(crate) fn refused(refusal: Refusal) -> ServeAnswer {
     *answer.body_mut() = Full::new(Bytes::from(format!("{refusal}\n")));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    match refusal {
-        Refusal::Version => {
-            headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
-        }
-        Refusal::Token => {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        Refusal::Method(target) => {
-            headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
-        }
-        Refusal::MediaType => {
-            headers.insert(ACCEPT_PATCH, HeaderValue::from_static(tus::OFFSET_OCTET_STREAM));
-        }
-        Refusal::ContentCoding => {
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        }
-        _ => {}
-    }
+    let told = match refusal {
+        Refusal::Version => Some((tus::TUS_VERSION, tus::VERSION)),
+        Refusal::Token => Some((WWW_AUTHENTICATE, "Bearer")),
+        Refusal::Method(target) => Some((ALLOW, target.allowed())),
+        Refusal::MediaType => Some((ACCEPT_PATCH, tus::OFFSET_OCTET_STREAM)),
+        Refusal::ContentCoding => Some((ACCEPT_ENCODING, "identity")),
+        _ => None,
+    };
+    headers.extend(told.map(|(name, value)| (name, HeaderValue::from_static(value))));
     answer
 }
 

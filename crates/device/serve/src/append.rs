@@ -1,4 +1,4 @@
-//! Receives the body of a PATCH, or of a POST that carries the first bytes.
+//! Receives the body of a PATCH, or of a POST that carries the first bytes, and completes an upload.
 
 use std::io;
 use std::rc::Rc;
@@ -12,8 +12,9 @@ use wakeai_tus::{Checksum, Hasher};
 
 use super::block::Block;
 use super::data::Data;
-use super::finish::finish;
+use super::files::Finished;
 use super::journal::UploadProgress;
+use super::name::wanted;
 use super::refusal::Refusal;
 use super::request::Append;
 use super::server::UploadServer;
@@ -25,44 +26,37 @@ use super::writer::Writer;
 /// The state of an upload after one request.
 #[derive(Debug)]
 pub(crate) struct Appended {
-    /// The offset after the request. It is `None` if the request did not get hold of the upload.
-    pub(crate) offset: Option<u64>,
+    /// The offset after the request.
+    pub(crate) offset: u64,
     /// The time at which the upload expires, in seconds since 1970.
     pub(crate) expires: u64,
     /// The name of the file, if the upload is complete.
     pub(crate) name: Option<String>,
-    /// Why the request did not succeed.
+    /// Why the request did not succeed, or not to its end.
     pub(crate) refused: Option<Refusal>,
 }
 
-impl From<Refusal> for Appended {
-    fn from(refused: Refusal) -> Self {
-        Self { offset: None, expires: 0, name: None, refused: Some(refused) }
-    }
-}
-
 /// Appends a body to an upload. When this returns, the bytes of the body that count are on disk.
+///
+/// # Errors
+///
+/// The request did not get hold of the upload.
 pub(crate) async fn append<B>(
     server: &Rc<UploadServer>,
     entry: &StoreEntry,
     request: &Append,
     body: B,
-) -> Appended
+) -> Result<Appended, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let Held { mut state, mut newer } = match entry.hold().await {
-        Ok(held) => held,
-        Err(refused) => return refused.into(),
-    };
-    if let Err(refused) = server.store.check_alive(&state) {
-        return refused.into();
-    }
+    let Held { mut state, mut newer } = entry.hold().await?;
+    server.store.check_alive(&state)?;
     let before = state.upload.offset();
     let received = receive(server, entry, &mut state, request, &mut newer, body).await;
     server.counters.bytes_acknowledged.add(state.upload.offset() - before);
     let mut appended = Appended {
-        offset: Some(state.upload.offset()),
+        offset: state.upload.offset(),
         expires: server.store.expires(&state),
         name: None,
         refused: received.err(),
@@ -73,7 +67,38 @@ where
             Err(refused) => appended.refused = Some(refused),
         }
     }
-    appended
+    Ok(appended)
+}
+
+/// Moves a complete upload's file into the directory. Returns its name, or `None` if it was moved earlier.
+pub(crate) async fn finish(
+    server: &UploadServer,
+    entry: &StoreEntry,
+    state: &mut StoredState,
+) -> Result<Option<String>, Refusal> {
+    if state.is_finished {
+        return Ok(None);
+    }
+    let id = entry.id;
+    let progress = UploadProgress { offset: state.upload.offset(), active_ms: state.active_ms };
+    let is_kept = state.is_kept;
+    let done = server.store.blocking(move |files| {
+        // The state of an upload of no bytes, or of one that was read at the start, may not be on disk yet.
+        if !is_kept {
+            files.keep(id, progress, false)?;
+        }
+        let info = files.journal.info(id)?;
+        let metadata = info.metadata.parse().unwrap_or_default();
+        files.finish(id, info, progress, &wanted(id, &metadata))
+    });
+    let Finished { info, refused } = done.await?;
+    if let Some((name, errno)) = refused {
+        tracing::warn!(%id, name, error = errno.desc(), kept_as = info.name, "the file system refuses the name");
+    }
+    state.is_finished = true;
+    server.store.accounts.finish(&entry.client, state.booked);
+    server.counters.completed.one();
+    Ok(Some(info.name))
 }
 
 async fn receive<B>(

@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    const ID: Id = Id([0xab; 16]);
+    const ID: Id = Id(0xabab_abab_abab_abab_abab_abab_abab_abab);
 
     fn base(text: &str) -> Base {
         text.parse().unwrap()

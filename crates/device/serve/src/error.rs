@@ -11,22 +11,16 @@ use wakeai_daemon::metrics::BindError;
 pub enum ServeError {
     /// The address is not a loopback address, and TLS is not configured.
     #[error(
-        "{address} can be reached by other machines, and without TLS anyone on the way reads the tokens and changes \
+        "{0} can be reached by other machines, and without TLS anyone on the way reads the tokens and changes \
          the files: add --cert FILE and --key FILE, or listen on 127.0.0.1"
     )]
-    NeedsTls {
-        /// The address.
-        address: SocketAddr,
-    },
+    NeedsTls(SocketAddr),
     /// The address is not a loopback address, and tokens are not configured.
     #[error(
-        "{address} can be reached by other machines, and without tokens anyone there may upload: add --token-file \
+        "{0} can be reached by other machines, and without tokens anyone there may upload: add --token-file \
          FILE, with a line NAME TOKEN for each client, or listen on 127.0.0.1"
     )]
-    NeedsTokens {
-        /// The address.
-        address: SocketAddr,
-    },
+    NeedsTokens(SocketAddr),
     /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -47,11 +41,8 @@ pub enum ServeError {
         source: io::Error,
     },
     /// Another server holds the directory.
-    #[error("another wakeai serve keeps its uploads in {}: stop it, or name another directory", path.display())]
-    Held {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("another wakeai serve keeps its uploads in {}: stop it, or name another directory", .0.display())]
+    Held(PathBuf),
     /// A file of the configuration cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -61,11 +52,8 @@ pub enum ServeError {
         source: io::Error,
     },
     /// Users other than the owner may read the token file or the private key.
-    #[error("others than its owner may read or change {path}: run `chmod 600 {path}`", path = path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("others than its owner may read or change {path}: run `chmod 600 {path}`", path = .0.display())]
+    Exposed(PathBuf),
     /// A line of the token file is wrong.
     #[error(
         "{}, line {line}: {reason}; expected NAME TOKEN: a name of letters, digits, '.', '_' and '-', a space, and a \
@@ -80,11 +68,8 @@ pub enum ServeError {
         reason: &'static str,
     },
     /// The token file has no token.
-    #[error("{} has no token: add a line NAME TOKEN for each client", path.display())]
-    NoTokens {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} has no token: add a line NAME TOKEN for each client", .0.display())]
+    NoTokens(PathBuf),
     /// The certificate or its key cannot be used.
     #[error("{}: {reason}", path.display())]
     Identity {
@@ -111,7 +96,7 @@ impl ServeError {
             Self::Listen { .. }
                 | Self::Metrics(_)
                 | Self::Directory { .. }
-                | Self::Held { .. }
+                | Self::Held(_)
                 | Self::System { .. }
         )
     }
@@ -136,30 +121,30 @@ mod tests {
     fn all() -> Vec<ServeError> {
         let (address, path) = (SocketAddr::from(([192, 0, 2, 1], 80)), PathBuf::from("/a file"));
         let all = vec![
-            ServeError::NeedsTls { address },
-            ServeError::NeedsTokens { address },
+            ServeError::NeedsTls(address),
+            ServeError::NeedsTokens(address),
             ServeError::Listen { address, source: source() },
             ServeError::Directory { path: path.clone(), source: source() },
-            ServeError::Held { path: path.clone() },
+            ServeError::Held(path.clone()),
             ServeError::Read { path: path.clone(), source: source() },
-            ServeError::Exposed { path: path.clone() },
+            ServeError::Exposed(path.clone()),
             ServeError::Token { path: path.clone(), line: 3, reason: "found no space" },
-            ServeError::NoTokens { path: path.clone() },
+            ServeError::NoTokens(path.clone()),
             ServeError::Identity { path, reason: "found no certificate".to_owned() },
             ServeError::System { what: "listen", source: source() },
         ];
         for error in &all {
             match error {
-                ServeError::NeedsTls { .. }
-                | ServeError::NeedsTokens { .. }
+                ServeError::NeedsTls(_)
+                | ServeError::NeedsTokens(_)
                 | ServeError::Listen { .. }
                 | ServeError::Metrics(_)
                 | ServeError::Directory { .. }
-                | ServeError::Held { .. }
+                | ServeError::Held(_)
                 | ServeError::Read { .. }
-                | ServeError::Exposed { .. }
+                | ServeError::Exposed(_)
                 | ServeError::Token { .. }
-                | ServeError::NoTokens { .. }
+                | ServeError::NoTokens(_)
                 | ServeError::Identity { .. }
                 | ServeError::System { .. } => {}
             }

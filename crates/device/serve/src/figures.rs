@@ -51,7 +51,7 @@ fn store(page: &mut Page, server: &UploadServer) {
         Unit::Bytes,
         "What the disk has left for the server, as of the last look, of which there is one per minute.",
     )
-    .is_real(server.disk_free.get().map(|bytes| bytes as f64));
+    .is(server.disk_free.get());
     page.gauge(
         "wakeai_serve_directory_lost",
         Unit::None,
@@ -63,23 +63,23 @@ fn store(page: &mut Page, server: &UploadServer) {
         Unit::Bytes,
         "The limit of all files; no sample where there is none.",
     )
-    .is_real(accounts.quota().map(|bytes| bytes as f64));
+    .is(accounts.quota);
     page.gauge(
         "wakeai_serve_quota_used",
         Unit::Bytes,
         "What counts against that limit: files, and the lengths of unfinished uploads.",
     )
-    .is_real(accounts.quota().map(|_| accounts.used() as f64));
+    .is(accounts.quota.map(|_| accounts.used()));
     page.gauge(
         "wakeai_serve_client_quota",
         Unit::Bytes,
         "The limit of each client's uploads; no sample where there is none.",
     )
-    .is_real(accounts.client_quota().map(|bytes| bytes as f64));
+    .is(accounts.client_quota);
     page.gauge(
         "wakeai_serve_client_quota_used_most",
         Unit::Bytes,
         "What the client with the most bytes has of that limit.",
     )
-    .is_real(accounts.client_quota().map(|_| accounts.largest_client() as f64));
+    .is(accounts.client_quota.map(|_| accounts.largest_client()));
 }

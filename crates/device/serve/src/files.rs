@@ -4,21 +4,24 @@
 //! it has the state of all uploads. A file moves into the directory above when it is complete.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, open, openat, renameat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
+use wakeai_tus::{Algorithm, Hasher};
 
-use super::digest::{Version, sha256};
 use super::group::CommitGroup;
 use super::journal::{Info, Journal, UploadProgress};
 use super::name::{alternatives, numbered};
@@ -27,6 +30,21 @@ use super::request::Id;
 const UPLOADS: &str = ".wakeai-uploads";
 /// The number of names that are tried before an upload fails.
 const MOST_NAMES: u32 = 10_000;
+
+/// What tells one content of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    inode: u64,
+    bytes: u64,
+    /// The time of the last change, of which the kernel keeps account: no program can set it.
+    changed: (i64, i64),
+}
+
+impl Version {
+    pub(crate) fn new(file: &Metadata) -> Self {
+        Self { inode: file.ino(), bytes: file.len(), changed: (file.ctime(), file.ctime_nsec()) }
+    }
+}
 
 /// The state of an upload on disk.
 #[derive(Debug)]
@@ -376,7 +394,9 @@ impl Directory {
         if let Some(known) = known.filter(|(of, _)| *of == version) {
             return Some(known);
         }
-        let digest = sha256(&file, status.len()).ok()?;
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        hasher.add_file(&file, 0, status.len()).ok()?;
+        let digest = BASE64.encode(hasher.finish().digest);
         (Version::new(&file.metadata().ok()?) == version).then_some((version, digest))
     }
 

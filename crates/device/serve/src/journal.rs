@@ -378,8 +378,8 @@ mod tests {
         Info { length: Some(9), metadata, client, name: name.to_owned() }
     }
 
-    const A: Id = Id([1; 16]);
-    const B: Id = Id([2; 16]);
+    const A: Id = Id(1);
+    const B: Id = Id(2);
 
     #[test]
     fn a_line_that_is_torn_anywhere_leaves_the_state_before() {

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use wakeai_daemon::METHODS;
 use wakeai_tus::{self as tus, Checksum, Invalid, Metadata};
 
 use super::refusal::{Refusal, Target};
@@ -26,18 +27,12 @@ const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-overr
 const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
 /// The identity of an upload: 128 random bits in hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(pub [u8; 16]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u128);
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        write!(f, "{:032x}", self.0)
     }
 }
 
@@ -46,12 +41,9 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if text.len() != 32 || !text.bytes().all(is_digit) {
-            return Err(Refusal::NotFound);
-        }
-        u128::from_str_radix(text, 16)
-            .map(|number| Self(number.to_be_bytes()))
-            .map_err(|_| Refusal::NotFound)
+        let is_id = text.len() == 32 && text.bytes().all(is_digit);
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_id);
+        number.map(Self).ok_or(Refusal::NotFound)
     }
 }
 
@@ -149,8 +141,8 @@ impl Operation {
                 let id = id.parse()?;
                 refuse_body(headers)?;
                 has_offset_octets(headers)?.then_some(()).ok_or(Refusal::MediaType)?;
-                let offset = number(headers, &tus::UPLOAD_OFFSET, "Upload-Offset")?
-                    .ok_or(Refusal::Field("Upload-Offset"))?;
+                let offset =
+                    number(headers, &tus::UPLOAD_OFFSET)?.ok_or(Refusal::Field("Upload-Offset"))?;
                 Ok(Self::Append(id, append(headers, offset)?))
             }
             (method, _) => Err(refused_method(method, Target::Upload)),
@@ -160,17 +152,12 @@ impl Operation {
 
 /// RFC 9110, section 9.1: 405 for a method that the server knows, 501 for another one.
 fn refused_method(method: &str, target: Target) -> Refusal {
-    match method {
-        "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "CONNECT" | "TRACE" => {
-            Refusal::Method(target)
-        }
-        _ => Refusal::UnknownMethod,
-    }
+    if METHODS.contains(&method) { Refusal::Method(target) } else { Refusal::UnknownMethod }
 }
 
 fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
     refuse_body(headers)?;
-    let length = number(headers, &tus::UPLOAD_LENGTH, "Upload-Length")?;
+    let length = number(headers, &tus::UPLOAD_LENGTH)?;
     match (length, one(headers, &tus::UPLOAD_DEFER_LENGTH)?) {
         (Some(_), None) | (None, Some("1")) => {}
         (None, None) => return Err(Refusal::Field("Upload-Length")),
@@ -198,7 +185,7 @@ fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
 
 /// Whether the head announces a body (RFC 9112, section 6.3).
 fn has_body(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let size = number(headers, &CONTENT_LENGTH, "Content-Length")?;
+    let size = number(headers, &CONTENT_LENGTH)?;
     Ok(headers.contains_key(TRANSFER_ENCODING) || size.is_some_and(|size| size > 0))
 }
 
@@ -206,12 +193,12 @@ fn append(headers: &HeaderMap, offset: u64) -> Result<Append, Refusal> {
     let checksum = one(headers, &tus::UPLOAD_CHECKSUM)?.map(Checksum::from_str).transpose();
     Ok(Append {
         offset,
-        size: number(headers, &CONTENT_LENGTH, "Content-Length")?,
+        size: number(headers, &CONTENT_LENGTH)?,
         checksum: checksum.map_err(|invalid| match invalid {
             Invalid::Algorithm => Refusal::Algorithm,
             _ => Refusal::Field("Upload-Checksum"),
         })?,
-        length: number(headers, &tus::UPLOAD_LENGTH, "Upload-Length")?,
+        length: number(headers, &tus::UPLOAD_LENGTH)?,
     })
 }
 
@@ -240,15 +227,11 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
 }
 
 /// The field's number. It has only digits and is at most `i64::MAX`, because file offsets are signed.
-fn number(
-    headers: &HeaderMap,
-    name: &HeaderName,
-    shown: &'static str,
-) -> Result<Option<u64>, Refusal> {
+fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<u64>, Refusal> {
     let Some(text) = one(headers, name)? else { return Ok(None) };
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse::<u64>().ok().filter(|&number| digits && i64::try_from(number).is_ok());
-    number.map(Some).ok_or(Refusal::Field(shown))
+    number.map(Some).ok_or(Refusal::Field(known_name(name)))
 }
 
 fn known_name(name: &HeaderName) -> &'static str {

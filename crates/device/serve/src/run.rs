@@ -65,7 +65,7 @@ pub fn run(
     let tokens = config.tokens.as_deref().map(Tokens::read).transpose()?;
     let path = &config.directory;
     let failed = |source: io::Error| match source.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EWOULDBLOCK) => ServeError::Held { path: path.clone() },
+        Some(Errno::EWOULDBLOCK) => ServeError::Held(path.clone()),
         _ => ServeError::Directory { path: path.clone(), source },
     };
     let directory = Directory::open(path).map_err(failed)?;
@@ -100,10 +100,10 @@ fn check(config: &ServeConfig) -> Result<(), ServeError> {
         return Ok(());
     }
     if config.tls.is_none() {
-        return Err(ServeError::NeedsTls { address });
+        return Err(ServeError::NeedsTls(address));
     }
     if config.tokens.is_none() {
-        return Err(ServeError::NeedsTokens { address });
+        return Err(ServeError::NeedsTokens(address));
     }
     Ok(())
 }

@@ -12,11 +12,10 @@ use tokio::task::spawn_local;
 use wakeai_net::is_this_machine;
 
 use super::answer::{self, HeadFields, ServeAnswer};
-use super::append::{Appended, append};
+use super::append::{Appended, append, finish};
 use super::base::{local_path, location};
 use super::connections::Open;
 use super::cors;
-use super::finish::finish;
 use super::journal::Info;
 use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
@@ -38,7 +37,7 @@ pub(crate) async fn handle(
     let mut body = Some(body);
     let is_preflight = cors::is_preflight(&head.method, &head.headers);
     let answered = match check_host(&server, &head) {
-        Ok(()) if is_preflight => Ok(answer::preflight()),
+        Ok(()) if is_preflight => Ok(answer::done()),
         Ok(()) => answer(&server, &head, &mut body).await,
         Err(refused) => Err(refused),
     };
@@ -134,7 +133,7 @@ async fn answer(
         Operation::Append(id, append) => {
             server.store.find(id, client)?;
             preconditions.check(true, false)?;
-            let appended = receive(server, client, id, append, body).await;
+            let appended = receive(server, client, id, append, body).await?;
             Ok(answer::appended(&appended))
         }
         Operation::Delete(id) => {
@@ -146,7 +145,7 @@ async fn answer(
             }
             server.store.remove(&entry, &mut held.state).await?;
             server.counters.ended.one();
-            Ok(answer::deleted())
+            Ok(answer::done())
         }
     }
 }
@@ -163,26 +162,29 @@ async fn create(
     let has_body = create.first.is_some();
     if !has_body && create.length != Some(0) {
         let expires = server.store.expires_if_active_now();
-        let nothing = Appended { offset: None, expires, name: None, refused: None };
+        let nothing = Appended { offset: 0, expires, name: None, refused: None };
         return Ok(answer::created(&location(entry.id), &nothing, false));
     }
     // An upload of length zero is complete at once.
     let none = Append { offset: 0, size: Some(0), checksum: None, length: None };
     let appended = receive(server, client, entry.id, create.first.unwrap_or(none), body).await;
-    let refused = appended.refused.filter(|&refused| match refused {
+    // Whether the upload is of no use.
+    let is_lost = |refused, offset| match refused {
         // The client does not know the upload's address, and cannot continue.
         Refusal::Cut => true,
         // The received bytes are kept. The client learns the upload's address and continues.
         Refusal::Stalled | Refusal::Stopping | Refusal::TakenOver => false,
-        _ => appended.offset.is_none_or(|offset| offset == 0),
-    });
-    if let Some(refused) = refused {
-        if let Ok(mut held) = entry.hold().await {
-            let _ = server.store.remove(&entry, &mut held.state).await;
-        }
-        return Ok(answer::refused(refused)); // it was counted when it was received
+        _ => offset == 0,
+    };
+    let refused = match appended {
+        Err(refused) => refused,
+        Ok(Appended { refused: Some(refused), offset, .. }) if is_lost(refused, offset) => refused,
+        Ok(appended) => return Ok(answer::created(&location(entry.id), &appended, has_body)),
+    };
+    if let Ok(mut held) = entry.hold().await {
+        let _ = server.store.remove(&entry, &mut held.state).await;
     }
-    Ok(answer::created(&location(entry.id), &appended, has_body))
+    Ok(answer::refused(refused)) // it was counted when it was received
 }
 
 /// Receives a body in a task of its own, and leaves what was not read of it in `body`. If the connection is lost, the request's future is dropped, but the bytes that
@@ -193,32 +195,28 @@ async fn receive(
     id: Id,
     request: Append,
     body: &mut Option<Incoming>,
-) -> Appended {
+) -> Result<Appended, Refusal> {
     let (server, client) = (Rc::clone(server), Rc::clone(client));
-    let Some(mut arriving) = body.take() else { return Refusal::Storage.into() };
+    let mut arriving = body.take().ok_or(Refusal::Storage)?;
     server.bodies.send_modify(|bodies| *bodies += 1);
     let task = spawn_local(async move {
         let appended = match server.store.find(id, &client) {
             Ok(entry) => append(&server, &entry, &request, &mut arriving).await,
-            Err(refused) => refused.into(),
+            Err(refused) => Err(refused),
         };
-        match appended.refused {
-            Some(Refusal::Cut | Refusal::Stalled) => server.counters.cut.one(),
-            Some(Refusal::TakenOver) => server.counters.taken_over.one(),
-            Some(Refusal::Checksum) => server.counters.mismatched.one(),
-            Some(Refusal::DiskFull) => server.counters.disk_full.one(),
+        match appended.as_ref().map(|appended| appended.refused) {
+            Ok(Some(Refusal::Cut | Refusal::Stalled)) => server.counters.cut.one(),
+            Ok(Some(Refusal::TakenOver)) => server.counters.taken_over.one(),
+            Ok(Some(Refusal::Checksum)) => server.counters.mismatched.one(),
+            Ok(Some(Refusal::DiskFull)) => server.counters.disk_full.one(),
             _ => {}
         }
         server.bodies.send_modify(|bodies| *bodies -= 1);
         (appended, arriving)
     });
-    match task.await {
-        Ok((appended, left)) => {
-            *body = Some(left);
-            appended
-        }
-        Err(_) => Refusal::Storage.into(),
-    }
+    let (appended, left) = task.await.map_err(|_| Refusal::Storage)?;
+    *body = Some(left);
+    appended
 }
 
 async fn head(

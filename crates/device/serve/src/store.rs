@@ -14,8 +14,7 @@ use tokio::task::spawn_blocking;
 use super::accounts::Accounts;
 use super::clock::wall_seconds;
 use super::config::Limits;
-use super::digest::Version;
-use super::files::{Directory, Stored};
+use super::files::{Directory, Stored, Version};
 use super::journal::{Info, UploadProgress};
 use super::name::wanted;
 use super::refusal::Refusal;
@@ -59,10 +58,6 @@ pub(crate) struct Held<'a> {
 }
 
 impl StoreEntry {
-    fn new(id: Id, client: Rc<str>, state: StoredState) -> Rc<Self> {
-        Rc::new(Self { id, client, state: Mutex::new(state), newer: watch::Sender::new(0) })
-    }
-
     /// Takes the upload. If another request holds the upload, that request is told to release it. Its connection may be
     /// dead, and a client that asks again has given up the old request.
     pub(crate) async fn hold(&self) -> Result<Held<'_>, Refusal> {
@@ -98,7 +93,7 @@ impl Store {
         let mut entries = HashMap::new();
         files.remove_strays()?;
         for (id, progress) in files.journal.uploads() {
-            match files.load(id, progress).map(|stored| restored(id, stored)) {
+            match files.load(id, progress).map(|stored| entry(id, stored)) {
                 Ok(Some(entry)) => {
                     let state = entry.state.try_lock().expect("nobody else has it yet");
                     accounts.book(&entry.client, state.booked, state.is_finished);
@@ -185,7 +180,7 @@ impl Store {
     async fn make(&self, client: &Rc<str>, create: &Create) -> Result<Rc<StoreEntry>, Refusal> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| Refusal::Storage)?;
-        let id = Id(random);
+        let id = Id(u128::from_ne_bytes(random));
         let progress = UploadProgress { offset: 0, active_ms: self.now_ms() };
         let info = Info {
             length: create.length,
@@ -193,17 +188,9 @@ impl Store {
             client: client.to_string(),
             name: wanted(id, &create.metadata),
         };
+        let stored = Stored { info: info.clone(), progress, is_finished: false };
         self.blocking(move |files| files.journal.put(id, &info, progress)).await?;
-        let state = StoredState {
-            upload: Upload::new(create.length, 0).expect("zero is not above any length"),
-            active_ms: progress.active_ms,
-            booked: create.length.unwrap_or(0),
-            sha256: None,
-            is_kept: false,
-            is_finished: false,
-            is_removed: false,
-        };
-        let entry = StoreEntry::new(id, Rc::clone(client), state);
+        let entry = entry(id, stored).expect("zero is not above any length");
         self.entries.borrow_mut().insert(id, Rc::clone(&entry));
         Ok(entry)
     }
@@ -227,7 +214,7 @@ impl Store {
     /// Counts the finished files again before a request is refused, because files may have been removed from the
     /// directory.
     async fn count_again(&self) {
-        if !self.accounts.has_quota() {
+        if self.accounts.quota.is_none() {
             return;
         }
         if let Ok(used) = self.blocking(Directory::used).await {
@@ -265,7 +252,7 @@ impl Store {
     }
 }
 
-fn restored(id: Id, stored: Stored) -> Option<Rc<StoreEntry>> {
+fn entry(id: Id, stored: Stored) -> Option<Rc<StoreEntry>> {
     let Stored { info, progress, is_finished } = stored;
     let upload = Upload::new(info.length, progress.offset)?;
     let state = StoredState {
@@ -277,7 +264,8 @@ fn restored(id: Id, stored: Stored) -> Option<Rc<StoreEntry>> {
         is_finished,
         is_removed: false,
     };
-    Some(StoreEntry::new(id, Rc::from(info.client), state))
+    let (client, state) = (Rc::from(info.client), Mutex::new(state));
+    Some(Rc::new(StoreEntry { id, client, state, newer: watch::Sender::new(0) }))
 }
 
 /// The refusal that reports a disk error to the client.

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::append::finish;
 use super::files::Directory;
-use super::finish::finish;
 use super::server::UploadServer;
 
 /// The longest time between two sweeps.

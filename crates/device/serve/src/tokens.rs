@@ -46,7 +46,7 @@ impl Tokens {
             tokens.push((digest(token), Rc::from(name)));
         }
         if tokens.is_empty() {
-            return Err(ServeError::NoTokens { path: path.to_owned() });
+            return Err(ServeError::NoTokens(path.to_owned()));
         }
         Ok(Self(tokens))
     }
@@ -80,7 +80,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, ServeError> {
     let flags = (OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
-        return Err(ServeError::Exposed { path: path.to_owned() });
+        return Err(ServeError::Exposed(path.to_owned()));
     }
     let mut text = String::new();
     file.take(FILE_LIMIT).read_to_string(&mut text).map_err(failed)?;

@@ -2,14 +2,19 @@
 //!
 //! Source: <https://tus.io/protocols/resumable-upload>, version 1.0.0.
 
-use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::str::FromStr;
+use std::{fmt, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use sha1::Digest;
+
+/// The number of bytes of a file in one read.
+const BLOCK: usize = 256 * 1024;
 
 /// The version of the protocol. No other version exists.
 pub const VERSION: &str = "1.0.0";
@@ -125,16 +130,29 @@ impl Hasher {
         }
     }
 
+    /// Adds the bytes of a file from `from` up to `to`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has fewer bytes.
+    pub fn add_file(&mut self, file: &File, from: u64, to: u64) -> io::Result<()> {
+        let (mut at, mut block) = (from, vec![0; BLOCK]);
+        while at < to {
+            let count = (to - at).min(BLOCK as u64) as usize;
+            file.read_exact_at(&mut block[..count], at)?;
+            self.update(&block[..count]);
+            at += count as u64;
+        }
+        Ok(())
+    }
+
     /// The checksum of all bytes that were added.
     pub fn finish(self) -> Checksum {
-        match self {
-            Self::Sha1(hasher) => {
-                Checksum { algorithm: Algorithm::Sha1, digest: hasher.finalize().to_vec() }
-            }
-            Self::Sha256(hasher) => {
-                Checksum { algorithm: Algorithm::Sha256, digest: hasher.finalize().to_vec() }
-            }
-        }
+        let (algorithm, digest) = match self {
+            Self::Sha1(hasher) => (Algorithm::Sha1, hasher.finalize().to_vec()),
+            Self::Sha256(hasher) => (Algorithm::Sha256, hasher.finalize().to_vec()),
+        };
+        Checksum { algorithm, digest }
     }
 }
 

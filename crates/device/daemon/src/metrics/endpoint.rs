@@ -17,7 +17,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -25,7 +24,7 @@ use wakeai_net::{Local, is_this_machine};
 
 use super::format::Format;
 use super::page::Page;
-use crate::{accept_each, listen};
+use crate::{METHODS, accept_each, listen, part};
 
 /// The path of the page with the metrics.
 pub const PATH: &str = "/metrics";
@@ -43,30 +42,15 @@ const HEADERS: usize = 32;
 /// The longest time in which a client closes after its answer, and the most bytes that are read of it meanwhile.
 const PARTING: Duration = Duration::from_secs(1);
 const PARTING_BYTES: usize = 1 << 20;
-/// The methods of RFC 9110 section 9 and RFC 5789. Others are not implemented (section 9.1).
-const KNOWN: [Method; 9] = [
-    Method::GET,
-    Method::HEAD,
-    Method::POST,
-    Method::PUT,
-    Method::DELETE,
-    Method::CONNECT,
-    Method::OPTIONS,
-    Method::TRACE,
-    Method::PATCH,
-];
 
 /// The endpoint cannot listen at its address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another program listens at this address.
     #[error(
-        "cannot serve figures on {address}: another program listens there; end it, or state another port"
+        "cannot serve figures on {0}: another program listens there; end it, or state another port"
     )]
-    Taken {
-        /// The address.
-        address: SocketAddr,
-    },
+    Taken(SocketAddr),
     /// The kernel refused.
     #[error("cannot serve figures on {address}: {source}")]
     System {
@@ -96,7 +80,7 @@ impl Endpoint {
     pub fn bind(address: Local) -> Result<Self, BindError> {
         let address = address.get();
         listen(address, BACKLOG, |_| Ok(())).map(Self).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::Taken { address },
+            io::ErrorKind::AddrInUse => BindError::Taken(address),
             _ => BindError::System { address, source },
         })
     }
@@ -144,31 +128,14 @@ async fn connection(stream: TcpStream, page: &impl Fn() -> Page) {
         tracing::debug!(%error, "a request for figures failed");
     }
     // A client that does not close meanwhile is closed.
-    let parted = timeout(PARTING, part(connection.into_parts().io.into_inner())).await;
-    if let Ok(Err(error)) = parted {
-        tracing::debug!(%error, "a client for figures left before its answer");
-    }
-}
-
-/// Closes a connection, once what the client still sends has been read. Closing with unread bytes would send a reset,
-/// which can overtake the answer (RFC 9112 section 9.6).
-async fn part(mut stream: TcpStream) -> io::Result<()> {
-    stream.shutdown().await?;
-    let (mut buffer, mut read) = (vec![0; LARGEST_HEAD], 0);
-    while read < PARTING_BYTES {
-        match stream.read(&mut buffer).await? {
-            0 => break,
-            bytes => read += bytes,
-        }
-    }
-    Ok(())
+    part(&connection.into_parts().io.into_inner(), PARTING, PARTING_BYTES).await;
 }
 
 fn answer(request: &Request<Incoming>, page: impl Fn() -> Page) -> Response<Full<Bytes>> {
     if let Some(refusal) = wrong_host(request) {
         return refusal;
     }
-    if !KNOWN.contains(request.method()) {
+    if !METHODS.contains(&request.method().as_str()) {
         return refused(StatusCode::NOT_IMPLEMENTED, format!("{PATH} takes GET and HEAD\n"));
     }
     if request.uri().path() != PATH {

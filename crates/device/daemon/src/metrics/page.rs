@@ -61,9 +61,9 @@ pub struct Family {
 }
 
 impl Family {
-    /// Sets the only sample of a family without labels.
-    pub fn is(&mut self, value: u64) {
-        self.sample(&[], value);
+    /// Sets the only sample of a family without labels. With `None` the family has no sample.
+    pub fn is(&mut self, value: impl Into<Option<u64>>) {
+        self.samples.extend(value.into().map(|value| (Vec::new(), Value::Whole(value))));
     }
 
     /// Sets the only sample of a family without labels. With `None` the family has no sample.

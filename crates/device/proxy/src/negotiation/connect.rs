@@ -1,6 +1,7 @@
 //! HTTP CONNECT (RFC 9110 section 9.3.6, in the form of RFC 9112 section 3.2.3).
 
 use httparse::{EMPTY_HEADER, Header, Request};
+use wakeai_daemon::METHODS;
 
 use super::{Outcome, Protocol, REQUEST_LIMIT, Rejection, Step};
 use crate::target::{Host, Target};
@@ -8,8 +9,6 @@ use crate::target::{Host, Target};
 const END: &[u8] = b"\r\n\r\n";
 /// The largest number of header fields.
 const FIELDS: usize = 64;
-/// The methods of RFC 9110 section 9 and RFC 5789, which are known and not served.
-const KNOWN: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"];
 
 /// An answer that refuses: its status, its further header fields, and words for a person.
 struct Refusal {
@@ -85,7 +84,7 @@ fn target(head: &[u8]) -> Result<Target, (Refusal, Rejection)> {
         (Err(_), _) | (_, None) => return Err(malformed(MALFORMED)),
         (_, Some("CONNECT")) => {}
         (_, Some(method)) => {
-            let refusal = if KNOWN.contains(&method) { NOT_SERVED } else { UNKNOWN_METHOD };
+            let refusal = if METHODS.contains(&method) { NOT_SERVED } else { UNKNOWN_METHOD };
             return Err((refusal, Rejection::Command));
         }
     }
