@@ -1,33 +1,30 @@
 //! The arguments of all commands.
 
-mod grid;
-mod man;
 mod probe;
 mod put;
-mod report;
 mod serve;
 mod top;
 mod use_algorithm;
 
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use strum::{EnumMessage, VariantArray};
 use wakeai_host::Network;
 use wakeai_net::Local;
-use wakeai_proxy::{Interface, TargetRate};
+use wakeai_proxy::{Interface, Leg, TargetRate};
 use wakeai_units::{Bytes, Duration, Rate};
 
-pub(crate) use grid::GridArguments;
-pub(crate) use man::ManArguments;
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, OtherEnd, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
 };
-pub(crate) use put::{PutArguments, PutProtocol};
-pub(crate) use report::ReportArguments;
+pub(crate) use put::PutArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::{UseArguments, Which};
@@ -99,6 +96,12 @@ pub(crate) struct ExperimentArguments {
     /// Print all figures in the table, which is then wider than 80 columns
     #[arg(long, conflicts_with = "json")]
     pub(crate) wide: bool,
+    /// Keep the result and the records in this directory, of the lab the agents' logs, too; no file there is replaced
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Let --out replace an earlier result, and no other file
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
 }
 
 /// Run an experiment in virtual time, hundreds of times faster than in real time
@@ -117,12 +120,6 @@ Examples:
 pub(crate) struct SimArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result and the records in this directory; no file there is replaced
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Let --out replace an earlier result, and no other file
-    #[arg(long, requires = "out")]
-    pub(crate) force: bool,
     /// With --out, also keep the packets of every host as pcapng, without payloads
     #[arg(long)]
     pub(crate) pcap: bool,
@@ -175,12 +172,6 @@ exceeds the bounds of lateness or of waits is not faithful, and the exit status 
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Keep the result, the records and the agents' logs in this directory; no file there is replaced
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Let --out replace an earlier result, and no other file
-    #[arg(long, requires = "out")]
-    pub(crate) force: bool,
     /// The number of runs at a time: the lab allows only 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
     pub(crate) jobs: u32,
@@ -207,6 +198,41 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         return Err("expected KEY=VALUE".to_owned());
     }
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Reads the name of one of the values, whose documentation is the help.
+fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantArray + EnumMessage + Into<&'static str> + Copy + Send + Sync,
+{
+    let shown = |value: &T| PossibleValue::new((*value).into()).help(value.get_documentation());
+    PossibleValuesParser::new(T::VARIANTS.iter().map(shown)).map(|name| {
+        let named = |value: &&T| (**value).into() == name;
+        *T::VARIANTS.iter().find(named).expect("it is one of the names above")
+    })
+}
+
+/// Reads a time from `least` to `most`.
+fn time_within(
+    least: Duration,
+    most: Duration,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| match text.parse() {
+        Ok(time) if (least..=most).contains(&time) => Ok(time),
+        Ok(time) => Err(format!("found {time}, expected a time from {least} to {most}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a rate that is not zero.
+fn some_rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>() {
+        Ok(rate) if rate.bytes_per_second() > 0 => Ok(rate),
+        Ok(rate) => {
+            Err(format!("found {rate}, expected a rate above zero, a byte per second or more"))
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn one_job(text: &str) -> Result<u32, String> {
@@ -388,8 +414,8 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "[NETWORK=]RATE", value_delimiter = ',')]
     pub(crate) rate: Vec<TargetRate>,
     /// Which connection of the proxy goes over the wireless hop
-    #[arg(long, value_name = "WHICH", default_value = "destination")]
-    pub(crate) leg: AirLeg,
+    #[arg(long, value_name = "WHICH", default_value = "destination", value_parser = one_of::<Leg>())]
+    pub(crate) leg: Leg,
     /// Networks whose clients are served [default: this machine, private and link-local networks]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub(crate) allow_from: Vec<Network>,
@@ -431,17 +457,6 @@ pub(crate) enum TakenConnections {
     Own,
 }
 
-/// The connection that goes over the wireless hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AirLeg {
-    /// From the proxy to the destination: uploads.
-    Destination,
-    /// From the proxy to the client: downloads.
-    Client,
-    /// Both.
-    Both,
-}
-
 /// Report what this kernel offers, what it lacks, and what to do about that
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -461,4 +476,66 @@ Example:
 pub(crate) struct CompletionArguments {
     /// The shell
     pub(crate) shell: Shell,
+}
+
+/// Simulate a scenario with every combination of values of some keys
+///
+/// The command is part of the Python package `wakeai` and runs it with `python3`, or with the
+/// interpreter that `WAKEAI_PYTHON` names. It exits with 77 where that has no such package. A grid that
+/// was cut goes on where it was when the same command is given again.
+#[derive(Debug, Args)]
+#[command(
+    disable_help_flag = true,
+    override_usage = "wakeai grid FILE --set KEY=A,B,C [--repeat N] [--jobs N | --dask ADDRESS] --out DIR"
+)]
+pub(crate) struct GridArguments {
+    /// The scenario and the options; `wakeai grid --help` shows those of the installed package
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Print a manual page, as roff(7)
+///
+/// There is a page for each command and subcommand, for the agent's configuration and for scenarios. Debian's package
+/// installs them all.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai man lab | man -l -              read the page of `wakeai lab`
+  wakeai man probe-buffer | man -l -     that of `wakeai probe buffer`
+  wakeai man agent.toml | man -l -       the agent's configuration
+  wakeai man --list                      the names of all pages
+  wakeai man --all DIR                   write all pages into DIR, as man1/wakeai.1 and so on")]
+pub(crate) struct ManArguments {
+    /// The page, without `wakeai-` and the section [default: that of wakeai itself]
+    #[arg(value_name = "PAGE")]
+    pub(crate) page: Option<String>,
+    /// List the names of all pages, with their sections
+    #[arg(long, conflicts_with = "page")]
+    pub(crate) list: bool,
+    /// Write all pages below this directory, which is made where it does not exist
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["page", "list"])]
+    pub(crate) all: Option<PathBuf>,
+}
+
+/// Write results into one HTML file: the verdict, tables that sort, plots that zoom
+///
+/// The file has everything in itself and asks nothing of the network. A directory of --out also gives the plots over
+/// time, the scenario and the command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wakeai sim scenarios/quickstart.toml --repeat 5 --out results/one && wakeai report results/one
+  wakeai report results/one results/two -o both.html
+  wakeai report result.json -o - > report.html")]
+pub(crate) struct ReportArguments {
+    /// Results: directories of --out, or files with what --json has printed
+    #[arg(required = true)]
+    pub(crate) results: Vec<PathBuf>,
+    /// The file to write; - is standard output. Another file than an earlier report is not replaced
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+    /// Replace the file, whatever it is
+    #[arg(long)]
+    pub(crate) force: bool,
 }

@@ -9,6 +9,8 @@ use wakeai_net::{AddressError, LookupError, lookup_blocking, socket_address_or_p
 use wakeai_probe::Token;
 use wakeai_units::{Duration, Rate};
 
+use super::{some_rate, time_within};
+
 /// The port of a listener that names none.
 const DEFAULT_PORT: u16 = 4780;
 
@@ -124,7 +126,8 @@ pub(crate) struct AirArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
     /// The time between the two readings, from 100ms to 1h
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = time_within(Duration::from_millis(100), Duration::from_secs(3_600)))]
     pub(crate) interval: Duration,
     /// Print one JSON object instead; null is what the driver does not tell
     #[arg(long)]
@@ -135,8 +138,9 @@ pub(crate) struct AirArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {
     /// Listen, for one measurement, at this address [default: 0.0.0.0:4780]
-    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "0.0.0.0")]
-    pub(crate) listen: Option<ListenPlace>,
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "0.0.0.0",
+          value_parser = place)]
+    pub(crate) listen: Option<SocketAddr>,
     /// With --listen: the longest wait for the other end
     #[arg(long, value_name = "TIME", default_value = "10min", conflicts_with = "to")]
     pub(crate) wait: Duration,
@@ -158,20 +162,12 @@ impl ListenArguments {
     /// The address to listen at.
     pub(crate) fn address(&self) -> SocketAddr {
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), DEFAULT_PORT);
-        self.listen.map_or(any, |place| place.0)
+        self.listen.unwrap_or(any)
     }
 }
 
-/// The address to listen at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ListenPlace(pub(crate) SocketAddr);
-
-impl FromStr for ListenPlace {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        socket_address_or_port(text, DEFAULT_PORT).map(Self)
-    }
+fn place(text: &str) -> Result<SocketAddr, AddressError> {
+    socket_address_or_port(text, DEFAULT_PORT)
 }
 
 /// Where the other end listens.
@@ -218,14 +214,6 @@ impl FromStr for OtherEnd {
     }
 }
 
-fn some_rate(text: &str) -> Result<Rate, String> {
-    match text.parse::<Rate>() {
-        Ok(Rate::ZERO) => Err("expected a rate above zero".to_owned()),
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 fn whole_seconds(text: &str) -> Result<Duration, String> {
     let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
     let second = Duration::from_secs(1);
@@ -234,15 +222,6 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
         return Ok(time);
     }
     Err(format!("expected whole seconds, from 1s to {}", wakeai_probe::solo::MOST_TIME))
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let (least, most) = (Duration::from_millis(100), Duration::from_secs(3_600));
-    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    if (least..=most).contains(&time) {
-        return Ok(time);
-    }
-    Err(format!("expected a time from {least} to {most}"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use wakeai_put::Protocol;
 use wakeai_units::{Bytes, Duration};
+
+use super::one_of;
 
 /// Upload a file in pieces, over tus 1.0 or HTTP PUT; after an interruption the same command continues it
 ///
@@ -36,8 +39,8 @@ pub(crate) struct PutArguments {
     pub(crate) chunk_size: Option<Bytes>,
     /// The protocol: tus, put (the whole file by one request) or put-ranges (with Content-Range); by
     /// default the one that the server's answer to OPTIONS shows
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) protocol: PutProtocol,
+    #[arg(long, default_value = "auto", value_parser = one_of::<Protocol>())]
+    pub(crate) protocol: Protocol,
     /// Do not compare the result with the source
     #[arg(long)]
     pub(crate) no_verify: bool,
@@ -74,18 +77,4 @@ pub(crate) struct PutArguments {
     /// Print one JSON object at the end, and no progress
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The protocols by name.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub(crate) enum PutProtocol {
-    /// As the server's answer to OPTIONS shows
-    #[default]
-    Auto,
-    /// tus 1.0.0
-    Tus,
-    /// One PUT request
-    Put,
-    /// PUT requests with Content-Range
-    PutRanges,
 }

@@ -8,6 +8,8 @@ use wakeai_net::Local;
 use wakeai_serve::{Base, Origin};
 use wakeai_units::{Bytes, Duration, Rate};
 
+use super::some_rate;
+
 /// Take uploads that resume after any interruption (tus 1.0.0), and keep them in a directory
 ///
 /// An upload's file appears in the directory, under the name that the client told, once all of its bytes are there. What
@@ -77,7 +79,7 @@ pub(crate) struct ServeArguments {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) client_connections: u32,
     /// The rate at which the bytes of one client are read [default: no limit]
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<Rate>,
     /// An upload without activity for this long is removed; the file of a finished one stays
     #[arg(long, value_name = "TIME", default_value = "86400s")]
@@ -94,9 +96,4 @@ pub(crate) struct ServeArguments {
     /// Print JSON objects, one per line: the address it listens on, and the counters
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
-    if rate > Rate::ZERO { Ok(rate) } else { Err("a rate must be above zero".to_owned()) }
 }

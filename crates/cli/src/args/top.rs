@@ -1,13 +1,13 @@
 //! The arguments of `wakeai top`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use wakeai_host::Network;
 use wakeai_top::Column;
 use wakeai_units::Duration;
+
+use super::{one_of, time_within};
 
 /// Show the TCP connections of this machine as a live screen
 ///
@@ -27,7 +27,7 @@ Examples:
 docs/reference/cli.md explains the columns and the fields.")]
 pub(crate) struct TopArguments {
     /// The time between two readings
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time_within(SHORTEST, LONGEST))]
     pub(crate) interval: Duration,
     /// Only connections with one end in this network; may be repeated
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
@@ -39,7 +39,7 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "NAME|INODE")]
     pub(crate) netns: Vec<String>,
     /// Sort by this column
-    #[arg(long, value_name = "COLUMN", default_value = "sent", value_parser = column())]
+    #[arg(long, value_name = "COLUMN", default_value = "sent", value_parser = one_of::<Column>())]
     pub(crate) sort: Column,
     /// Sort in the opposite order
     #[arg(long)]
@@ -60,8 +60,8 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
     /// The speed of the replay: 1 is the original one
-    #[arg(long, value_name = "FACTOR", default_value = "1", requires = "replay")]
-    pub(crate) speed: Speed,
+    #[arg(long, value_name = "FACTOR", default_value = "1", requires = "replay", value_parser = speed)]
+    pub(crate) speed: f64,
     /// The condition of the run that is replayed [default: the first]
     #[arg(long, value_name = "NAME", requires = "replay")]
     pub(crate) condition: Option<String>,
@@ -70,34 +70,12 @@ pub(crate) struct TopArguments {
     pub(crate) repeat: Option<u32>,
 }
 
-/// The speed of a replay: above zero.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Speed(pub(crate) f64);
-
-impl FromStr for Speed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("found {text:?}, expected a number from 0.0625 to 64");
-        let speed: f64 = text.parse().map_err(|_| wrong())?;
-        if (0.0625..=64.0).contains(&speed) { Ok(Self(speed)) } else { Err(wrong()) }
-    }
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed| (0.0625..=64.0).contains(speed));
+    speed.ok_or_else(|| format!("found {text:?}, expected a number from 0.0625 to 64"))
 }
 
 /// The shortest interval. With a shorter one the readings themselves would load the machine.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The longest interval. It is limited because the screen shows the last minute.
 const LONGEST: Duration = Duration::from_secs(60);
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    if (SHORTEST..=LONGEST).contains(&interval) {
-        return Ok(interval);
-    }
-    Err(format!("found {interval}, expected a time from {SHORTEST} to {LONGEST}"))
-}
-
-fn column() -> impl clap::builder::TypedValueParser<Value = Column> {
-    let names = PossibleValuesParser::new(Column::ALL.iter().map(|column| column.name()));
-    names.map(|name| name.parse().expect("one of the names above"))
-}

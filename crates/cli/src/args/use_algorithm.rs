@@ -9,6 +9,8 @@ use wakeai_host::Network;
 use wakeai_kernel::Destination;
 use wakeai_units::{Duration, Rate};
 
+use super::some_rate;
+
 /// Assign a congestion control algorithm to connections, until Ctrl-C
 ///
 /// Without a route, a cgroup, a unit or connections it applies to all connections that are opened in
@@ -153,14 +155,6 @@ fn route(text: &str) -> Result<Destination, String> {
     let text = if text == "default" { "0.0.0.0/0" } else { text };
     let network: Network = text.parse().map_err(|error| format!("{error}"))?;
     Ok(Destination { address: network.address(), length: network.length(), port: None })
-}
-
-fn some_rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
-    if rate.bytes_per_second() == 0 {
-        return Err(format!("found {rate}, expected a byte per second or more"));
-    }
-    Ok(rate)
 }
 
 #[cfg(test)]

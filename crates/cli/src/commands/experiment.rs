@@ -40,13 +40,17 @@ fn superseded(set: &[(String, String)]) -> impl Iterator<Item = &(String, String
 }
 
 /// The runs that the arguments ask for; the records go into `out`.
-pub(super) fn options(arguments: &ExperimentArguments, out: Option<&Path>, force: bool) -> Options {
+pub(super) fn options(arguments: &ExperimentArguments) -> Options {
     let scenario = Some(arguments.scenario.clone()).filter(|path| path != Path::new(STDIN));
     Options {
         seed: arguments.seed,
         repeat: arguments.repeat,
         conditions: arguments.conditions.clone(),
-        out: out.map(|directory| Output { directory: directory.to_owned(), force, scenario }),
+        out: arguments.out.clone().map(|directory| Output {
+            directory,
+            force: arguments.force,
+            scenario,
+        }),
         ..Options::default()
     }
 }

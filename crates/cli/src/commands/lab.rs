@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         .context("cannot find the file of this program, from which the agents are started")
         .map_err(Failure::failed)?;
     let options = LabOptions {
-        run: options(experiment, arguments.out.as_deref(), arguments.force),
+        run: options(experiment),
         lateness_p99: arguments.lateness_p99,
         lateness_max: arguments.lateness_max,
         waits_p99: arguments.waits_p99,

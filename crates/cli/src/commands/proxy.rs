@@ -1,9 +1,9 @@
 //! `wakeai proxy`.
 
 use serde::Serialize;
-use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, as_source};
+use wakeai_proxy::{Access, Config, Event, Report, Transparent, as_source};
 
-use crate::args::{AirLeg, ProxyArguments, TakenConnections};
+use crate::args::{ProxyArguments, TakenConnections};
 use crate::failure::{Failure, note};
 use crate::interrupt::terminated;
 use crate::output;
@@ -51,11 +51,7 @@ fn config(arguments: &ProxyArguments) -> Result<Config, Failure> {
         in_interfaces: arguments.in_interface.clone(),
         algorithm: arguments.algorithm.clone(),
         rates: arguments.rate.clone(),
-        leg: match arguments.leg {
-            AirLeg::Destination => Leg::Destination,
-            AirLeg::Client => Leg::Client,
-            AirLeg::Both => Leg::Both,
-        },
+        leg: arguments.leg,
         access: Access {
             from: sources.collect::<Result<_, _>>().map_err(Failure::usage)?,
             to: arguments.allow_to.clone(),

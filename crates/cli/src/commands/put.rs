@@ -10,7 +10,7 @@ use wakeai_put::{
     Chunks, Credentials, Protocol, Proxies, PutConfig, PutError, PutProgress, PutReport,
 };
 
-use crate::args::{PutArguments, PutProtocol};
+use crate::args::PutArguments;
 use crate::failure::{Failure, note};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -100,12 +100,7 @@ fn config(arguments: &PutArguments) -> Result<PutConfig, Failure> {
         name: arguments.name.clone(),
         overwrite: arguments.overwrite,
         chunks,
-        protocol: match arguments.protocol {
-            PutProtocol::Auto => Protocol::Auto,
-            PutProtocol::Tus => Protocol::Tus,
-            PutProtocol::Put => Protocol::Put,
-            PutProtocol::PutRanges => Protocol::PutRanges,
-        },
+        protocol: arguments.protocol,
         verify: !arguments.no_verify,
         states: states().filter(|_| !arguments.no_resume),
         credentials: credentials(arguments)?,

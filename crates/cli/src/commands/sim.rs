@@ -10,16 +10,13 @@ use crate::failure::Failure;
 
 pub(crate) fn run(arguments: &SimArguments) -> Result<(), Failure> {
     let experiment = &arguments.experiment;
-    if arguments.pcap && arguments.out.is_none() {
+    if arguments.pcap && experiment.out.is_none() {
         return Err(Failure::usage(anyhow::anyhow!(
             "--pcap writes its files into the directory of --out, and there is none; add --out DIR"
         )));
     }
     let scenario = load(experiment)?;
-    let options = Options {
-        captures: arguments.pcap,
-        ..options(experiment, arguments.out.as_deref(), arguments.force)
-    };
+    let options = Options { captures: arguments.pcap, ..options(experiment) };
     let jobs = arguments.jobs.map_or_else(processors, |jobs| jobs as usize);
     let bar = Bar::new(false)?;
     let result = wakeai_sim::run(&options, jobs, &scenario, &bar);

@@ -4,10 +4,11 @@ mod alone;
 mod fleet;
 mod table;
 
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use wakeai_api::Answers;
+use serde::Serialize;
+use wakeai_api::{Answers, AskError};
 
 use super::agents;
 use crate::args::StatusArguments;
@@ -24,9 +25,11 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
             return Err(agents::none());
         }
         let (reader, pause) = if arguments.all {
-            (fleet::show(&sockets, arguments)?, fleet::PAUSE)
+            let render = |view: &fleet::View<'_>| fleet::render(&view.fleet);
+            (show(fleet::ask_all(&sockets), render, arguments)?, fleet::PAUSE)
         } else {
-            (show(&sockets, arguments)?, Duration::from_secs(1))
+            let answers = sockets.iter().map(|socket| Answers::of(socket, agents::PATIENCE));
+            (show(answers, table::render, arguments)?, Duration::from_secs(1))
         };
         if !arguments.watch || reader == OutputReader::Gone {
             return Ok(());
@@ -35,35 +38,29 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
     }
 }
 
-fn show(sockets: &[PathBuf], arguments: &StatusArguments) -> Result<OutputReader, Failure> {
+/// Shows what each agent has answered, as JSON or as the text of `render`. Text that is repeated on a terminal replaces the
+/// previous text.
+fn show<T: Serialize>(
+    answers: impl ExactSizeIterator<Item = Result<T, AskError>>,
+    render: impl Fn(&T) -> String,
+    arguments: &StatusArguments,
+) -> Result<OutputReader, Failure> {
+    let others_count = answers.len() > 1 || arguments.watch;
     let mut text = String::new();
-    for socket in sockets {
-        let said = match Answers::of(socket, agents::PATIENCE) {
-            Ok(said) => said,
-            // Each of several agents may end at any moment.
-            Err(error) if sockets.len() > 1 || arguments.watch => {
-                note(error);
-                continue;
-            }
+    for answer in answers {
+        match answer {
+            Ok(answer) if !arguments.json => text += &render(&answer),
+            Ok(answer) if output::json(&answer)? == OutputReader::There => {}
+            Ok(_) => return Ok(OutputReader::Gone),
+            // Each of several agents may end at any moment, or have no access point.
+            Err(error) if others_count => note(error),
             Err(error) => return Err(Failure::failed(error)),
-        };
-        if arguments.json {
-            if output::json(&said)? == OutputReader::Gone {
-                return Ok(OutputReader::Gone);
-            }
-        } else {
-            text.push_str(&table::render(&said));
         }
     }
     if arguments.json {
         return Ok(OutputReader::There);
     }
-    write(text, arguments)
-}
-
-/// Writes the text. If the text is repeated on a terminal, it replaces the previous text.
-fn write(mut text: String, arguments: &StatusArguments) -> Result<OutputReader, Failure> {
-    if arguments.watch && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+    if arguments.watch && std::io::stdout().is_terminal() {
         text.insert_str(0, "\x1b[H\x1b[2J"); // home, clear (ECMA-48)
     }
     output::write(&text)

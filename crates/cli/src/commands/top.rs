@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wakeai_host::NetnsId;
-use wakeai_top::{
-    Filter, Live, LiveConfig, LiveFeed, Reading, Recorder, Replay, RunChoice, RunError, View,
-};
+use wakeai_top::{Filter, Live, LiveConfig, LiveFeed, Reading, Recorder, Replay, RunChoice, View};
 
 use super::agents;
 use super::monitor::netns;
@@ -56,7 +54,7 @@ fn live(arguments: &TopArguments) -> Result<(), Failure> {
     let feed = LiveFeed::start(live, recorder, config.interval);
     if !arguments.once && !arguments.json {
         return wakeai_top::watch_on_screen(feed, is_recorded, view(arguments), &is_over)
-            .map_err(failed);
+            .map_err(Failure::failed);
     }
     let printed = print_live(arguments, &feed, &is_over);
     feed.finish().map_err(Failure::failed)?;
@@ -101,8 +99,8 @@ fn replay(arguments: &TopArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let is_over = || interrupt.is_asked();
     if !arguments.once && !arguments.json {
-        return wakeai_top::replay_on_screen(replay, view, arguments.speed.0, &is_over)
-            .map_err(failed);
+        return wakeai_top::replay_on_screen(replay, view, arguments.speed, &is_over)
+            .map_err(Failure::failed);
     }
     let last = replay.times().len() - 1;
     let first = if arguments.once { last } else { 0 };
@@ -140,8 +138,4 @@ fn view(arguments: &TopArguments) -> View {
         ..Filter::default()
     };
     View { filter, sort: arguments.sort, reversed: arguments.reverse, ..View::default() }
-}
-
-fn failed(error: RunError) -> Failure {
-    Failure::failed(error)
 }

@@ -2,14 +2,13 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use wakeai_units::{Duration, Rate};
 
 use crate::reading::{Events, SeenConnection};
 
-/// A column of the table, in the order of the screen. Its name, which `--sort` takes, parses as the column.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
-)]
+/// A column of the table, in the order of the screen. Its name is what `--sort` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Column {
     /// The process and its pid, or the station.
@@ -23,6 +22,7 @@ pub enum Column {
     /// The congestion control algorithm.
     Algorithm,
     /// The rate of acknowledged bytes.
+    #[default]
     Sent,
     /// The rate of the last readings, as a sparkline.
     #[strum(serialize = "recent-rate")]
@@ -64,7 +64,7 @@ const LONGEST_NAME: usize = 24;
 
 impl Column {
     /// All columns, in the order of the screen.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     /// The column's name for `--sort`.
     pub fn name(self) -> &'static str {
@@ -180,17 +180,16 @@ impl Column {
     /// The column's width for these rows. Numbers have a fixed width, so that the columns do not move from reading to
     /// reading.
     fn width(self, rows: &[&SeenConnection]) -> usize {
-        let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let content = match self {
-            Self::Process => longest(&mut rows.iter().map(|row| process(row).chars().count())),
-            Self::Namespace => longest(&mut rows.iter().map(|row| row.namespace.chars().count())),
-            Self::Local => longest(&mut rows.iter().map(|row| row.local.to_string().len())),
-            Self::Peer => longest(&mut rows.iter().map(|row| row.remote.to_string().len())),
-            Self::Algorithm => longest(&mut rows.iter().map(|row| row.algorithm.len())),
-            Self::Bounds => longest(&mut rows.iter().map(|row| bounds(row).len())),
-            Self::Events => longest(
-                &mut rows.iter().filter_map(|row| row.events).map(|counts| events(counts).len()),
-            ),
+            Self::Process
+            | Self::Namespace
+            | Self::Local
+            | Self::Peer
+            | Self::Algorithm
+            | Self::Bounds
+            | Self::Events => {
+                rows.iter().map(|row| self.cell(row, &[]).chars().count()).max().unwrap_or(0)
+            }
             Self::Limit => 11,
             Self::State => 8,
             Self::EventHistory | Self::History => SPARKS,
@@ -306,9 +305,10 @@ mod tests {
     #[test]
     fn each_column_has_a_name_a_place_and_an_importance() {
         for &column in Column::ALL {
-            assert_eq!(column.name().parse(), Ok(column));
             assert_eq!(column.next().previous(), column);
         }
+        let names: BTreeSet<_> = Column::ALL.iter().map(|column| column.name()).collect();
+        assert_eq!(names.len(), Column::ALL.len(), "no two columns have one name");
         let ranks: BTreeSet<_> = Column::ALL.iter().map(|column| column.traits().2).collect();
         assert_eq!(ranks.len(), Column::ALL.len(), "no two columns have one rank");
     }

@@ -11,14 +11,13 @@ mod record;
 mod run;
 mod screen;
 mod source;
-mod texts;
 mod view;
 
 pub use columns::Column;
 pub use json::to_json;
 pub use reading::{ConnectionId, End, Events, Limit, Reading, SeenConnection};
 pub use record::{RecordError, Recorder, Replay, ReplayError, RunChoice};
-pub use run::{LiveFeed, RunError, replay_on_screen, table, watch_on_screen};
-pub use screen::{Status, draw};
+pub use run::{LiveFeed, RunError, replay_on_screen, watch_on_screen};
+pub use screen::{Status, draw, table_text as table};
 pub use source::{FindSockets, Live, LiveConfig, LiveError};
 pub use view::{Action, Filter, Page, View};

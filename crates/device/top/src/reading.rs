@@ -1,12 +1,13 @@
 //! What was seen at one moment.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use wakeai_api::Answers;
 use wakeai_connection::{ErrorCode, Figures, SocketBounds};
+use wakeai_units::text::{is_visible, visible};
 use wakeai_units::{Duration, Instant, Rate};
 
 /// The connections and the agents at one moment.
@@ -119,11 +120,9 @@ impl fmt::Display for End {
     }
 }
 
-impl FromStr for End {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(text.parse().map_or_else(|_| Self::Named(text.into()), Self::Address))
+impl From<Arc<str>> for End {
+    fn from(text: Arc<str>) -> Self {
+        text.parse().map_or(Self::Named(text), Self::Address)
     }
 }
 
@@ -171,5 +170,24 @@ impl Events {
     /// The number of all events.
     pub fn total(self) -> u64 {
         self.counts.iter().sum()
+    }
+}
+
+/// One copy of each text that many connections share.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    /// The text without what steers a terminal. A recording may come from anywhere.
+    pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
+        if !text.chars().all(is_visible) {
+            return self.share(&visible(text));
+        }
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&new));
+        new
     }
 }

@@ -11,7 +11,7 @@ use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 
 use crate::reading::Reading;
 use crate::record::{MOST_SHOWN, RecordError, Recorder, Replay, ReplayError, SHOWN};
-use crate::screen::{self, Status, draw};
+use crate::screen::{Status, draw};
 use crate::source::Live;
 use crate::view::{Action, View};
 
@@ -97,11 +97,6 @@ fn read_all(
             return recorder.map_or(Ok(()), Recorder::finish);
         }
     }
-}
-
-/// The table of the last reading in `window` as text, for a terminal of `width` columns.
-pub fn table(view: &View, window: &[Arc<Reading>], width: usize) -> String {
-    screen::table_text(view, window, width)
 }
 
 /// Shows the readings of a feed until the user quits or `stop` holds.

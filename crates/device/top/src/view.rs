@@ -97,7 +97,7 @@ pub enum Action {
 }
 
 /// The user's choices.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The connections that are shown.
     pub filter: Filter,
@@ -111,19 +111,6 @@ pub struct View {
     pub typing: bool,
     /// The selected connection.
     pub selected: Option<ConnectionId>,
-}
-
-impl Default for View {
-    fn default() -> Self {
-        Self {
-            filter: Filter::default(),
-            sort: Column::Sent,
-            reversed: false,
-            page: Page::default(),
-            typing: false,
-            selected: None,
-        }
-    }
 }
 
 /// The number of rows that Page Up and Page Down go.

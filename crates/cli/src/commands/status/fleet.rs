@@ -9,10 +9,8 @@ use serde::Serialize;
 use wakeai_api::{AskError, Body, Fleet, FleetStation, Holds, Request};
 
 use super::super::agents;
-use super::write;
-use crate::args::StatusArguments;
-use crate::failure::{Failure, note};
-use crate::output::{self, OutputReader};
+use crate::failure::note;
+use crate::output;
 
 /// The time from the end of a query to the next query, if the table is repeated.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
@@ -24,40 +22,23 @@ const MOST_WAIT: Duration = Duration::from_mins(2);
 
 /// The view of one agent, as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+pub(super) struct View<'a> {
     socket: &'a Path,
-    fleet: &'a Fleet,
+    pub(super) fleet: Fleet,
 }
 
-pub(super) fn show(
+/// Asks every agent. All queries are begun before the answers to the first one are awaited.
+pub(super) fn ask_all(
     sockets: &[PathBuf],
-    arguments: &StatusArguments,
-) -> Result<OutputReader, Failure> {
-    // All queries are begun before the answers to the first one are awaited.
+) -> impl ExactSizeIterator<Item = Result<View<'_>, AskError>> {
     let begun: Vec<_> = sockets
         .iter()
         .map(|socket| (socket, ask(socket, Request::Fleet { query: None })))
         .collect();
-    let mut text = String::new();
-    for (socket, begun) in begun {
-        let fleet = match begun.and_then(|begun| wait(socket, begun)) {
-            Ok(fleet) => fleet,
-            // Each of several agents may end at any moment, or have no access point.
-            Err(error) if sockets.len() > 1 || arguments.watch => {
-                note(error);
-                continue;
-            }
-            Err(error) => return Err(Failure::failed(error)),
-        };
-        if arguments.json {
-            if output::json(&View { socket, fleet: &fleet })? == OutputReader::Gone {
-                return Ok(OutputReader::Gone);
-            }
-        } else {
-            text.push_str(&render(&fleet));
-        }
-    }
-    if arguments.json { Ok(OutputReader::There) } else { write(text, arguments) }
+    begun.into_iter().map(|(socket, begun)| {
+        let fleet = wait(socket, begun?)?;
+        Ok(View { socket, fleet })
+    })
 }
 
 fn ask(socket: &Path, request: Request) -> Result<Fleet, AskError> {
@@ -91,7 +72,7 @@ fn wait(socket: &Path, mut fleet: Fleet) -> Result<Fleet, AskError> {
 }
 
 /// The stations as a table, with the remarks about it.
-fn render(fleet: &Fleet) -> String {
+pub(super) fn render(fleet: &Fleet) -> String {
     let others = || fleet.stations.iter().filter(|station| !station.own);
     let answered = others().filter(|station| station.answered).count();
     let count = others().count();

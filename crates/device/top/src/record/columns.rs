@@ -7,8 +7,7 @@ use wakeai_connection::{Figures, SocketBounds};
 use wakeai_tables::{Column, Group, TableError, Value, columns, figure_columns, figures_of};
 use wakeai_units::{Instant, Rate};
 
-use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection};
-use crate::texts::Texts;
+use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection, Texts};
 
 /// A row of `connections-N.parquet`.
 #[derive(Clone, Debug)]
@@ -101,14 +100,13 @@ pub(super) fn connection(
         .iter()
         .all(Option::is_some)
         .then(|| Events { counts: counts.map(Option::unwrap_or_default) });
-    let end = |text: Arc<str>| text.parse().unwrap_or_else(|never| match never {});
     let connection = SeenConnection {
         id: ConnectionId { netns: integer("netns")?, cookie: integer("cookie")? },
         namespace: text("namespace")?,
         owner: text("owner")?,
         pid: maybe("pid")?.and_then(|pid| u32::try_from(pid).ok()),
-        local: end(text("local")?),
-        remote: end(text("remote")?),
+        local: text("local")?.into(),
+        remote: text("remote")?.into(),
         algorithm: text("algorithm")?,
         figures: figures_of(group, row).ok_or_else(|| group.lacks("cwnd … interface"))?,
         bounds: SocketBounds {
@@ -129,33 +127,25 @@ pub(super) fn connection(
 /// A row of `readings-N.parquet`.
 #[derive(Clone, Debug)]
 pub(super) struct ReadingRow {
-    at: Instant,
-    clock_s: Option<u64>,
-    connections: u64,
+    reading: Arc<Reading>,
     agents: String,
     missing: String,
 }
 
 impl ReadingRow {
-    pub(super) fn new(reading: &Reading) -> Self {
+    pub(super) fn new(reading: &Arc<Reading>) -> Self {
         // The agents and the missing parts are lists of structs and strings, which JSON can express.
         let agents = serde_json::to_string(&reading.agents).unwrap_or_default();
         let missing = serde_json::to_string(&reading.missing).unwrap_or_default();
-        Self {
-            at: reading.at,
-            clock_s: reading.clock_s,
-            connections: reading.connections.len() as u64,
-            agents,
-            missing,
-        }
+        Self { reading: Arc::clone(reading), agents, missing }
     }
 }
 
 pub(super) fn readings() -> Vec<Column<ReadingRow>> {
     vec![
-        Column::new("at_ns", Value::U64(|row| row.at.as_nanos())),
-        Column::new("clock_s", Value::MaybeU64(|row| row.clock_s)),
-        Column::new("connections", Value::U64(|row| row.connections)),
+        Column::new("at_ns", Value::U64(|row| row.reading.at.as_nanos())),
+        Column::new("clock_s", Value::MaybeU64(|row| row.reading.clock_s)),
+        Column::new("connections", Value::U64(|row| row.reading.connections.len() as u64)),
         Column::new("agents", Value::Text(|row| Some(&row.agents))),
         Column::new("missing", Value::Text(|row| Some(&row.missing))),
     ]

@@ -9,9 +9,8 @@ use wakeai_results::records;
 use wakeai_tables::{Group, TableError, TableReader, figures_of};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use super::error::ReplayError;
-use crate::reading::{ConnectionId, End, Events, Reading, SeenConnection};
-use crate::texts::Texts;
+use super::ReplayError;
+use crate::reading::{ConnectionId, End, Events, Reading, SeenConnection, Texts};
 
 /// The run of an experiment that is replayed.
 #[derive(Clone, Debug, Default)]

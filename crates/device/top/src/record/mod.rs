@@ -5,13 +5,16 @@
 //! name last, so a part that has it is complete. `docs/reference/records.md` describes the columns.
 
 mod columns;
-mod error;
 mod experiment;
 mod recorder;
 mod recording;
 mod replay;
 
-pub use error::{RecordError, ReplayError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wakeai_tables::TableError;
+
 pub use experiment::RunChoice;
 pub use recorder::Recorder;
 pub use replay::Replay;
@@ -19,3 +22,55 @@ pub(crate) use replay::{MOST_SHOWN, SHOWN};
 
 /// The version of the columns, in the metadata of each file.
 const SCHEMA: &str = "top 2";
+
+/// Why a recording does not begin, or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is something at the path that is not an empty directory.
+    #[error("--record: {} is not an empty directory; choose another one", .0.display())]
+    InTheWay(PathBuf),
+    /// A file cannot be written.
+    #[error("cannot record to {}: {reason}", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl RecordError {
+    fn write(path: &Path, error: &io::Error) -> Self {
+        Self::Write { path: path.to_owned(), reason: error.to_string() }
+    }
+}
+
+/// Why nothing is replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The directory cannot be read.
+    #[error("--replay: cannot read {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// There is nothing to replay.
+    #[error(
+        "--replay: {} has neither a recording (`wakeai top --record`) nor the records of an experiment (`--out`)",
+        .0.display()
+    )]
+    Nothing(PathBuf),
+    /// The experiment has no such run.
+    #[error("--replay: {} has no such run; it has these (condition and repeat): {runs}", path.display())]
+    NoSuchRun {
+        /// The directory.
+        path: PathBuf,
+        /// The runs that it has.
+        runs: String,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use wakeai_tables::{Column, ParquetError, TableWriter};
 use wakeai_units::Duration;
 
-use super::SCHEMA;
 use super::columns::{self, ConnectionRow, ReadingRow};
-use super::error::RecordError;
+use super::{RecordError, SCHEMA};
 use crate::reading::Reading;
 
 /// The longest time that is lost if the process is killed.
@@ -78,7 +77,7 @@ impl Recorder {
             reading.connections.iter().map(|found| ConnectionRow::new(reading.at, found))
         });
         self.table("connections", columns::connections(), rows)?;
-        let rows = kept.iter().map(|reading| ReadingRow::new(reading));
+        let rows = kept.iter().map(ReadingRow::new);
         self.table("readings", columns::readings(), rows)?;
         self.part += 1;
         Ok(())

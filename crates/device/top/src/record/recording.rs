@@ -8,11 +8,8 @@ use std::sync::Arc;
 use wakeai_tables::{Group, TableError, TableReader};
 use wakeai_units::Instant;
 
-use super::SCHEMA;
-use super::columns;
-use super::error::ReplayError;
-use crate::reading::{Reading, SeenConnection};
-use crate::texts::Texts;
+use super::{ReplayError, SCHEMA, columns};
+use crate::reading::{Reading, SeenConnection, Texts};
 
 /// The largest number of parts in memory. It suffices for the parts of one minute and some more.
 const PARTS: usize = 24;

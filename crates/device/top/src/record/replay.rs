@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wakeai_units::{Duration, Instant};
 
-use super::error::ReplayError;
+use super::ReplayError;
 use super::experiment::{self, RunChoice};
 use super::recording::Recording;
 use crate::reading::Reading;

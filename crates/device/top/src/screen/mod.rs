@@ -4,7 +4,6 @@
 
 mod agents;
 mod detail;
-mod help;
 mod table;
 
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use wakeai_units::Rate;
 use crate::reading::{Limit, Reading};
 use crate::view::{Page, View};
 
-pub(crate) use table::text as table_text;
+pub use table::text as table_text;
 
 /// What the screen shows besides the readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +28,28 @@ pub struct Status {
     /// Something that the user has to know, such as the end of a recording.
     pub message: Option<String>,
 }
+
+/// The page of the keys.
+const HELP: &str = "\
+q, Ctrl-C      quit
+up, down       select a connection (also j and k; Page Up, Page Down)
+enter          the last minute of the selected connection; again: back
+s, S           sort by the next, by the previous column
+r              reverse the order
+/              type a text or a network such as 10.0.0.0/8: only rows that contain
+               it stay; enter ends, Esc removes it
+space          hold: the screen stays as it is; again: go on
+a              the agents and their peers
+Esc            back to the table
+
+In a replay:
+left, right    one reading back, forward
+Home, End      the first, the last reading
+b              play backward, or forward again
++, -           twice as fast, half as fast
+
+EV 1/2/3/4 counts congestion events since the watch began: reordering,
+overflow of the local queue, fast recovery, timeout.";
 
 pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -61,7 +82,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, window: &[Arc<Reading>], status:
         Page::Table => table::draw(frame, body, view, window),
         Page::Detail => detail::draw(frame, body, view, window),
         Page::Agents => agents::draw(frame, body, reading),
-        Page::Help => help::draw(frame, body),
+        Page::Help => frame.render_widget(Paragraph::new(HELP), body),
     }
     frame.render_widget(Paragraph::new(missing).wrap(Wrap { trim: true }), lower);
     frame.render_widget(keys(view, width), bottom);

@@ -39,8 +39,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, window: &[Arc
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The table as text, of `width` characters: what `wakeai top --once` prints.
-pub(crate) fn text(view: &View, window: &[Arc<Reading>], width: usize) -> String {
+/// The table of the last reading in `window` as text, for a terminal of `width` columns.
+pub fn text(view: &View, window: &[Arc<Reading>], width: usize) -> String {
     let Some(reading) = window.last() else { return String::new() };
     let rows = view.arrange(reading);
     if rows.is_empty() {

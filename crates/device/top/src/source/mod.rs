@@ -17,7 +17,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 use agents::AgentWatch;
 pub use agents::FindSockets;
 use diag::{DiagSocket, Totals};
-use events::EventCounter;
+use events::{EventCounter, SeenEvents};
 use namespaces::{Namespaces, Watched};
 use processes::Processes;
 use wakeai_connection::{Figures, SocketBounds};
@@ -25,19 +25,15 @@ use wakeai_host::NetnsId;
 use wakeai_kernel::{AppliedBounds, Bounded, Filter};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection};
-use crate::texts::Texts;
+use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection, Texts};
 
 /// Why connections cannot be read at all.
 #[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The kernel does not answer `sock_diag(7)`.
-    #[error(
-        "cannot read TCP connections by sock_diag: {0}; the kernel needs the module tcp_diag (CONFIG_INET_TCP_DIAG): \
-         load it as root with `modprobe tcp_diag`"
-    )]
-    Diag(io::Error),
-}
+#[error(
+    "cannot read TCP connections by sock_diag: {0}; the kernel needs the module tcp_diag (CONFIG_INET_TCP_DIAG): \
+     load it as root with `modprobe tcp_diag`"
+)]
+pub struct LiveError(io::Error);
 
 /// The configuration of a watch.
 #[derive(Clone, Debug)]
@@ -74,9 +70,9 @@ impl Live {
     pub fn open(config: &LiveConfig) -> Result<Self, LiveError> {
         let inodes = config.namespaces.iter().filter_map(|id| u32::try_from(id.0).ok()).collect();
         let filter = Filter { netns_inodes: inodes, ..Filter::default() };
-        let namespaces = Namespaces::open(config.namespaces.clone()).map_err(LiveError::Diag)?;
+        let namespaces = Namespaces::open(config.namespaces.clone()).map_err(LiveError)?;
         for watched in namespaces.watched.values() {
-            watched.diag.connections().map_err(LiveError::Diag)?;
+            watched.diag.connections().map_err(LiveError)?;
         }
         Ok(Self {
             started: Clock::now(),
@@ -151,9 +147,9 @@ impl Live {
                     (Duration::from_nanos(span.as_nanos() as u64), *totals)
                 });
                 now.insert(id, (*read, found.totals));
-                let interface =
-                    self.events.as_ref().ok().and_then(|events| events.seen(id).interface);
-                let bounds = bounds_of(applied, found, watched, interface);
+                let seen = self.events.as_ref().ok().map(|events| events.seen(id));
+                let monitored = seen.unwrap_or_default();
+                let bounds = bounds_of(applied, found, watched, monitored.interface);
                 let process = self.processes.holder(found.inode);
                 unowned += usize::from(process.is_none() && found.inode != 0);
                 let owner =
@@ -166,12 +162,12 @@ impl Live {
                     local: End::Address(found.local),
                     remote: End::Address(found.remote),
                     algorithm: self.texts.share(&found.algorithm),
-                    figures: self.figures(id, found, interface),
+                    figures: figures(found, monitored),
                     bounds,
                     sent: rate(before, |totals| totals.acknowledged, found),
                     received: rate(before, |totals| totals.received, found),
                     limit: before.map(|(span, before)| limit(span, before, found, bounds)),
-                    events: self.events.as_ref().ok().map(|events| events.seen(id).events),
+                    events: seen.map(|seen| seen.events),
                     retransmits: found.totals.retransmits,
                 });
             }
@@ -187,17 +183,12 @@ impl Live {
         self.before = now;
         connections
     }
+}
 
-    /// The figures of `sock_diag`, with those that only the monitor knows.
-    fn figures(&self, id: ConnectionId, found: &DiagSocket, interface: Option<u32>) -> Figures {
-        let seen = self.events.as_ref().map(|events| events.seen(id)).unwrap_or_default();
-        Figures {
-            latest_rtt: seen.latest_rtt,
-            k: seen.k,
-            interface: interface.unwrap_or(0),
-            ..found.figures
-        }
-    }
+/// The figures of `sock_diag`, with those that only the monitor knows.
+fn figures(found: &DiagSocket, monitored: SeenEvents) -> Figures {
+    let SeenEvents { latest_rtt, k, interface, .. } = monitored;
+    Figures { latest_rtt, k, interface: interface.unwrap_or(0), ..found.figures }
 }
 
 /// The bounds that the connection's algorithm applies.
