@@ -242,7 +242,7 @@ fn missing_places(cell: &str, root: &Path) -> Vec<String> {
     let mut folder = crates.clone();
     let mut missing = Vec::new();
     for place in cell.split('`').skip(1).step_by(2) {
-        if !place.contains('/') && !place.ends_with(".rs") {
+        if !place.contains('/') && Path::new(place).extension().is_none() {
             continue; // the name of an item
         }
         let (place, any_file) = match place.split_once('*') {
