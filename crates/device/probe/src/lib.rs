@@ -1,6 +1,6 @@
 //! Measurements beside a real access point.
 //!
-//! [`listen`] runs on a station, [`probe_buffer`] on the wired side. Both only drive sockets and
+//! [`ProbeSockets`] listen on a station, [`probe_buffer`] on the wired side. Both only drive sockets and
 //! the clock. [`Listener`] decides what a listener does, [`buffer::Plan`] decides which bursts are
 //! sent, and [`buffer::read`] computes the result of a burst. These three use no socket and no
 //! clock.
