@@ -1,5 +1,7 @@
 //! The segments that a sender and a receiver exchange.
 
+use wakeai_units::Instant;
+
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: usize = 20;
 /// Bytes of a TCP header without options.
@@ -92,6 +94,16 @@ pub struct Timestamp {
     pub value: u32,
     /// The other end's clock, copied from the segment that this segment answers.
     pub echo: u32,
+}
+
+impl Timestamp {
+    /// The bytes of the option in each segment. The announced maximum segment size includes them.
+    pub(crate) const OPTION_LEN: u32 = 12;
+
+    /// The clock of an end's timestamps. It is 0 only when it wraps, because 0 stands for no echo.
+    pub(crate) fn clock_ms(at: Instant) -> u32 {
+        (at.as_nanos() / 1_000_000 + 1) as u32
+    }
 }
 
 /// The options that a SYN offers or accepts.

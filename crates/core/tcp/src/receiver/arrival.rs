@@ -3,11 +3,11 @@
 
 use wakeai_units::Instant;
 
+use super::Receiver;
 use super::autotune::ReadProgress;
 use super::delayed_ack::{ArrivedSegment, Situation};
 use super::lifecycle::ReceiverPhase;
-use super::{Receiver, clock_ms};
-use crate::segment::Segment;
+use crate::segment::{Segment, Timestamp};
 
 /// Segments shorter than this do not open the window.
 const WORTH_GROWING: u32 = 128;
@@ -37,7 +37,7 @@ impl Receiver {
     /// Whether the segment lies in the window (RFC 9293 section 3.10.7.4, first) and its timestamp
     /// is not older than the echoed one (RFC 7323 section 5).
     fn is_acceptable(&self, segment: &Segment) -> bool {
-        let in_window = segment.end() >= self.window.acknowledged()
+        let in_window = segment.end() >= self.window.offered_at
             && segment.seq <= self.window.edge().max(self.next);
         in_window && !self.is_old(segment)
     }
@@ -62,11 +62,11 @@ impl Receiver {
     /// the ACK, but no time in which a segment was missing (RFC 7323 section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
-        if segment.seq <= self.window.acknowledged() {
+        if segment.seq <= self.window.offered_at {
             self.echo = Some(timestamp.value);
         }
-        let elapsed_ms = clock_ms(now).wrapping_sub(timestamp.echo);
-        let full = u64::from(segment.len) >= self.acks.segment_size();
+        let elapsed_ms = Timestamp::clock_ms(now).wrapping_sub(timestamp.echo);
+        let full = u64::from(segment.len) >= self.acks.segment_size;
         self.autotune.on_echo(timestamp.echo, elapsed_ms, full, self.unread() == 0);
     }
 
@@ -78,7 +78,7 @@ impl Receiver {
             self.acks.force();
         } else if start + u64::from(segment.len) > self.window.edge() {
             self.counters.unacceptable += 1;
-            self.acks.become_quick(self.window.offered());
+            self.acks.become_quick(self.window.offered);
             self.acks.force();
         } else {
             if segment.flags.fin {
@@ -119,7 +119,7 @@ impl Receiver {
         if len == self.config.mss {
             self.window.note_full_segment();
         }
-        let window = self.window.offered();
+        let window = self.window.offered;
         let arrival = ArrivedSegment { len: u64::from(len), pushed: segment.flags.psh, window };
         self.acks.on_data(now, arrival, self.handshake.timeout);
         self.autotune.on_data(now, self.next, window);
@@ -165,7 +165,7 @@ impl Receiver {
     fn note_duplicate(&mut self, start: u64, end: u64) {
         self.counters.duplicates += 1;
         self.sacks.report_duplicate(start, end);
-        self.acks.become_quick(self.window.offered());
+        self.acks.become_quick(self.window.offered);
     }
 
     /// Lets the application read (`tcp_cleanup_rbuf`).
@@ -177,7 +177,7 @@ impl Receiver {
         }
         self.read += taken;
         self.tune_buffer(now);
-        let unacknowledged = self.next.saturating_sub(self.window.acknowledged());
+        let unacknowledged = self.next.saturating_sub(self.window.offered_at);
         self.acks.on_read(unacknowledged, self.held() == 0);
         if !self.finished() && self.window_reopens() {
             self.acks.answer();
@@ -199,10 +199,10 @@ impl Receiver {
     /// large.
     fn window_reopens(&self) -> bool {
         let left = self.window.left(self.next);
-        if 2 * left > self.window.space() {
+        if 2 * left > self.window.space {
             return false;
         }
-        let available = self.window.available(self.held(), self.acks.segment_size());
+        let available = self.window.available(self.held(), self.acks.segment_size);
         available > 0 && available >= 2 * left
     }
 
@@ -212,11 +212,10 @@ impl Receiver {
             return;
         }
         let moves = self.unread() == 0
-            || self.window.available(self.held(), self.acks.segment_size())
-                >= self.window.offered();
+            || self.window.available(self.held(), self.acks.segment_size) >= self.window.offered;
         let situation = Situation {
             next: self.next,
-            unacknowledged: self.next.saturating_sub(self.window.acknowledged()),
+            unacknowledged: self.next.saturating_sub(self.window.offered_at),
             window_moves: moves,
             gap: !self.reassembly.is_empty(),
             handshake_rtt: self.handshake.rtt,

@@ -75,12 +75,13 @@ pub(super) struct DelayedAck {
     pushed: bool,
     /// The delay of an ACK (Linux's `ato`); zero before the first data.
     delay: Duration,
+    /// The time at which a delayed ACK must leave.
     timer: Option<Instant>,
     last_data: Instant,
     /// Segments since the last ACK.
     segments: u32,
     /// The size of a full segment, as far as the receiver knows (Linux's `rcv_mss`).
-    segment_size: u64,
+    pub(super) segment_size: u64,
     mss: u64,
     compression: Compression,
 }
@@ -105,11 +106,6 @@ impl DelayedAck {
         }
     }
 
-    /// The size of a full segment.
-    pub(super) fn segment_size(&self) -> u64 {
-        self.segment_size
-    }
-
     /// Whether an ACK is due at once.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.need, Need::Now | Need::Answer)
@@ -122,7 +118,7 @@ impl DelayedAck {
 
     /// The time at which a delayed ACK must leave.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.timer.into_iter().chain(self.compression.next_timeout()).min()
+        self.timer.into_iter().chain(self.compression.timer).min()
     }
 
     /// Handles data that arrived in order. `timeout` is the receiver's own retransmission timeout.
@@ -273,7 +269,7 @@ impl DelayedAck {
     /// Handles the timers that are due, and returns whether an ACK became due.
     pub(super) fn handle_timeout(&mut self, now: Instant, timeout: Duration) -> bool {
         let late = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
-        if late(self.compression.next_timeout()) {
+        if late(self.compression.timer) {
             self.need = Need::Now;
         }
         if !late(self.timer) {
@@ -349,11 +345,6 @@ impl Compression {
         self.held > 0
     }
 
-    /// The time at which an ACK must leave.
-    pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.timer
-    }
-
     /// Decides whether an ACK leaves now for data that arrived while `next` is missing.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {
@@ -392,8 +383,8 @@ mod compression_tests {
         let now = Instant::ZERO + Duration::from_secs(1);
         let at_once: Vec<bool> = (0..6).map(|_| acks.on_gap(now, 100, RTT)).collect();
         assert_eq!(at_once, [true, true, true, false, false, false]);
-        assert_eq!(acks.next_timeout(), Some(now + Duration::from_micros(200)));
-        assert_eq!((acks.on_sent(), acks.next_timeout()), (2, None));
+        assert_eq!(acks.timer, Some(now + Duration::from_micros(200)));
+        assert_eq!((acks.on_sent(), acks.timer), (2, None));
     }
 
     #[test]
@@ -402,7 +393,7 @@ mod compression_tests {
         let rtt = Some(Duration::from_secs(1));
         let held = (0..100).position(|nth| acks.on_gap(Instant::ZERO, 100, rtt) && nth >= 3);
         assert_eq!(held, Some(47));
-        assert_eq!(acks.next_timeout(), Some(Instant::ZERO + MAX_COMPRESSION_DELAY));
+        assert_eq!(acks.timer, Some(Instant::ZERO + MAX_COMPRESSION_DELAY));
     }
 
     #[test]

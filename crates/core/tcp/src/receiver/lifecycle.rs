@@ -3,8 +3,8 @@
 use wakeai_units::{Duration, Instant};
 
 use super::retransmission::{Expiry, FIN_RETRIES, SYN_ACK_RETRIES};
-use super::{Autotune, Due, HandshakeRtt, Receiver, ReceiverPhase as P, Retransmission, clock_ms};
-use crate::segment::Segment;
+use super::{Autotune, Due, HandshakeRtt, Receiver, ReceiverPhase as P, Retransmission};
+use crate::segment::{Segment, Timestamp};
 
 /// The states of RFC 9293 section 3.3.2 for an end that is opened by the peer and closes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Receiver {
     /// The time, in milliseconds, since this end sent the timestamp that the segment echoes.
     pub(super) fn elapsed_ms(&self, now: Instant, segment: &Segment) -> Option<u32> {
         self.echo?;
-        segment.timestamp.map(|timestamp| clock_ms(now).wrapping_sub(timestamp.echo))
+        segment.timestamp.map(|timestamp| Timestamp::clock_ms(now).wrapping_sub(timestamp.echo))
     }
 
     fn repeat_syn_ack(&mut self) {

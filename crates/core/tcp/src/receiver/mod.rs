@@ -10,7 +10,7 @@ mod retransmission;
 mod sacks;
 mod window;
 
-use wakeai_units::{Duration, Instant};
+use wakeai_units::Instant;
 
 use crate::config::TcpConfig;
 use crate::segment::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
@@ -98,9 +98,6 @@ enum Due {
     Reset(u64),
 }
 
-/// Bytes that timestamps take from a segment of full size.
-const TIMESTAMP_OPTION: u32 = 12;
-
 impl Receiver {
     /// A receiver that listens for a connection, and whose application reads at once.
     pub fn new(config: &TcpConfig) -> Self {
@@ -159,7 +156,7 @@ impl Receiver {
     /// The time of the next timeout, provided that no segment arrives. The timeout is that of a
     /// delayed acknowledgement, of a SYN-ACK or FIN, or of the application's next read.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let own = self.retransmission.as_ref().map(Retransmission::at);
+        let own = self.retransmission.as_ref().map(|timer| timer.at);
         let timers = [own, self.acks.next_timeout(), self.reader.next_timeout()];
         timers.into_iter().flatten().min()
     }
@@ -200,16 +197,16 @@ impl Receiver {
     /// The answer to a SYN. Options that the SYN did not offer are not used (RFC 9293 section 3.2,
     /// RFC 7323).
     fn syn_ack(&mut self, now: Instant) -> Segment {
-        let timestamps = if self.echo.is_some() { TIMESTAMP_OPTION } else { 0 };
+        let timestamps = if self.echo.is_some() { Timestamp::OPTION_LEN } else { 0 };
         let options = SynOptions {
             mss: u16::try_from(self.config.mss + timestamps).ok(),
-            window_scale: (self.window.scale() > 0).then(|| self.window.scale()),
+            window_scale: (self.window.scale > 0).then_some(self.window.scale),
             sack_permitted: self.sack_permitted,
         };
         Segment {
             seq: 0,
             ack: self.next,
-            window: self.window.offered(),
+            window: self.window.offered,
             timestamp: self.timestamp(now),
             options,
             flags: Flags::SYN_ACK,
@@ -222,7 +219,7 @@ impl Receiver {
         debug_assert!(self.read <= self.next, "{} read of {}", self.read, self.next);
         debug_assert!(self.fin.is_none_or(|fin| self.next <= fin + 1), "nothing follows the FIN");
         let held = self.held();
-        let window = self.window.offer(self.next, held, self.acks.segment_size());
+        let window = self.window.offer(self.next, held, self.acks.segment_size);
         if self.window.is_crowded(held) {
             self.acks.on_crowded();
         }
@@ -243,7 +240,7 @@ impl Receiver {
     }
 
     fn timestamp(&self, now: Instant) -> Option<Timestamp> {
-        self.echo.map(|echo| Timestamp { value: clock_ms(now), echo })
+        self.echo.map(|echo| Timestamp { value: Timestamp::clock_ms(now), echo })
     }
 
     /// Bytes in order that the application has not read.
@@ -253,7 +250,7 @@ impl Receiver {
 
     /// Bytes in the buffer.
     fn held(&self) -> u64 {
-        self.unread() + self.reassembly.bytes()
+        self.unread() + self.reassembly.bytes
     }
 
     /// The distance from the first missing position to the end of the data that has arrived out of
@@ -261,10 +258,4 @@ impl Receiver {
     fn ahead(&self) -> u64 {
         self.reassembly.end().map_or(0, |end| end - self.next)
     }
-}
-
-/// The clock of the timestamps. It counts milliseconds, and begins at 1, because 0 stands for no
-/// echo.
-fn clock_ms(now: Instant) -> u32 {
-    (now.as_nanos() / Duration::from_millis(1).as_nanos() + 1) as u32
 }

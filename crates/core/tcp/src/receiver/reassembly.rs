@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     held: VecDeque<(u64, u64)>,
-    bytes: u64,
+    /// The number of stored positions.
+    pub(super) bytes: u64,
 }
 
 /// The result of inserting data.
@@ -27,11 +28,6 @@ impl Reassembly {
     /// Whether no data is stored.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
-    }
-
-    /// The number of stored positions.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// The position after the last stored position.
@@ -147,7 +143,7 @@ mod tests {
                     prop_assert_eq!(intervals.insert(start as u64, end as u64), expected);
                 }
                 let held = model.held.iter().filter(|held| **held).count();
-                prop_assert_eq!(intervals.bytes(), held as u64);
+                prop_assert_eq!(intervals.bytes, held as u64);
                 prop_assert_eq!(intervals.is_empty(), held == 0);
                 let last = model.held.iter().rposition(|held| *held).map(|at| at as u64 + 1);
                 prop_assert_eq!(intervals.end(), last);
@@ -161,7 +157,7 @@ mod tests {
         for gap in 0..5000 {
             intervals.insert(20 * gap + 10, 20 * gap + 20);
         }
-        assert_eq!(intervals.bytes(), 50_000);
+        assert_eq!(intervals.bytes, 50_000);
         assert_eq!(intervals.first_below(15), Some((10, 15)));
         for gap in 0..5000 {
             assert_eq!(intervals.advance(20 * gap + 10), 20 * gap + 20);

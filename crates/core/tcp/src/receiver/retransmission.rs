@@ -10,7 +10,8 @@ pub(super) const FIN_RETRIES: u32 = 8;
 /// The timer of one segment that waits for its acknowledgement.
 #[derive(Clone, Debug)]
 pub(super) struct Retransmission {
-    at: Instant,
+    /// The time at which the timer expires.
+    pub(super) at: Instant,
     timeout: Duration,
     longest: Duration,
     /// The number of remaining expiries that do not double the timeout.
@@ -38,11 +39,6 @@ impl Retransmission {
     /// Allows one expiry without doubling.
     pub(super) fn with_probe(self) -> Self {
         Self { linear: 1, ..self }
-    }
-
-    /// The time at which the timer expires.
-    pub(super) fn at(&self) -> Instant {
-        self.at
     }
 
     /// Restarts the timer, because the SYN-ACK was sent again in answer to a repeated SYN.
@@ -100,10 +96,10 @@ mod tests {
         let mut timer =
             Retransmission::new(Instant::ZERO, second, Duration::from_secs(120), SYN_ACK_RETRIES);
         for seconds in [1, 3, 7, 15, 31] {
-            assert_eq!(timer.at(), Instant::ZERO + second * seconds);
-            assert_eq!(timer.expire(timer.at()), Some(Expiry::Again));
+            assert_eq!(timer.at, Instant::ZERO + second * seconds);
+            assert_eq!(timer.expire(timer.at), Some(Expiry::Again));
         }
-        assert_eq!(timer.at(), Instant::ZERO + second * 63);
-        assert_eq!(timer.expire(timer.at()), Some(Expiry::GiveUp));
+        assert_eq!(timer.at, Instant::ZERO + second * 63);
+        assert_eq!(timer.expire(timer.at), Some(Expiry::GiveUp));
     }
 }

@@ -12,7 +12,7 @@ const INITIAL_BUFFER: u64 = 131_072;
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     /// The payload bytes that the buffer may hold now; it grows up to `limit`.
-    space: u64,
+    pub(super) space: u64,
     limit: u64,
     /// Whether it is still unknown how much of the buffer a full segment takes beside its payload.
     is_guess: bool,
@@ -20,9 +20,11 @@ pub(super) struct Window {
     /// small segments does not fill the memory with headers.
     threshold: u64,
     /// The last window, and the acknowledgement number with it.
-    offered: u64,
-    offered_at: u64,
-    scale: u8,
+    pub(super) offered: u64,
+    /// The acknowledgement number that was sent last.
+    pub(super) offered_at: u64,
+    /// The window scale that the SYN-ACK proposes (RFC 7323 section 2.2).
+    pub(super) scale: u8,
     mss: u64,
 }
 
@@ -46,27 +48,12 @@ impl Window {
         }
     }
 
-    /// The window scale that the SYN-ACK proposes (RFC 7323 section 2.2).
-    pub(super) fn scale(&self) -> u8 {
-        self.scale
-    }
-
     /// Limits windows to 64 KB, because the sender's SYN proposed no scale (RFC 7323 section 2.2).
     pub(super) fn disable_scale(&mut self) {
         self.limit = self.limit.min(MAX_UNSCALED);
         self.space = self.space.min(self.limit);
         self.threshold = self.threshold.min(self.limit);
         self.scale = 0;
-    }
-
-    /// The last window.
-    pub(super) fn offered(&self) -> u64 {
-        self.offered
-    }
-
-    /// The acknowledgement number that was sent last.
-    pub(super) fn acknowledged(&self) -> u64 {
-        self.offered_at
     }
 
     /// The position after the last position that the sender may send.
@@ -87,11 +74,6 @@ impl Window {
     /// Whether more than half of the buffer is full.
     pub(super) fn is_crowded(&self, held: u64) -> bool {
         self.free(held) < self.space / 2
-    }
-
-    /// The payload bytes that the buffer may hold now.
-    pub(super) fn space(&self) -> u64 {
-        self.space
     }
 
     /// Records that a full segment arrived. From now on five eighths of the buffer count as payload
@@ -174,9 +156,9 @@ mod tests {
     #[test]
     fn an_autotuned_window_begins_with_45_segments() {
         let tuned = Window::new(MSS, 64 << 20, true);
-        assert_eq!((tuned.offered(), tuned.scale()), (65_160, 11));
+        assert_eq!((tuned.offered, tuned.scale), (65_160, 11));
         let mut fixed = Window::new(MSS, 4 << 20, false);
-        assert_eq!((fixed.offered(), fixed.scale()), (65_535, 7));
+        assert_eq!((fixed.offered, fixed.scale), (65_535, 7));
         assert_eq!(fixed.offer(1, 0, MSS), 4 << 20);
     }
 
@@ -195,10 +177,10 @@ mod tests {
     fn the_buffer_never_grows_above_its_limit() {
         let mut window = Window::new(MSS, 100_000, true);
         window.set_space(u64::MAX);
-        assert_eq!(window.space(), 50_000);
+        assert_eq!(window.space, 50_000);
         window.note_full_segment();
         window.set_space(u64::MAX);
-        assert_eq!(window.space(), 62_500);
+        assert_eq!(window.space, 62_500);
     }
 
     #[test]

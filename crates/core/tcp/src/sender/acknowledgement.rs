@@ -4,9 +4,8 @@
 use wakeai_connection::CongestionState;
 use wakeai_units::Instant;
 
-use super::rtt::stamp;
 use super::{Retransmission, Sender};
-use crate::segment::Segment;
+use crate::segment::{Segment, Timestamp};
 
 /// The findings from one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +82,7 @@ impl Sender {
             }
             return;
         }
-        let (delivered, lost, out) = (self.board.delivered(), self.board.lost(), self.board.out());
+        let (delivered, lost, out) = (self.board.delivered, self.board.lost, self.board.out());
         ack.window_changed = self.peer_window.update(ack.advanced, segment.window);
         if ack.advanced {
             self.rto.in_a_row = 0;
@@ -114,7 +113,7 @@ impl Sender {
             self.set_timer(now);
         }
         self.publish();
-        let (delivered, lost) = (self.board.delivered() - delivered, self.board.lost() - lost);
+        let (delivered, lost) = (self.board.delivered - delivered, self.board.lost - lost);
         self.algorithm.on_ack(delivered as u32, lost as u32, rtt_us);
         if self.config.autotuned_buffers {
             let window = self.algorithm.snd_cwnd.max(self.config.initial_window);
@@ -133,8 +132,8 @@ impl Sender {
     fn remove_acknowledged(&mut self, now: Instant, sacked_end: u64, ack: &mut Ack) {
         let mut overtaken = None;
         let least_us = self.rtt.least_us();
-        while self.board.first() < self.board.next() {
-            let number = self.board.first();
+        while self.board.first < self.board.next {
+            let number = self.board.first;
             let end = self.stream.piece(number).end();
             if end > self.una {
                 break;
@@ -150,8 +149,8 @@ impl Sender {
                 ack.original_delivered |= end <= self.episode.high;
                 overtaken = overtaken.or(Some(number));
             }
-            let answers_earlier =
-                marks.sent_again() && self.timestamps.answers_before(stamp(record.sent_at));
+            let answers_earlier = marks.sent_again()
+                && self.timestamps.answers_before(Timestamp::clock_ms(record.sent_at));
             if !marks.sacked() && !answers_earlier {
                 self.rack.deliver(now, number, record, least_us);
             }
@@ -190,7 +189,7 @@ impl Sender {
             // last transmission of the oldest outstanding segment. Segments that were sent later
             // must not restart it, or a lost retransmission would never time out.
             ack.sets_timer |= self.config.restart_on_retransmission
-                && sent_at < self.board.record(self.board.first()).sent_at;
+                && sent_at < self.board.record(self.board.first).sent_at;
         }
         Some(newest)
     }
@@ -252,7 +251,7 @@ impl Sender {
             }
             ack.original_delivered |= self.stream.piece(segment).end() <= self.episode.high;
             ack.sample_sack(record.sent_at);
-        } else if self.timestamps.answers_before(stamp(record.sent_at)) {
+        } else if self.timestamps.answers_before(Timestamp::clock_ms(record.sent_at)) {
             return;
         }
         self.rack.deliver(now, segment, record, self.rtt.least_us());
@@ -261,7 +260,7 @@ impl Sender {
     /// Handles a D-SACK, which reports that the receiver got the positions of the block twice (RFC
     /// 2883).
     fn take_dsack(&mut self, (start, end): (u64, u64), ack: &mut Ack) {
-        if start >= end || end - start > self.peer_window.largest() {
+        if start >= end || end - start > self.peer_window.largest {
             return;
         }
         let mss = u64::from(self.config.mss);
@@ -284,7 +283,7 @@ impl Sender {
     /// both copies have arrived.
     fn forget_needless(&mut self, end: u64) {
         let last = self.stream.segment_until(end).saturating_sub(1);
-        if (self.board.first()..self.board.next()).contains(&last) {
+        if (self.board.first..self.board.next).contains(&last) {
             let marks = self.board.record(last).marks;
             if marks.sacked() && marks.retransmitted() {
                 self.board.forget_retransmission(last);

@@ -9,7 +9,7 @@ use crate::segment::Segment;
 /// Counts the bytes of the connection's packets in the host's queue, and limits them. Linux counts
 /// the memory of the packets instead. `queued_beside_payload` in the C sources gives the
 /// difference.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HostQueue {
     is_small: bool,
     shift: u32,
@@ -18,7 +18,7 @@ pub(super) struct HostQueue {
     /// The longest packet that was sent.
     longest: u64,
     /// Packets that entered the queue, and packets that are known to have left it.
-    entered: u32,
+    pub(super) entered: u32,
     left: u32,
 }
 
@@ -28,10 +28,7 @@ impl HostQueue {
             is_small: config.small_queues && config.profile == Profile::Linux,
             shift: config.small_queue_shift,
             limit: config.small_queue_limit,
-            bytes: 0,
-            longest: 0,
-            entered: 0,
-            left: 0,
+            ..Self::default()
         }
     }
 
@@ -41,11 +38,6 @@ impl HostQueue {
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
         let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
         self.is_small && self.bytes > allowed << doublings
-    }
-
-    /// The number of the packet that enters next.
-    pub(super) fn next_packet(&self) -> u32 {
-        self.entered
     }
 
     /// Whether a packet is still in the queue. Without small queues the result is always `false`.
@@ -110,7 +102,7 @@ impl Sender {
     fn note_refused(&mut self, segment: &Segment) {
         let number = self.stream.segment_from(segment.seq);
         let carried = segment.end() > segment.seq && !segment.flags.syn;
-        if carried && (self.board.first()..self.board.next()).contains(&number) {
+        if carried && (self.board.first..self.board.next).contains(&number) {
             self.board.set_packet(number, self.host_queue.left.wrapping_sub(1));
         }
     }

@@ -4,14 +4,11 @@
 use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
-use super::rtt::stamp;
 use super::timers::TimerKind;
 use super::{Sender, SenderPhase};
 use crate::config::Profile;
-use crate::segment::{Flags, Segment, SynOptions};
+use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
-/// The bytes of the timestamps in each segment. The announced maximum segment size includes them.
-const TIMESTAMP_OPTION: u32 = 12;
 /// The window scale and the window that the sender announces, although it receives no data.
 const WINDOW_SCALE: u8 = 7;
 pub(super) const OWN_WINDOW: u64 = 65_535;
@@ -32,13 +29,13 @@ impl Sender {
         self.nxt = 1;
         self.handshake.last_sent_at = now;
         self.counters.syns_sent += 1;
-        self.timer.set(TimerKind::Syn, now + self.rto.get());
+        self.timer.set(TimerKind::Syn, now + self.rto.timeout);
         let segment = Segment {
             flags: Flags::SYN,
             window: OWN_WINDOW,
             timestamp: Some(self.timestamps.outgoing(now)),
             options: SynOptions {
-                mss: u16::try_from(self.config.mss + TIMESTAMP_OPTION).ok(),
+                mss: u16::try_from(self.config.mss + Timestamp::OPTION_LEN).ok(),
                 window_scale: Some(WINDOW_SCALE),
                 sack_permitted: true,
             },
@@ -117,7 +114,7 @@ impl Sender {
     /// Reduces the window where more than one SYN or answer was lost, which indicates congestion.
     /// Linux then starts with one segment, unless the answer is to the first SYN.
     fn count_lost_syns(&mut self) {
-        let spurious = self.timestamps.echoed == stamp(self.handshake.opened_at);
+        let spurious = self.timestamps.echoed == Timestamp::clock_ms(self.handshake.opened_at);
         if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
             self.algorithm.snd_cwnd = 1;
         }

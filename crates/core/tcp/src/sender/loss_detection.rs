@@ -35,13 +35,13 @@ type Transmission = (Instant, u64);
 /// order of their numbers, so a single number says which of them are judged. Retransmissions wait
 /// in a queue of their own. Each transmission is judged once, whatever the size of the reordering
 /// window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
-    enabled: bool,
+    pub(super) enabled: bool,
     /// The latest transmission that was delivered.
     newest: Transmission,
     /// The RTT of the transmission `newest`.
-    rtt: Duration,
+    pub(super) rtt: Duration,
     /// Whether a segment was delivered since the last judgement.
     pub(super) advanced: bool,
     /// The degree to which the path reorders, in segments; at least [`DUPLICATE_THRESHOLD`].
@@ -62,26 +62,10 @@ impl Rack {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             enabled: config.has_rack(),
-            newest: (Instant::ZERO, 0),
-            rtt: Duration::ZERO,
-            advanced: false,
             reordering: DUPLICATE_THRESHOLD,
-            reordering_seen: false,
             steps: 1,
-            persistence: 0,
-            widened_until: None,
-            judged: 0,
-            retransmissions: VecDeque::new(),
+            ..Self::default()
         }
-    }
-
-    pub(super) fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
-    /// The RTT of the latest of the delivered transmissions.
-    pub(super) fn rtt(&self) -> Duration {
-        self.rtt
     }
 
     /// Records that a segment is acknowledged, selectively or not (step 2). An acknowledgement that
@@ -121,8 +105,8 @@ impl Rack {
     /// transmission (step 5). Returns whether other segments may be lost soon.
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> bool {
         let mut undecided = false;
-        self.judged = self.judged.max(board.first());
-        while self.judged < board.next() {
+        self.judged = self.judged.max(board.first);
+        while self.judged < board.next {
             let record = board.record(self.judged);
             let marks = record.marks;
             if !(marks.sacked() || marks.lost() || marks.sent_again()) {
@@ -154,7 +138,7 @@ impl Rack {
     /// Whether a retransmission is still out: it is the last transmission of its segment, and the
     /// segment is neither acknowledged nor lost.
     fn is_out(board: &Scoreboard, sent_at: Instant, segment: u64) -> bool {
-        if segment < board.first() || segment >= board.next() {
+        if segment < board.first || segment >= board.next {
             return false;
         }
         let record = board.record(segment);
@@ -244,7 +228,7 @@ impl Counting {
     /// segments above it have arrived.
     fn judge(&mut self, board: &mut Scoreboard) {
         let end = self.highest[THRESHOLD - 1].saturating_sub(1);
-        let mut from = self.judged.max(board.first());
+        let mut from = self.judged.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
             if !board.record(segment).marks.lost() {
                 board.lose(segment);
@@ -258,7 +242,7 @@ impl Counting {
     /// arrived.
     fn next_suspect(&mut self, board: &Scoreboard) -> Option<u64> {
         let end = board.sacked_end();
-        let mut from = self.suspected.max(board.first());
+        let mut from = self.suspected.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
             if !board.record(segment).marks.sent_again() {
                 return Some(segment);
@@ -271,7 +255,7 @@ impl Counting {
 
     /// Rule 4: the last segment, once per recovery.
     fn next_rescue(&self, board: &Scoreboard, recovery_point: u64) -> Option<u64> {
-        let last = board.next() - 1;
+        let last = board.next - 1;
         let is_spent = self.rescued == recovery_point;
         let marks = board.record(last).marks;
         (!is_spent && !marks.sacked() && !marks.sent_again()).then_some(last)
@@ -294,22 +278,22 @@ impl Sender {
         if self.board.out() == 0 {
             return;
         }
-        if !self.rack.is_enabled() {
+        if !self.rack.enabled {
             self.counting.judge(&mut self.board);
         } else if std::mem::take(&mut self.rack.advanced) {
-            let retransmitted = self.board.retransmitted_out();
+            let retransmitted = self.board.retransmitted_out;
             ack.sets_timer &= !self.judge_by_time(now);
-            if self.board.retransmitted_out() < retransmitted {
+            if self.board.retransmitted_out < retransmitted {
                 ack.retransmission_lost = true;
                 self.counters.lost_retransmits +=
-                    u64::from(retransmitted - self.board.retransmitted_out());
+                    u64::from(retransmitted - self.board.retransmitted_out);
             }
         }
     }
 
     /// Judges by time. Where segments may be lost soon (step 5), it arms the reordering timer, and returns `true`.
     fn judge_by_time(&mut self, now: Instant) -> bool {
-        let window = self.rack.window(self.state, self.board.sacked_out(), &self.rtt);
+        let window = self.rack.window(self.state, self.board.sacked_out, &self.rtt);
         let undecided = self.rack.judge(now, window, &mut self.board);
         if undecided {
             let last = self.rack.newest.0 + self.rack.rtt + window;
@@ -321,9 +305,9 @@ impl Sender {
     /// Handles the expiry of the reordering timer.
     pub(super) fn handle_reordering_timeout(&mut self, now: Instant) {
         self.timer.clear();
-        let lost = self.board.lost();
+        let lost = self.board.lost;
         self.judge_by_time(now);
-        if self.board.lost() > lost {
+        if self.board.lost > lost {
             if self.state != CongestionState::Recovery {
                 self.enter_recovery();
             }
@@ -345,7 +329,7 @@ impl Sender {
     /// Handles the expiry of the retransmission timer: all segments count as lost, except those that RACK finds too
     /// recent.
     pub(super) fn lose_all(&mut self, now: Instant) {
-        let first = self.board.first();
+        let first = self.board.first;
         if self.board.out() > 0 && self.board.record(first).marks.sacked() {
             // The receiver discarded data that it had selectively acknowledged (RFC 2018 section
             // 8).
@@ -354,9 +338,9 @@ impl Sender {
             self.counting = Counting::default();
         }
         let mut from = first;
-        while let Some(segment) = self.board.next_unsacked(from, self.board.next()) {
+        while let Some(segment) = self.board.next_unsacked(from, self.board.next) {
             let sent_at = self.board.record(segment).sent_at;
-            let is_recent = self.rack.is_enabled() && sent_at + self.rack.rtt() > now;
+            let is_recent = self.rack.enabled && sent_at + self.rack.rtt > now;
             if segment == first || !is_recent {
                 self.board.lose(segment);
             }
@@ -369,7 +353,7 @@ impl Sender {
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
         let is_free =
             self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();
-        if self.rack.is_enabled() || !is_free || self.board.next_waiting().is_some() {
+        if self.rack.enabled || !is_free || self.board.next_waiting().is_some() {
             return None;
         }
         let suspect = self.counting.next_suspect(&self.board);
@@ -396,7 +380,7 @@ impl Sender {
     /// segment.
     pub(super) fn schedule_probe(&mut self, now: Instant, anew: bool) -> bool {
         let may_probe = matches!(self.state, CongestionState::Open | CongestionState::Cwr);
-        if !self.rack.is_enabled() || !may_probe || self.board.out() == 0 {
+        if !self.rack.enabled || !may_probe || self.board.out() == 0 {
             return false;
         }
         let smoothed = Duration::from_micros(u64::from(self.rtt.smoothed_us()));
@@ -407,7 +391,7 @@ impl Sender {
         } else {
             smoothed * 2 + SLACK
         };
-        let timeout_at = if anew { now + self.rto.get() } else { self.head_times_out_at() };
+        let timeout_at = if anew { now + self.rto.timeout } else { self.head_times_out_at() };
         let mut at = now + patience;
         if timeout_at > now {
             at = at.min(timeout_at);

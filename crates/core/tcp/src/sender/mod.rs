@@ -234,14 +234,14 @@ impl Sender {
     fn assert_order(&self) {
         debug_assert!(self.una <= self.nxt, "{} acknowledged of {}", self.una, self.nxt);
         debug_assert!(
-            self.nxt <= self.una + self.stream.buffer() + 2,
+            self.nxt <= self.una + self.stream.buffer + 2,
             "more is out than was written"
         );
         debug_assert!(
-            self.state != CongestionState::Open || self.board.lost_out() == 0,
+            self.state != CongestionState::Open || self.board.lost_out == 0,
             "something is lost and nothing is done"
         );
-        debug_assert!(self.rto.get() <= self.config.max_timeout.max(self.config.initial_timeout));
+        debug_assert!(self.rto.timeout <= self.config.max_timeout.max(self.config.initial_timeout));
         self.board.assert_counts();
     }
 
@@ -276,7 +276,7 @@ impl Sender {
 
     /// The position after the bytes that the application has written (the kernel's `write_seq`).
     fn written_end(&self) -> u64 {
-        self.stream.data_end().min(self.una.max(1) + self.stream.buffer())
+        self.stream.data_end.min(self.una.max(1) + self.stream.buffer)
     }
 
     /// Copies the scoreboard's counts to the fields that the algorithm reads.
@@ -285,9 +285,9 @@ impl Sender {
         sock.snd_una = self.una as u32;
         sock.snd_nxt = self.nxt as u32;
         sock.packets_out = self.board.out();
-        sock.sacked_out = self.board.sacked_out();
-        sock.lost_out = self.board.lost_out();
-        sock.retrans_out = self.board.retransmitted_out();
+        sock.sacked_out = self.board.sacked_out;
+        sock.lost_out = self.board.lost_out;
+        sock.retrans_out = self.board.retransmitted_out;
         sock.reordering = self.rack.reordering;
     }
 

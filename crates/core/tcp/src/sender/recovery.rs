@@ -90,7 +90,7 @@ impl Sender {
         self.find_losses(now, ack);
         if self.state != CongestionState::Recovery {
             // The reduction was undone, but segments are lost: another recovery begins.
-            if self.board.lost_out() == 0 {
+            if self.board.lost_out == 0 {
                 return false;
             }
             self.enter_recovery();
@@ -112,7 +112,7 @@ impl Sender {
             self.try_undo_by_dsack();
         }
         self.find_losses(now, ack);
-        if self.board.lost_out() == 0 {
+        if self.board.lost_out == 0 {
             self.try_to_open();
             return false;
         }
@@ -132,7 +132,7 @@ impl Sender {
     }
 
     pub(super) fn keep_open(&mut self) {
-        let left = self.board.sacked_out() + self.board.lost_out() > 0;
+        let left = self.board.sacked_out + self.board.lost_out > 0;
         let next = if left || self.any_retransmission_out() {
             CongestionState::Disorder
         } else {
@@ -145,8 +145,8 @@ impl Sender {
     }
 
     pub(super) fn any_retransmission_out(&self) -> bool {
-        self.board.retransmitted_out() > 0
-            || self.board.out() > 0 && self.board.record(self.board.first()).marks.sent_again()
+        self.board.retransmitted_out > 0
+            || self.board.out() > 0 && self.board.record(self.board.first).marks.sent_again()
     }
 
     /// The slow-start threshold that undoing a reduction would restore.
@@ -211,7 +211,7 @@ impl Sender {
         }
         self.algorithm.snd_cwnd = self.board.in_flight() + 1;
         if self.state <= CongestionState::Disorder {
-            self.rack.doubt_reordering(self.board.sacked_out());
+            self.rack.doubt_reordering(self.board.sacked_out);
         }
         self.change_state(CongestionState::Loss);
         self.episode.high = self.nxt;
@@ -226,7 +226,7 @@ impl Sender {
     /// Begins an episode that can be undone.
     pub(super) fn begin_undo(&mut self) {
         let probe = u32::from(self.tail_probe.end.is_some() && self.tail_probe.repeats);
-        let out = self.board.retransmitted_out() + probe;
+        let out = self.board.retransmitted_out + probe;
         self.episode.undo_retransmissions = (out > 0).then_some(out);
         self.episode.undo_marker = Some(self.una);
         self.algorithm.undo_marker = (self.una as u32).max(1);
@@ -304,8 +304,8 @@ impl Sender {
         if !self.is_undoable() || !self.answers_original() {
             return false;
         }
-        self.check_reordering(self.board.first());
-        if self.board.retransmitted_out() > 0 {
+        self.check_reordering(self.board.first);
+        if self.board.retransmitted_out > 0 {
             return true;
         }
         if !self.any_retransmission_out() {

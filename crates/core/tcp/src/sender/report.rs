@@ -90,7 +90,7 @@ impl Sender {
 
     /// The retransmission timeout, including the backoff.
     pub fn retransmission_timeout(&self) -> Duration {
-        self.rto.get()
+        self.rto.timeout
     }
 
     /// The connection's figures as they are now.
@@ -103,15 +103,15 @@ impl Sender {
             cwnd: Segments::new(sock.snd_cwnd),
             ssthresh: Segments::new(sock.snd_ssthresh),
             smoothed_rtt: rtt(self.rtt.smoothed_us()),
-            latest_rtt: rtt(self.rtt.latest_us()),
+            latest_rtt: rtt(self.rtt.latest_us),
             min_rtt: rtt(self.rtt.least_us()),
             congestion_state: self.state,
             packets_out: Segments::new(self.board.out()),
-            sacked_out: Segments::new(self.board.sacked_out()),
-            lost_out: Segments::new(self.board.lost_out()),
-            retrans_out: Segments::new(self.board.retransmitted_out()),
+            sacked_out: Segments::new(self.board.sacked_out),
+            lost_out: Segments::new(self.board.lost_out),
+            retrans_out: Segments::new(self.board.retransmitted_out),
             send_queue: Bytes::new(self.written_end().saturating_sub(self.una.max(1))),
-            delivered: self.board.delivered(),
+            delivered: self.board.delivered,
             pacing_rate: pacing.map(|bytes| Rate::from_bps(bytes.saturating_mul(8))),
             k: self.algorithm.k_us().map(micros),
             mss: Bytes::new(u64::from(self.config.mss)),

@@ -6,12 +6,6 @@ use wakeai_units::{Duration, Instant};
 use crate::config::{Profile, TcpConfig};
 use crate::segment::Timestamp;
 
-/// The clock of this end's timestamps, in milliseconds. It is 0 only when it wraps, because 0
-/// stands for no echo.
-pub(super) fn stamp(at: Instant) -> u32 {
-    (at.as_nanos() / 1_000_000 + 1) as u32
-}
-
 /// The timestamps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timestamps {
@@ -24,7 +18,7 @@ pub(super) struct Timestamps {
 impl Timestamps {
     /// The timestamp of a segment that leaves now.
     pub(super) fn outgoing(self, now: Instant) -> Timestamp {
-        Timestamp { value: stamp(now), echo: self.echo }
+        Timestamp { value: Timestamp::clock_ms(now), echo: self.echo }
     }
 
     /// Whether the segment at hand echoes a timestamp from before `sent`. It then answers an
@@ -35,7 +29,7 @@ impl Timestamps {
 
     /// The RTT by the echoed timestamp, in whole milliseconds and at least one.
     pub(super) fn rtt_us(self, now: Instant) -> Option<u32> {
-        let elapsed_ms = stamp(now).wrapping_sub(self.echoed);
+        let elapsed_ms = Timestamp::clock_ms(now).wrapping_sub(self.echoed);
         (elapsed_ms < 1 << 18).then_some(elapsed_ms.max(1) * 1_000)
     }
 }
@@ -52,22 +46,23 @@ const GRANULARITY_US: u32 = 1_000;
 /// waits an RTT longer. Linux also takes the largest deviation of a round instead of four times the
 /// smoothed deviation, follows a falling RTT eight times more slowly, and lets the variation decay
 /// once a round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RttEstimator {
     linux: bool,
     minimum_us: u32,
     maximum: Duration,
     /// Smoothed RTT, times 8; 0 before the first sample.
-    smoothed_us_by_8: u32,
+    pub(super) smoothed_us_by_8: u32,
     /// Mean deviation, times 4.
     deviation_us_by_4: u32,
     /// Linux: the largest `deviation_us_by_4` of this round.
     round_deviation_us: u32,
     /// The time that the timeout adds to the smoothed RTT.
-    variation_us: u32,
+    pub(super) variation_us: u32,
     /// The position whose acknowledgement ends the round.
     round_end: u64,
-    latest_us: u32,
+    /// The last sample; 0 before the first sample.
+    pub(super) latest_us: u32,
     least: WindowedMinimum,
 }
 
@@ -77,33 +72,12 @@ impl RttEstimator {
             linux: config.profile == Profile::Linux,
             minimum_us: config.min_timeout.as_micros() as u32,
             maximum: config.max_timeout,
-            smoothed_us_by_8: 0,
-            deviation_us_by_4: 0,
-            round_deviation_us: 0,
-            variation_us: 0,
-            round_end: 0,
-            latest_us: 0,
-            least: WindowedMinimum::default(),
+            ..Self::default()
         }
-    }
-
-    /// Smoothed RTT in microseconds, times 8 as the kernel keeps it; 0 before the first sample.
-    pub(super) fn smoothed_us_by_8(&self) -> u32 {
-        self.smoothed_us_by_8
     }
 
     pub(super) fn smoothed_us(&self) -> u32 {
         self.smoothed_us_by_8 >> 3
-    }
-
-    /// The time that the timeout adds to the smoothed RTT.
-    pub(super) fn variation_us(&self) -> u32 {
-        self.variation_us
-    }
-
-    /// The last sample; 0 before the first sample.
-    pub(super) fn latest_us(&self) -> u32 {
-        self.latest_us
     }
 
     /// The smallest sample of the last five minutes; 0 before the first sample.

@@ -53,14 +53,14 @@ const FIRST_CAPACITY: u64 = 64;
 ///
 /// The records are a ring. Two bit sets find the segments that are not selectively acknowledged,
 /// and those that wait for retransmission. The ring grows by doubling; nothing else allocates.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     records: Vec<Record>,
     mask: u64,
-    /// The segment after the last one that was acknowledged.
-    first: u64,
+    /// The oldest segment that is out; where none is out, the next segment to be sent.
+    pub(super) first: u64,
     /// The next segment to be sent for the first time.
-    next: u64,
+    pub(super) next: u64,
     sacked: Bits,
     /// The lost segments whose retransmission is not out.
     waiting: Bits,
@@ -68,15 +68,15 @@ pub(super) struct Scoreboard {
     waiting_from: u64,
     /// The number of segments that wait for retransmission.
     waiting_count: u32,
-    sacked_out: u32,
-    lost_out: u32,
-    retransmitted_out: u32,
+    pub(super) sacked_out: u32,
+    pub(super) lost_out: u32,
+    pub(super) retransmitted_out: u32,
     /// The segment after the highest selectively acknowledged segment.
     sacked_end: u64,
     /// Segments delivered so far, selectively acknowledged ones and copies included.
-    delivered: u64,
+    pub(super) delivered: u64,
     /// Marks of loss so far; a segment counts each time.
-    lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Scoreboard {
@@ -84,60 +84,19 @@ impl Scoreboard {
         Self {
             records: vec![Record::default(); FIRST_CAPACITY as usize],
             mask: FIRST_CAPACITY - 1,
-            first: 0,
-            next: 0,
             sacked: Bits::new(FIRST_CAPACITY),
             waiting: Bits::new(FIRST_CAPACITY),
-            waiting_from: 0,
-            waiting_count: 0,
-            sacked_out: 0,
-            lost_out: 0,
-            retransmitted_out: 0,
-            sacked_end: 0,
-            delivered: 0,
-            lost: 0,
+            ..Self::default()
         }
-    }
-
-    /// The oldest segment that is out; where none is out, the next segment to be sent.
-    pub(super) fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// The next segment to be sent for the first time.
-    pub(super) fn next(&self) -> u64 {
-        self.next
     }
 
     pub(super) fn out(&self) -> u32 {
         (self.next - self.first) as u32
     }
 
-    pub(super) fn sacked_out(&self) -> u32 {
-        self.sacked_out
-    }
-
-    pub(super) fn lost_out(&self) -> u32 {
-        self.lost_out
-    }
-
-    pub(super) fn retransmitted_out(&self) -> u32 {
-        self.retransmitted_out
-    }
-
-    /// Segments delivered so far, selectively acknowledged ones included.
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
     /// Counts copies that arrived although the segment had arrived before.
     pub(super) fn deliver_copies(&mut self, copies: u32) {
         self.delivered += u64::from(copies);
-    }
-
-    /// Segments marked as lost so far; a segment counts each time.
-    pub(super) fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// RFC 6675's pipe: the number of segments that are assumed to be in the network.
@@ -397,7 +356,7 @@ impl Scoreboard {
 }
 
 /// One bit for each position of a window that slides over the whole numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bits {
     words: Vec<u64>,
     /// The number of bits less one. The number of bits is a power of two.

@@ -18,11 +18,12 @@ const OVERHEAD: u64 = 416;
 pub(super) struct SendStream {
     mss: u64,
     /// The position at which the data ends; `u64::MAX` where it has no end.
-    data_end: u64,
+    pub(super) data_end: u64,
     closing: bool,
     /// The segment with which the FIN left.
     fin: Option<u64>,
-    buffer: u64,
+    /// The most bytes that may be unacknowledged or unsent.
+    pub(super) buffer: u64,
     buffer_limit: u64,
 }
 
@@ -74,18 +75,9 @@ impl SendStream {
         }
     }
 
-    pub(super) fn data_end(&self) -> u64 {
-        self.data_end
-    }
-
     /// Whether the FIN has left.
     pub(super) fn fin_sent(&self) -> bool {
         self.fin.is_some()
-    }
-
-    /// The most bytes that may be unacknowledged or unsent.
-    pub(super) fn buffer(&self) -> u64 {
-        self.buffer
     }
 
     /// Enlarges the buffer for a window of `window_segments`. The buffer has room for the

@@ -62,7 +62,7 @@ impl Timer {
 /// The retransmission timeout, with its backoff.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetransmissionTimeout {
-    timeout: Duration,
+    pub(super) timeout: Duration,
     initial: Duration,
     longest: Duration,
     /// Timeouts since something new was acknowledged.
@@ -73,10 +73,6 @@ impl RetransmissionTimeout {
     pub(super) fn new(config: &TcpConfig) -> Self {
         let (initial, longest) = (config.initial_timeout, config.max_timeout);
         Self { timeout: initial, initial, longest, in_a_row: 0 }
-    }
-
-    pub(super) fn get(&self) -> Duration {
-        self.timeout
     }
 
     /// Sets the timeout to the estimate, without backoff.
@@ -139,15 +135,15 @@ impl Sender {
         self.output.forced = Some(Forced::Head);
         self.output.retransmission = Retransmission::Nothing;
         self.rto.back_off();
-        self.timer.set(TimerKind::Retransmission, now + self.rto.get());
+        self.timer.set(TimerKind::Retransmission, now + self.rto.timeout);
     }
 
     /// Resets the timeout to the present RTT estimate, without backoff.
     pub(super) fn reset_timeout(&mut self) {
         self.rto.reset(self.rtt.timeout());
         let sock = &mut *self.algorithm;
-        sock.srtt_us = self.rtt.smoothed_us_by_8();
-        sock.rttvar_us = self.rtt.variation_us();
+        sock.srtt_us = self.rtt.smoothed_us_by_8;
+        sock.rttvar_us = self.rtt.variation_us;
     }
 
     /// Restarts the timer after an acknowledgement. Where a tail loss probe may be sent, the timer
@@ -172,19 +168,19 @@ impl Sender {
         let at = if was_shorter {
             self.head_times_out_at().max(now + AT_ONCE)
         } else {
-            now + self.rto.get()
+            now + self.rto.timeout
         };
         self.timer.set(TimerKind::Retransmission, at);
     }
 
     /// The time at which the oldest segment has been out for the retransmission timeout.
     pub(super) fn head_times_out_at(&self) -> Instant {
-        self.board.record(self.board.first()).sent_at + self.rto.get()
+        self.board.record(self.board.first).sent_at + self.rto.timeout
     }
 
     /// Arms the timer of the next window probe.
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let base = self.rto.get().max(self.config.min_timeout);
+        let base = self.rto.timeout.max(self.config.min_timeout);
         let wait = base.saturating_mul(1 << self.persist.backoff.min(32));
         self.timer.set(TimerKind::Persist, now + wait.min(self.config.max_timeout));
     }

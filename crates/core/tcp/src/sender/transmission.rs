@@ -4,11 +4,10 @@ use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
 use super::lifecycle::OWN_WINDOW;
-use super::rtt::stamp;
 use super::stream::Piece;
 use super::timers::{LOCAL_RETRY, TimerKind};
 use super::{Forced, Retransmission, Sender, SenderPhase, microseconds};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, Timestamp};
 
 impl Sender {
     /// Returns the next segment that may leave now.
@@ -55,7 +54,7 @@ impl Sender {
     fn send_forced(&mut self, now: Instant, forced: Forced) -> Option<Segment> {
         match forced {
             Forced::Head => {
-                let head = self.board.first();
+                let head = self.board.first;
                 let gone = self.board.out() > 0 && !self.waits_in_host(head);
                 gone.then(|| self.send_again(now, head, false))
             }
@@ -75,13 +74,13 @@ impl Sender {
         }
         let new = self.sendable_piece();
         let full = self.host_queue.is_full(self.algorithm.sk_pacing_rate, 0);
-        if full || new.is_none() && self.waits_in_host(self.board.next() - 1) {
+        if full || new.is_none() && self.waits_in_host(self.board.next - 1) {
             self.rearm_timeout(now);
             return None;
         }
         let sent = match new {
             Some(piece) => self.send_piece(now, piece),
-            None => self.send_again(now, self.board.next() - 1, true),
+            None => self.send_again(now, self.board.next - 1, true),
         };
         self.note_probe(now, new.is_none());
         Some(sent)
@@ -145,7 +144,7 @@ impl Sender {
         let piece = self.stream.next_piece(self.nxt)?;
         let data_end = piece.seq + u64::from(piece.len);
         let fits = piece.end() <= self.peer_window.end(self.una)
-            && data_end <= self.una + self.stream.buffer();
+            && data_end <= self.una + self.stream.buffer;
         let held_back = self.stream.is_partial(piece) && self.board.out() > 0;
         (fits && !held_back).then_some(piece)
     }
@@ -188,7 +187,7 @@ impl Sender {
         self.before_sending(now);
         let was_idle = self.board.out() == 0;
         let pushed = self.stream.is_last_written(piece);
-        let number = self.board.send(now, self.host_queue.next_packet(), pushed);
+        let number = self.board.send(now, self.host_queue.entered, pushed);
         self.nxt = piece.end();
         if piece.fin {
             self.stream.mark_fin(number);
@@ -205,19 +204,19 @@ impl Sender {
     /// found to be lost.
     pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
         self.before_sending(now);
-        self.board.resend(number, now, self.host_queue.next_packet(), probe);
+        self.board.resend(number, now, self.host_queue.entered, probe);
         self.rack.resend(now, number);
         if !probe {
-            self.episode.count_retransmission(stamp(now));
+            self.episode.count_retransmission(Timestamp::clock_ms(now));
         }
         self.counters.retransmits += 1;
         let piece = self.stream.piece(number);
         self.events.push_back(EventKind::Retransmit);
         if self.config.restart_on_retransmission
-            && number == self.board.first()
+            && number == self.board.first
             && !self.timer.is(TimerKind::Reordering)
         {
-            self.timer.set(TimerKind::Retransmission, now + self.rto.get());
+            self.timer.set(TimerKind::Retransmission, now + self.rto.timeout);
         }
         let pushed = self.board.record(number).pushed;
         self.emit(now, piece, pushed)
@@ -241,7 +240,7 @@ impl Sender {
 
     fn publish_at(&mut self, now: Instant) {
         self.advance(now);
-        self.algorithm.rto_us = self.rto.get().as_micros().min(u64::from(u32::MAX)) as u32;
+        self.algorithm.rto_us = self.rto.timeout.as_micros().min(u64::from(u32::MAX)) as u32;
         self.publish();
     }
 
@@ -291,7 +290,7 @@ impl Sender {
             self.algorithm.prr_out = self.algorithm.prr_out.saturating_sub(1);
         }
         self.pacing.unsend();
-        let last = self.board.next() - 1;
+        let last = self.board.next - 1;
         if self.stream.piece(last).seq == segment.seq && !self.board.record(last).marks.sent_again()
         {
             self.take_back_new(now, segment);
@@ -318,11 +317,11 @@ impl Sender {
     }
 
     fn take_back_again(&mut self, now: Instant, number: u64) {
-        if number < self.board.first() || number >= self.board.next() {
+        if number < self.board.first || number >= self.board.next {
             return;
         }
         self.board.forget_retransmission(number);
-        if number == self.board.first() && self.timer.is(TimerKind::Retransmission) {
+        if number == self.board.first && self.timer.is(TimerKind::Retransmission) {
             self.timer.set(TimerKind::Retransmission, now + LOCAL_RETRY);
         }
     }
@@ -332,18 +331,14 @@ impl Sender {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeerWindow {
     bytes: u64,
-    largest: u64,
+    /// The largest window that was ever announced.
+    pub(super) largest: u64,
 }
 
 impl PeerWindow {
     /// The position up to which data may be sent.
     pub(super) fn end(self, una: u64) -> u64 {
         una + self.bytes
-    }
-
-    /// The largest window that was ever announced.
-    pub(super) fn largest(self) -> u64 {
-        self.largest
     }
 
     /// Takes the window of an acknowledgement that is not older than `una`, and returns whether the
