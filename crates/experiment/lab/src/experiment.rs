@@ -178,7 +178,7 @@ impl Lab<'_> {
             name,
             p50 = %driver.lateness.percentile(50.0),
             p99 = %driver.lateness.percentile(99.0),
-            max = %driver.lateness.max(),
+            max = %driver.lateness.max,
             ?misrouted,
             counters = ?driver.counters,
             "a run has ended"
@@ -217,7 +217,7 @@ impl Lab<'_> {
     /// runs with agents or proxies: in other runs the kernel does all work that has to be in time.
     fn lapse(&self, run: &LabRun) -> Option<Lapse> {
         let (lateness, options) = (&run.driver.lateness, self.options);
-        let (p99, max) = (lateness.percentile(99.0), lateness.max());
+        let (p99, max) = (lateness.percentile(99.0), lateness.max);
         let (allowed_p99, allowed_max) = (options.lateness_p99, options.lateness_max);
         if p99 > allowed_p99 || max > allowed_max {
             let releases = lateness.count();
@@ -233,7 +233,7 @@ impl Lab<'_> {
             releases: lateness.count(),
             p50_ms: lateness.percentile(50.0).as_millis_f64(),
             p99_ms: lateness.percentile(99.0).as_millis_f64(),
-            max_ms: lateness.max().as_millis_f64(),
+            max_ms: lateness.max.as_millis_f64(),
             faithful: self.lapse(run).is_none(),
             waits_p99_ms: run.waits.percentile(99.0).as_millis_f64(),
         }

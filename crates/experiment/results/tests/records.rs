@@ -240,7 +240,7 @@ fn an_earlier_result_is_replaced_where_that_is_wanted_alone() {
     write(directory.path(), 10);
     let before = std::fs::read(directory.path().join("samples.parquet")).unwrap();
     let error = refused(directory.path());
-    assert!(matches!(error, RecordsError::Earlier { .. }), "{error}");
+    assert!(matches!(error, RecordsError::Earlier(_)), "{error}");
     assert!(error.to_string().contains("--force"), "{error}");
     assert_eq!(names(directory.path()), ALL);
     assert_eq!(std::fs::read(directory.path().join("samples.parquet")).unwrap(), before);
@@ -272,8 +272,8 @@ fn force_replaces_only_an_earlier_result() {
             let before = names(directory.path());
             for output in [forced(directory.path()), directory.path().into()] {
                 let error = refused(output.clone());
-                let is_known = matches!(error, RecordsError::Foreign { .. })
-                    || (!output.force && matches!(error, RecordsError::Earlier { .. }));
+                let is_known = matches!(error, RecordsError::Foreign(_))
+                    || (!output.force && matches!(error, RecordsError::Earlier(_)));
                 assert!(is_known, "{name} {way}: {error}");
             }
             assert_eq!(names(directory.path()), before, "{name} {way}");
@@ -293,7 +293,7 @@ fn captures_replace_nothing_of_somebody_elses() {
     let scenario = Scenario::parse(SCENARIO).unwrap();
     let mut records = Records::create(forced(directory.path()), &scenario, manifest()).unwrap();
     let error = records.capture().unwrap_err();
-    assert!(matches!(error, RecordsError::Foreign { .. }), "{error}");
+    assert!(matches!(error, RecordsError::Foreign(_)), "{error}");
     drop(records);
     assert_eq!(names(directory.path()), ["pcap"]);
 }
@@ -309,7 +309,7 @@ fn the_scenario_that_is_run_is_never_replaced() {
     for scenario in [&path, &elsewhere] {
         let error =
             refused(Output { scenario: Some(scenario.clone()), ..forced(directory.path()) });
-        assert!(matches!(error, RecordsError::Input { .. }), "{error}");
+        assert!(matches!(error, RecordsError::Input(_)), "{error}");
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
@@ -344,7 +344,7 @@ fn two_runs_do_not_write_to_one_directory() {
     let directory = tempfile::tempdir().unwrap();
     let partial = directory.path().join(".wakeai.partial");
     let records = captured(directory.path(), 10);
-    assert!(matches!(refused(directory.path()), RecordsError::Busy { .. }));
+    assert!(matches!(refused(directory.path()), RecordsError::Busy(_)));
     drop(records);
     assert!(!partial.exists());
     // These are files as a killed process leaves them.
@@ -359,7 +359,7 @@ fn two_runs_do_not_write_to_one_directory() {
     let partial = directory.path().join(".wakeai.partial");
     std::fs::create_dir(&partial).unwrap();
     std::fs::write(partial.join("notes"), "mine").unwrap();
-    assert!(matches!(refused(directory.path()), RecordsError::Foreign { .. }));
+    assert!(matches!(refused(directory.path()), RecordsError::Foreign(_)));
     assert!(partial.join("notes").exists());
 }
 

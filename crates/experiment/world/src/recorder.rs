@@ -29,7 +29,7 @@ struct Files {
     captures: Option<Captures>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RecorderState {
     /// The files; `None` once [`Recorder::finish`] has taken them.
     records: Option<Records>,
@@ -57,14 +57,8 @@ impl Recorder {
     ) -> Result<Self, RecordsError> {
         let mut records = Records::create(output, scenario, manifest)?;
         let captures = if captures { Some(records.capture()?) } else { None };
-        let records = Some(records);
-        let state = Mutex::new(RecorderState {
-            records,
-            turn: 0,
-            begun: false,
-            abandoned: false,
-            ended: 0,
-        });
+        let state = RecorderState { records: Some(records), ..RecorderState::default() };
+        let state = Mutex::new(state);
         Ok(Self(Arc::new(Files { state, changed: Condvar::new(), captures })))
     }
 
@@ -87,9 +81,8 @@ impl Recorder {
         expanded: Expanded,
     ) -> RunSink {
         let condition = condition.to_owned();
-        let rows = Rows { kept: Vec::new(), failed: None };
-        let named = Named { ordinal, condition, repeat, expanded };
-        RunSink(Arc::new(Sink { files: self.clone(), named, rows: Mutex::new(rows) }))
+        let (files, rows) = (self.clone(), Mutex::default());
+        RunSink(Arc::new(Sink { files, ordinal, condition, repeat, expanded, rows }))
     }
 
     /// Ends all waits for a turn, because a run has failed.
@@ -126,13 +119,13 @@ impl Recorder {
 }
 
 impl RecorderState {
-    fn write(&mut self, named: &Named, rows: &mut Vec<Row>) -> Result<(), RecordsError> {
+    fn write(&mut self, run: &Sink, rows: &mut Vec<Row>) -> Result<(), RecordsError> {
         let Some(records) = self.records.as_mut().filter(|_| !self.abandoned) else {
             rows.clear();
             return Ok(());
         };
         if !self.begun {
-            records.begin_run(&named.condition, named.repeat, &named.expanded);
+            records.begin_run(&run.condition, run.repeat, &run.expanded);
             self.begun = true;
         }
         rows.drain(..).try_for_each(|row| records.row(row))
@@ -146,19 +139,14 @@ pub struct RunSink(Arc<Sink>);
 #[derive(Debug)]
 struct Sink {
     files: Recorder,
-    named: Named,
-    rows: Mutex<Rows>,
-}
-
-#[derive(Debug)]
-struct Named {
     ordinal: usize,
     condition: String,
     repeat: u32,
     expanded: Expanded,
+    rows: Mutex<Rows>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Rows {
     kept: Vec<Row>,
     /// The first failure to write; [`RunSink::end`] returns it.
@@ -173,10 +161,10 @@ impl RunSink {
     ///
     /// The files of the captures cannot be made.
     pub fn captures(&self) -> Result<Option<RunCaptures>, RecordsError> {
-        let Sink { files, named, .. } = &*self.0;
+        let Sink { files, condition, repeat, expanded, .. } = &*self.0;
         let Some(captures) = &files.0.captures else { return Ok(None) };
-        let stations = named.expanded.stations.iter().map(|station| station.name.as_str());
-        captures.run(&named.condition, named.repeat, stations).map(Some)
+        let stations = expanded.stations.iter().map(|station| station.name.as_str());
+        captures.run(condition, *repeat, stations).map(Some)
     }
 
     /// Adds a row.
@@ -187,11 +175,11 @@ impl RunSink {
         }
         rows.kept.push(row);
         if rows.kept.len().is_multiple_of(BATCH) {
-            let Sink { files, named, .. } = &*self.0;
+            let Sink { files, ordinal, .. } = &*self.0;
             let mut state =
-                if rows.kept.len() < MOST_KEPT { files.state() } else { files.turn(named.ordinal) };
-            if state.turn == named.ordinal || state.abandoned {
-                rows.failed = state.write(named, &mut rows.kept).err();
+                if rows.kept.len() < MOST_KEPT { files.state() } else { files.turn(*ordinal) };
+            if state.turn == *ordinal || state.abandoned {
+                rows.failed = state.write(&self.0, &mut rows.kept).err();
             }
         }
     }
@@ -204,13 +192,13 @@ impl RunSink {
 
     /// Waits for the run's turn and ends its records with its result.
     pub(crate) fn end(self, run: &Run) -> Result<(), RecordsError> {
-        let Sink { files, named, .. } = &*self.0;
+        let Sink { files, ordinal, .. } = &*self.0;
         let mut rows = self.rows();
-        let mut state = files.turn(named.ordinal);
+        let mut state = files.turn(*ordinal);
         let abandoned = state.abandoned;
         let written = match rows.failed.take() {
             Some(error) => Err(error),
-            None => state.write(named, &mut rows.kept),
+            None => state.write(&self.0, &mut rows.kept),
         };
         let ended = match state.records.as_mut().filter(|_| !abandoned) {
             Some(records) if written.is_ok() => {
@@ -220,7 +208,7 @@ impl RunSink {
             }
             _ => Ok(()),
         };
-        (state.turn, state.begun) = (named.ordinal + 1, false);
+        (state.turn, state.begun) = (ordinal + 1, false);
         files.0.changed.notify_all();
         written.and(ended)
     }

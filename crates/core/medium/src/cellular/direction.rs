@@ -35,7 +35,7 @@ pub(super) struct CellDirection<T> {
     /// byte.
     owed: u64,
     /// The next boundary at which something happens.
-    boundary: Option<Instant>,
+    pub(super) boundary: Option<Instant>,
     /// The boundary of the last grant.
     last_grant: Instant,
     /// Packets that arrive when the current interval ends.
@@ -107,11 +107,6 @@ impl<T> CellDirection<T> {
         self.waiting[station] += left;
         self.boundary.get_or_insert(boundary_at(now));
         Ok(())
-    }
-
-    /// The time of the next interval boundary; `None` while the direction is idle.
-    pub(super) fn next_boundary(&self) -> Option<Instant> {
-        self.boundary
     }
 
     /// The next packet of the interval that ends now, with its station; `None` where all have

@@ -148,8 +148,8 @@ impl<P: Packet> Cellular<P> {
     /// the same holds for packets from station to station.
     pub(crate) fn next_event(&self) -> Option<(Instant, CellEvent)> {
         let wired = self.base.next_event().map(|(at, event)| (at, CellEvent::Wired(event)));
-        let uplink = self.uplink.next_boundary().map(|at| (at, CellEvent::Uplink));
-        let downlink = self.downlink.next_boundary().map(|at| (at, CellEvent::Downlink));
+        let uplink = self.uplink.boundary.map(|at| (at, CellEvent::Uplink));
+        let downlink = self.downlink.boundary.map(|at| (at, CellEvent::Downlink));
         earlier(earlier(wired, uplink), downlink)
     }
 

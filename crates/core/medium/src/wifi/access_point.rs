@@ -29,7 +29,8 @@ pub(crate) struct AccessPoint<P> {
     lengths: Vec<u32>,
     turns: Turns,
     limit: QueueLimit,
-    waiting: usize,
+    /// Frames that wait, over all receivers.
+    pub(crate) waiting: usize,
 }
 
 /// The order of service.
@@ -80,11 +81,6 @@ impl<P> AccessPoint<P> {
         self.frames.iter().map(Frames::packets).sum()
     }
 
-    /// Frames that wait, over all receivers.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting
-    }
-
     /// Adds a frame, and returns the number of frames that were dropped because the limit was
     /// reached. A FIFO drops the new frame. fq drops the last frames of the longest queue, or the
     /// new frame where its own queue is the longest. Frames that are on the air are not dropped:
@@ -119,7 +115,7 @@ impl<P> AccessPoint<P> {
     fn takes(&self, shape: Shape) -> bool {
         let bytes = match self.limit {
             QueueLimit::Packets(_) => 0,
-            QueueLimit::Bytes(_) => self.frames.iter().map(Frames::waiting_bytes).sum(),
+            QueueLimit::Bytes(_) => self.frames.iter().map(|frames| frames.bytes).sum(),
         };
         self.limit.takes(self.waiting, bytes, shape.packet as usize)
     }
@@ -148,7 +144,7 @@ impl<P> AccessPoint<P> {
     fn length(&self, receiver: usize) -> u64 {
         match self.limit {
             QueueLimit::Packets(_) => u64::from(self.lengths[receiver]),
-            QueueLimit::Bytes(_) => self.frames[receiver].waiting_bytes(),
+            QueueLimit::Bytes(_) => self.frames[receiver].bytes,
         }
     }
 
@@ -157,7 +153,7 @@ impl<P> AccessPoint<P> {
         let next = match &mut self.turns {
             Turns::Fifo(order) => loop {
                 let &(receiver, number) = order.front()?;
-                if number >= self.frames[receiver as usize].front_number() {
+                if number >= self.frames[receiver as usize].taken {
                     break receiver as usize;
                 }
                 order.pop_front();
@@ -249,7 +245,7 @@ mod tests {
         let mut point = AccessPoint::new(3, QueueDiscipline::Fifo, QueueLimit::Packets(2));
         assert_eq!([push(&mut point, 0, 1), push(&mut point, 1, 2)], [true, true]);
         assert!(!push(&mut point, 2, 3));
-        assert_eq!((point.waiting(), point.next_receiver()), (2, Some(Receiver::Station(0))));
+        assert_eq!((point.waiting, point.next_receiver()), (2, Some(Receiver::Station(0))));
     }
 
     #[test]
@@ -270,7 +266,7 @@ mod tests {
         let long = Shape { packet: 250, mpdu: 288, kind: Kind::Data };
         let to = Destination::Unicast(Node::Station(StationId(1)));
         assert_eq!(point.push(Receiver::Station(1), (9, Node::Server, to, long), None), 2);
-        assert_eq!((point.frames[0].waiting(), point.frames[1].waiting()), (2, 1));
+        assert_eq!((point.frames[0].waiting, point.frames[1].waiting), (2, 1));
     }
 
     #[test]
@@ -280,9 +276,9 @@ mod tests {
             push(&mut point, 0, packet);
         }
         assert!(!push(&mut point, 1, 9));
-        assert_eq!((point.frames[0].waiting(), point.frames[1].waiting()), (2, 1));
+        assert_eq!((point.frames[0].waiting, point.frames[1].waiting), (2, 1));
         assert!(!push(&mut point, 0, 3));
-        assert_eq!(point.waiting(), 3);
+        assert_eq!(point.waiting, 3);
     }
 
     #[test]

@@ -133,11 +133,12 @@ impl<P> Frame<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Frames<P> {
     queue: VecDeque<Frame<P>>,
-    waiting: usize,
-    /// The length of the waiting packets, in bytes.
-    bytes: u64,
-    /// Frames that were removed from the front since the start.
-    taken: u64,
+    /// The number of frames that the sender still keeps.
+    pub(crate) waiting: usize,
+    /// The length of the packets that the sender still keeps, in bytes.
+    pub(crate) bytes: u64,
+    /// Frames that were removed from the front since the start. It is the number of the frame in front.
+    pub(crate) taken: u64,
     /// Frames in front that [`Frames::hand_up`] has passed.
     handed_up: usize,
 }
@@ -147,25 +148,10 @@ impl<P> Frames<P> {
         Self { queue: VecDeque::new(), waiting: 0, bytes: 0, taken: 0, handed_up: 0 }
     }
 
-    /// The number of frames that the sender still keeps.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting
-    }
-
-    /// The length of the packets that the sender still keeps, in bytes.
-    pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
     pub(crate) fn packets(&self) -> usize {
         let inside = self.queue.iter().skip(self.handed_up);
         inside.filter(|frame| frame.state != FrameState::GivenUp).count()
-    }
-
-    /// The number of the frame in front, counted from the first frame that was ever pushed.
-    pub(crate) fn front_number(&self) -> u64 {
-        self.taken
     }
 
     /// Adds a frame, and returns its number.

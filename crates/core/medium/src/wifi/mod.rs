@@ -169,7 +169,7 @@ impl<P: Packet> Wifi<P> {
 
     pub(crate) fn packets(&self) -> usize {
         let up: usize = self.uplinks.iter().map(Frames::packets).sum();
-        let hosts: usize = self.hosts.iter().flatten().map(|host| host.len()).sum();
+        let hosts: usize = self.hosts.iter().flatten().map(|host| host.packets).sum();
         up + self.access_point.packets() + hosts
     }
 

@@ -228,7 +228,7 @@ impl<P: Packet> Wifi<P> {
     fn rejoin(&mut self, sender: Contender, late: u64) {
         let has_frames = match sender {
             Contender::Station(station) => self.queued(station) > 0,
-            Contender::AccessPoint => self.access_point.waiting() > 0,
+            Contender::AccessPoint => self.access_point.waiting > 0,
         };
         self.contention.finish(sender.index(self.links.len()), has_frames, late, &mut self.rng);
     }

@@ -28,7 +28,7 @@ impl<P: Packet> Wifi<P> {
                 counters.queue_drops += 1;
                 gone(&packet);
             });
-        } else if uplink.waiting() >= link.queue {
+        } else if uplink.waiting >= link.queue {
             counters.queue_drops += 1;
             return Err(packet);
         } else {
@@ -43,16 +43,16 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn room(&self, station: usize) -> usize {
         match &self.hosts[station] {
             Some(host) => host.room(),
-            None => self.links[station].queue.saturating_sub(self.uplinks[station].waiting()),
+            None => self.links[station].queue.saturating_sub(self.uplinks[station].waiting),
         }
     }
 
     pub(crate) fn queued(&self, station: usize) -> usize {
-        self.uplinks[station].waiting() + self.hosts[station].as_ref().map_or(0, |host| host.len())
+        self.uplinks[station].waiting + self.hosts[station].as_ref().map_or(0, |host| host.packets)
     }
 
     pub(crate) fn queued_at_access_point(&self) -> usize {
-        self.access_point.waiting()
+        self.access_point.waiting
     }
 
     /// Puts a packet into the access point's queue for a station, or for all stations.

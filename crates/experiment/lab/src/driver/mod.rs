@@ -33,7 +33,8 @@ use crate::packet::Frame;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     times: DurationHistogram,
-    max: Duration,
+    /// The largest delay, which is not rounded.
+    pub(crate) max: Duration,
 }
 
 impl Lateness {
@@ -48,11 +49,6 @@ impl Lateness {
         self.times.len()
     }
 
-    /// The largest delay, which is not rounded.
-    pub(crate) fn max(&self) -> Duration {
-        self.max
-    }
-
     /// A percentile in whole microseconds; zero without delays.
     pub(crate) fn percentile(&self, percent: f64) -> Duration {
         self.times.percentile(percent).unwrap_or(Duration::ZERO)
@@ -60,7 +56,7 @@ impl Lateness {
 }
 
 /// The driver's measurements.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct DriverReport {
     /// The lateness of each packet that was handed to its receiver during the run: the wall time
     /// minus the time at which the medium delivered it.

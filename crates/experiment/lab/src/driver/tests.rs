@@ -53,7 +53,7 @@ impl Lab {
     /// A UDP socket of host `index` (0 is the server), bound to `address` or to any address.
     fn socket(&self, index: usize, address: Ipv4Addr) -> UdpSocket {
         let bind = || UdpSocket::bind((address, PORT)).unwrap();
-        let socket = self.hosts[index].namespace().run(bind).unwrap();
+        let socket = self.hosts[index].namespace.run(bind).unwrap();
         socket.set_read_timeout(Some(time::Duration::from_secs(5))).unwrap();
         socket
     }
@@ -143,7 +143,7 @@ fn malformed_packets_are_counted_and_dropped() {
     let server = lab.socket(0, SERVER_ADDRESS);
     // A packet socket sends any bytes through the device. None of these are a correct IPv4 packet.
     let send = || send_raw(&[&[0x60; 40], &[0x45], &[0x45; 19], &[0x4f; 21], &[0; 60]]);
-    lab.hosts[1].namespace().run(send).unwrap();
+    lab.hosts[1].namespace.run(send).unwrap();
     let socket = lab.socket(1, station(0));
     socket.send_to(b"sound", (SERVER_ADDRESS, PORT)).unwrap();
     assert_eq!(server.recv(&mut [0; 10]).unwrap(), 5);
@@ -180,7 +180,7 @@ fn the_server_s_queue_holds_a_long_burst_and_counts_an_overflow() {
             let socket = UdpSocket::bind((SERVER_ADDRESS, PORT)).unwrap();
             (0..packets).for_each(|_| _ = socket.send_to(b"burst", (station(0), PORT)).unwrap());
         };
-        server.namespace().run(send).unwrap();
+        server.namespace.run(send).unwrap();
         server.overflowed().unwrap()
     };
     assert_eq!(burst(30_000), 0);

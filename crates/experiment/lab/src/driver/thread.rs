@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Instant};
 use wakeai_world::{Changes, STATION_BROADCAST};
 
 use super::poller::Poller;
-use super::{Command, DriverReport, Lateness, Misrouted, realtime};
+use super::{Command, DriverReport, realtime};
 use crate::clock;
 use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
@@ -48,7 +48,8 @@ pub(super) struct Setup {
 }
 
 pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
-    let mut missing = Vec::new();
+    let mut report = DriverReport::default();
+    let missing = &mut report.missing;
     if let Some(Err(error)) = setup.steering.map(Steering::pin_driver) {
         missing.push(format!("the medium has no processor of its own ({error})"));
     }
@@ -59,45 +60,35 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     } else {
         missing.push("no real-time scheduling (no limit on runaway threads)".to_owned());
     }
-    let mut looped = Loop::new(setup)?;
+    let mut looped = Loop::new(setup, report)?;
     looped.run()?;
-    missing.append(&mut looped.missing);
-    Ok(DriverReport {
-        lateness: looped.lateness,
-        counters: looped.medium.counters().clone(),
-        misrouted: looped.misrouted,
-        missing,
-    })
+    let counters = looped.medium.counters().clone();
+    Ok(DriverReport { counters, ..looped.report })
 }
 
 struct Loop {
     medium: Medium<Frame>,
-    ports: Vec<Port>,
+    setup: Setup,
     /// For each port, whether it may have unread packets. The loop has to remember this, because
     /// edge-triggered epoll reports new packets only once.
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
     poller: Poller,
-    bell: Arc<EventFd>,
-    inbox: Receiver<Command>,
     changes: Changes,
-    epoch: Instant,
     /// The lateness is recorded from this time on (on the medium's clock).
     measured_from: Option<Instant>,
-    lateness: Lateness,
-    misrouted: Misrouted,
-    missing: Vec<String>,
+    report: DriverReport,
     pool: Pool,
     buffer: Vec<u8>,
 }
 
 impl Loop {
-    fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, rng, epoch, ports, bell, inbox, realtime: _, steering: _ } = setup;
-        let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
+    fn new(setup: Setup, report: DriverReport) -> io::Result<Self> {
+        let medium = Medium::new(&setup.config, setup.rng.clone()).map_err(io::Error::other)?;
         let poller = Poller::new()?;
-        poller.add(bell.as_ref(), BELL)?;
+        poller.add(setup.bell.as_ref(), BELL)?;
+        let ports = &setup.ports;
         for (index, port) in ports.iter().enumerate() {
             poller.add(&port.tun, index as u64)?;
         }
@@ -106,16 +97,11 @@ impl Loop {
             readable: vec![true; ports.len()],
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
-            ports,
+            setup,
             poller,
-            bell,
-            inbox,
             changes: Changes::default(),
-            epoch,
             measured_from: None,
-            lateness: Lateness::default(),
-            misrouted: Misrouted::default(),
-            missing: Vec::new(),
+            report,
             pool: Pool::new(),
             buffer: vec![0; 65_536],
         })
@@ -148,15 +134,15 @@ impl Loop {
 
     /// The medium's time: the lab's clock since the medium's time zero.
     fn now(&self) -> Instant {
-        Instant::ZERO + clock::now().saturating_since(self.epoch)
+        Instant::ZERO + clock::now().saturating_since(self.setup.epoch)
     }
 
     fn poll(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        let Self { poller, readable, bell, .. } = self;
+        let Self { poller, readable, setup, .. } = self;
         poller.wait(wait, |token| match usize::try_from(token) {
             Ok(port) if port < readable.len() => readable[port] = true,
             _ => {
-                let _ = bell.read(); // the bell only wakes the thread; each round reads the inbox
+                let _ = setup.bell.read(); // the bell only wakes the thread; each round reads the inbox
             }
         })
     }
@@ -164,6 +150,7 @@ impl Loop {
     /// The time until the next event; `None` if there is none.
     fn time_left(&self, now: Instant) -> Option<Duration> {
         let unread = self
+            .setup
             .ports
             .iter()
             .zip(&self.readable)
@@ -181,22 +168,23 @@ impl Loop {
     /// Hands every due packet to its receiver, and records the lateness.
     fn release(&mut self) {
         while let Some(delivery) = self.medium.poll_delivery() {
-            if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
+            if let Some(port) =
+                self.by_node.get(&delivery.to).map(|index| &self.setup.ports[*index])
                 && port.tun.write(delivery.packet.bytes()).is_err()
             {
-                self.misrouted.undelivered += 1;
+                self.report.misrouted.undelivered += 1;
             }
             if self.measured_from.is_some_and(|from| delivery.at >= from) {
-                self.lateness.record(self.now().saturating_since(delivery.at));
+                self.report.lateness.record(self.now().saturating_since(delivery.at));
             }
         }
     }
 
     /// Reads packets from every host for which the medium has room.
     fn read_hosts(&mut self) -> io::Result<()> {
-        for index in 0..self.ports.len() {
+        for index in 0..self.setup.ports.len() {
             if self.readable[index] {
-                let node = self.ports[index].node;
+                let node = self.setup.ports[index].node;
                 self.read_host(index, node, self.allowance(node).min(READ_BURST))?;
             }
         }
@@ -216,12 +204,12 @@ impl Loop {
 
     fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
         for _ in 0..room {
-            let Some(packet) = self.ports[index].tun.read(&mut self.buffer)? else {
+            let Some(packet) = self.setup.ports[index].tun.read(&mut self.buffer)? else {
                 self.readable[index] = false;
                 break;
             };
             let Some(address) = destination(packet) else {
-                self.misrouted.malformed += 1;
+                self.report.misrouted.malformed += 1;
                 continue;
             };
             let to = match self.by_address.get(&address) {
@@ -230,17 +218,17 @@ impl Loop {
                     Destination::Broadcast
                 }
                 None => {
-                    self.misrouted.unroutable += 1;
+                    self.report.misrouted.unroutable += 1;
                     continue;
                 }
             };
             let Some(frame) = self.pool.frame(packet) else {
-                self.misrouted.malformed += 1; // the packet is longer than the device's MTU
+                self.report.misrouted.malformed += 1; // the packet is longer than the device's MTU
                 continue;
             };
             let refused = self.medium.enqueue(self.now(), node, to, frame).is_err();
             if refused && node != Node::Server {
-                self.misrouted.refused += 1;
+                self.report.misrouted.refused += 1;
             }
         }
         Ok(())
@@ -248,7 +236,7 @@ impl Loop {
 
     /// Handles the commands in the inbox. Returns whether the driver is to stop.
     fn take_commands(&mut self) -> bool {
-        while let Ok(command) = self.inbox.try_recv() {
+        while let Ok(command) = self.setup.inbox.try_recv() {
             match command {
                 Command::Schedule(changes) => self.changes = changes,
                 Command::Measure(from) => self.measured_from = from,
@@ -261,7 +249,7 @@ impl Loop {
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.changes.poll(now) {
             if let Err(error) = change.apply(&mut self.medium) {
-                self.missing.push(format!("an event had no effect: {error}"));
+                self.report.missing.push(format!("an event had no effect: {error}"));
             }
         }
     }

@@ -77,7 +77,8 @@ pub(crate) struct Host {
     pub(crate) address: Ipv4Addr,
     /// Whether the host's connections use `cubic` by default.
     pub(crate) cubic_by_default: bool,
-    namespace: Namespace,
+    /// The namespace, for threads that enter it.
+    pub(crate) namespace: Namespace,
     registered: Change,
 }
 
@@ -195,11 +196,6 @@ impl Host {
         self.namespace.id()
     }
 
-    /// The namespace, for threads that enter it.
-    pub(crate) fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
     /// The namespace as an open file, for processes that start in it.
     pub(crate) fn namespace_file(&self) -> io::Result<File> {
         File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
@@ -234,10 +230,10 @@ fn interface(
 ) -> io::Result<Tun> {
     let tun = Tun::create(name)?;
     let netlink = Netlink::open()?;
-    netlink.set_up(tun.index(), settings)?;
-    netlink.no_queueing_discipline(tun.index())?;
-    netlink.add_address(tun.index(), address, prefix_bits, broadcast)?;
-    netlink.add_default_route(tun.index())?;
+    netlink.set_up(tun.index, settings)?;
+    netlink.no_queueing_discipline(tun.index)?;
+    netlink.add_address(tun.index, address, prefix_bits, broadcast)?;
+    netlink.add_default_route(tun.index)?;
     Ok(tun)
 }
 

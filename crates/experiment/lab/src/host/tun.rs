@@ -16,7 +16,8 @@ pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
-    index: u32,
+    /// The interface's index in its namespace.
+    pub(crate) index: u32,
 }
 
 impl Tun {
@@ -30,11 +31,6 @@ impl Tun {
         attach(&file, name)?;
         let index = nix::net::if_::if_nametoindex(name)?;
         Ok(Self { file, index })
-    }
-
-    /// The interface's index in its namespace.
-    pub(crate) fn index(&self) -> u32 {
-        self.index
     }
 
     /// The next packet that the host sends; `None` if there is none.

@@ -101,7 +101,7 @@ impl Drop for Testbed {
         self.driver = None;
         // A namespace that cannot be removed here stays in the lease.
         for host in self.behind.values().chain(&self.hosts) {
-            let _ = wakeai_host::Namespace::remove(host.namespace().name());
+            let _ = wakeai_host::Namespace::remove(host.namespace.name());
         }
     }
 }

@@ -150,7 +150,7 @@ impl<'a> Traffic<'a> {
         }
         let stopped: Vec<Instant> = self.receivers.iter().map(|(_, flow)| flow.stop()).collect();
         for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
-            opened[index] = receiver.opened();
+            opened[index] = receiver.opened;
             receiver.collect(stopped, &mut meters[index], self.bench.lease)?;
         }
         self.transfers.iter().for_each(|(_, transfer)| transfer.stop());

@@ -95,7 +95,7 @@ pub(crate) struct Receiver {
     data_port: u16,
     is_udp: bool,
     /// When the data connection was opened, if that was seen.
-    opened: Option<Instant>,
+    pub(crate) opened: Option<Instant>,
 }
 
 impl Receiver {
@@ -143,11 +143,6 @@ impl Receiver {
             let is_open = has_socket(&self.child, tables, |socket| socket.port == self.data_port);
             self.opened = is_open.then(clock::now);
         }
-    }
-
-    /// When [`Receiver::look`] first found the data connection.
-    pub(crate) fn opened(&self) -> Option<Instant> {
-        self.opened
     }
 
     /// Whether the client still runs.

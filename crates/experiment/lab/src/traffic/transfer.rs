@@ -76,7 +76,7 @@ impl OwnTransfer {
         let address = SocketAddrV4::new(plan.to, plan.port);
         let failed = |action: &str| LabError::system(format!("{action} for {}", from.name));
         // The listener must exist before the sender opens a connection.
-        let listener = to.namespace().run(|| listen(address))?.map_err(failed("listen"))?;
+        let listener = to.namespace.run(|| listen(address))?.map_err(failed("listen"))?;
         let (expected, stopped) = (division.size(), Arc::clone(&stop));
         let arrived = Arc::new(AtomicU64::new(0));
         let turn = FlowTurn::new(agent, expected, Arc::clone(&arrived));

@@ -33,39 +33,27 @@ pub enum RecordsError {
     /// The file of the scenario that is run would be replaced.
     #[error(
         "--out: {} is the scenario that is run, and is never replaced; choose another --out",
-        path.display()
+        .0.display()
     )]
-    Input {
-        /// The scenario's file.
-        path: PathBuf,
-    },
+    Input(PathBuf),
     /// A file that is not of an earlier result would be replaced.
     #[error(
         "--out: {} is not as wakeai wrote it, or not from wakeai at all, and is never replaced; \
-         choose another --out, or move it away", path.display()
+         choose another --out, or move it away", .0.display()
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign(PathBuf),
     /// An earlier result would be replaced.
     #[error(
         "--out: {} holds an earlier result; choose another --out, or replace it with --force",
-        directory.display()
+        .0.display()
     )]
-    Earlier {
-        /// The directory.
-        directory: PathBuf,
-    },
+    Earlier(PathBuf),
     /// Another process is writing its records to the directory.
     #[error(
         "--out: another run is writing its records to {}; wait for its end, or choose another --out",
-        directory.display()
+        .0.display()
     )]
-    Busy {
-        /// The directory.
-        directory: PathBuf,
-    },
+    Busy(PathBuf),
     /// A file that was not there before the first run is where a record has to be.
     #[error(
         "cannot put {} into place: {reason}; the result is whole in {}",

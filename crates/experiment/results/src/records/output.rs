@@ -80,7 +80,7 @@ impl Output {
             return Ok(());
         }
         if !marker::is_inside(&self.directory, &directory.join("any")) {
-            return Err(RecordsError::Foreign { path: whole });
+            return Err(RecordsError::Foreign(whole));
         }
         let entries = fs::read_dir(&whole)
             .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
@@ -93,7 +93,7 @@ impl Output {
     fn check_all(&self, there: &[PathBuf], earlier: &Listed) -> Result<(), RecordsError> {
         for path in there {
             if self.is_scenario(path) {
-                return Err(RecordsError::Input { path: self.directory.join(path) });
+                return Err(RecordsError::Input(self.directory.join(path)));
             }
         }
         let is_foreign = |path: &&PathBuf| {
@@ -106,9 +106,9 @@ impl Output {
             }
         };
         match there.iter().find(is_foreign) {
-            Some(path) => Err(RecordsError::Foreign { path: self.directory.join(path) }),
+            Some(path) => Err(RecordsError::Foreign(self.directory.join(path))),
             None if there.is_empty() || self.force => Ok(()),
-            None => Err(RecordsError::Earlier { directory: self.directory.clone() }),
+            None => Err(RecordsError::Earlier(self.directory.clone())),
         }
     }
 

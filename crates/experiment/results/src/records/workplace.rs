@@ -157,8 +157,8 @@ fn take(output: &Output, partial: &Path) -> Result<File, RecordsError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(failed(error)),
     };
-    let busy = || RecordsError::Busy { directory: output.directory.clone() };
-    let foreign = || RecordsError::Foreign { path: partial.to_owned() };
+    let busy = || RecordsError::Busy(output.directory.clone());
+    let foreign = || RecordsError::Foreign(partial.to_owned());
     let is_empty = || {
         fs::symlink_metadata(partial).is_ok_and(|file| file.is_dir())
             && fs::read_dir(partial).is_ok_and(|mut entries| entries.next().is_none())

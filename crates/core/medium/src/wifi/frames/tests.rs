@@ -55,7 +55,7 @@ fn a_failed_frame_holds_back_those_behind_it_and_the_window() {
     assert_eq!(released(&mut frames), []);
     // The window of 4 begins at frame 0, so frame 4 and all later frames have to wait.
     let retry = frames.plan(&ht(4, 65_535)).unwrap();
-    assert_eq!((retry.mpdus, frames.waiting()), (1, 7));
+    assert_eq!((retry.mpdus, frames.waiting), (1, 7));
     frames.settle(retry, 7, || true, |_| ());
     assert_eq!(released(&mut frames), [0, 1, 2, 3]);
 }
@@ -95,13 +95,13 @@ fn what_was_handed_up_in_mid_aggregate_is_not_handed_up_again() {
     let psdu = frames.plan(&ht(64, 65_535)).unwrap();
     frames.decode(0, false);
     assert_eq!(handed_up(&mut frames), [0]);
-    assert_eq!((frames.waiting(), frames.packets()), (4, 3));
+    assert_eq!((frames.waiting, frames.packets()), (4, 3));
     frames.decode(1, false);
     assert_eq!(handed_up(&mut frames), [1]);
     // The last two frames arrive as the aggregate ends.
     frames.settle(psdu, 7, || true, |_| ());
     assert_eq!(released(&mut frames), [2, 3]);
-    assert_eq!((frames.waiting(), frames.packets()), (0, 0));
+    assert_eq!((frames.waiting, frames.packets()), (0, 0));
 }
 
 #[test]

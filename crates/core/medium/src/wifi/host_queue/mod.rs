@@ -61,7 +61,7 @@ pub(crate) struct HostQueue<T> {
     /// The hashes of the queues that have just become busy, and of the other busy ones.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
-    packets: usize,
+    pub(crate) packets: usize,
     memory: u64,
     room: Room,
 }
@@ -89,11 +89,6 @@ impl<T> HostQueue<T> {
     pub(crate) fn new(room: Room) -> Self {
         let (new, old) = (VecDeque::new(), VecDeque::new());
         Self { queues: BTreeMap::new(), new, old, packets: 0, memory: 0, room }
-    }
-
-    /// The number of packets in the queue.
-    pub(crate) fn len(&self) -> usize {
-        self.packets
     }
 
     /// Packets of full length that still fit without a drop.
