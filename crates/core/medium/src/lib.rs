@@ -61,7 +61,7 @@ pub use base::Departure;
 pub use cellular::{CellularConfig, CellularStationConfig};
 pub use counters::{Airtime, ContenderCounters, Counters, WireCounters};
 pub use error::ConfigError;
-pub use medium::{Medium, MediumConfig};
+pub use medium::{Change, Medium, MediumConfig};
 pub use node::{
     Arrival, Delivery, Destination, Kind, Node, Packet, Receivers, StationId, Stations,
 };

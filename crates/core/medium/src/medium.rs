@@ -60,6 +60,19 @@ macro_rules! either {
     };
 }
 
+/// A setting of a station that can change during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The extra wired delay, each way, for the packets that leave from now on. It is at most an hour. Packets of
+    /// one station and direction never overtake each other.
+    WiredDelay(Duration),
+    /// The PHY rate for the frames that start from now on, to the station and from it.
+    Rate(Rate),
+    /// The share of damaged MPDUs (frames within an aggregate), in parts per million. It holds for
+    /// the frames to the station and from it that end from now on.
+    FrameErrorPpm(u32),
+}
+
 impl<P: Packet> Medium<P> {
     /// An idle medium at [`Instant::ZERO`]. `rng` gives every backoff and every frame error of
     /// Wi-Fi: the same seed and the same calls give the same run. On a cellular link nothing is
@@ -206,43 +219,23 @@ impl<P: Packet> Medium<P> {
         &self.base().counters
     }
 
-    /// Changes a station's extra wired delay, each way, for the packets that leave from now on.
-    /// Packets of one station and direction never overtake each other.
+    /// Changes a setting of a station.
     ///
     /// # Errors
     ///
-    /// Fails where the station does not exist, or where the delay is more than an hour.
-    pub fn set_wired_delay(
-        &mut self,
-        station: StationId,
-        delay: Duration,
-    ) -> Result<(), ConfigError> {
-        self.base_mut().set_wired_delay(station, delay)
-    }
-
-    /// Changes a station's PHY rate for the frames that start from now on, to it and from it.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the station or the rate does not exist, or where the link is cellular: there all
-    /// stations share the cell's rates.
-    pub fn set_rate(&mut self, station: StationId, rate: Rate) -> Result<(), ConfigError> {
-        self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
-    }
-
-    /// Changes a station's share of damaged MPDUs (frames within an aggregate), in parts per
-    /// million. It holds for the frames to the station and from it that end from now on.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the station does not exist, where the share is more than a million, or where the
-    /// link is cellular: there nothing is lost on the air.
-    pub fn set_frame_error_rate(
-        &mut self,
-        station: StationId,
-        ppm: u32,
-    ) -> Result<(), ConfigError> {
-        self.wifi("frame_error_rate")?.change(station, |config| config.frame_error_ppm = ppm)
+    /// Fails where the station or the value does not exist, and where the link is cellular, unless the change is
+    /// of the delay: there all stations share the cell's rates, and nothing is lost on the air.
+    pub fn change(&mut self, station: StationId, change: Change) -> Result<(), ConfigError> {
+        match change {
+            Change::WiredDelay(delay) => self.base_mut().set_wired_delay(station, delay),
+            Change::Rate(rate) => {
+                self.wifi("rate")?.change(station, |config| config.radio.rate = rate)
+            }
+            Change::FrameErrorPpm(ppm) => {
+                let wifi = self.wifi("frame_error_rate")?;
+                wifi.change(station, |config| config.frame_error_ppm = ppm)
+            }
+        }
     }
 
     /// The Wi-Fi medium. On a cellular link the result is an error that names the key `what`.

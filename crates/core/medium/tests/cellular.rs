@@ -7,7 +7,7 @@ mod common;
 use common::{Datagram, TO_SERVER, station, to_station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, ConfigError, Delivery, Destination, Medium,
+    CellularConfig, CellularStationConfig, Change, ConfigError, Delivery, Destination, Medium,
     MediumConfig, Node, StationId,
 };
 use wakeai_units::{Duration, Instant, Rate};
@@ -232,7 +232,7 @@ fn station_to_station_goes_up_and_then_down() {
 #[test]
 fn a_wired_delay_changes_in_mid_run() {
     let mut cell = cell(&config(1, Scheduler::ProportionalFair));
-    cell.set_wired_delay(StationId(0), Duration::from_millis(100)).unwrap();
+    cell.change(StationId(0), Change::WiredDelay(Duration::from_millis(100))).unwrap();
     cell.enqueue(Instant::ZERO, station(0), TO_SERVER, full(1)).unwrap();
     let arrived = run(&mut cell, Instant::MAX);
     assert_eq!(arrived[0].at, at_ms(101) + Duration::from_nanos(120));
@@ -241,9 +241,9 @@ fn a_wired_delay_changes_in_mid_run() {
 #[test]
 fn what_a_cell_does_not_have_is_refused_by_name() {
     let mut cell = cell(&config(1, Scheduler::ProportionalFair));
-    let no_rate = cell.set_rate(StationId(0), Rate::from_mbps(1)).unwrap_err();
+    let no_rate = cell.change(StationId(0), Change::Rate(Rate::from_mbps(1))).unwrap_err();
     assert_eq!(no_rate.to_string(), "a station on a cellular link has no rate of its own");
-    let nobody = cell.set_wired_delay(StationId(1), Duration::ZERO).unwrap_err();
+    let nobody = cell.change(StationId(1), Change::WiredDelay(Duration::ZERO)).unwrap_err();
     assert_eq!(nobody, ConfigError::NoSuchStation { found: 1, stations: 1 });
     let mut silent = config(1, Scheduler::ProportionalFair);
     silent.cell.uplink = Rate::ZERO;
@@ -313,7 +313,7 @@ proptest! {
                 }
                 Action::Delay(station, ms) => {
                     let delay = Duration::from_millis(ms);
-                    cell.set_wired_delay(StationId(station), delay).unwrap();
+                    cell.change(StationId(station), Change::WiredDelay(delay)).unwrap();
                 }
             }
             let counters = cell.counters();

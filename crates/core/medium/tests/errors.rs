@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Datagram, TO_SERVER, config, contend, drain, medium, saturate_uplink, station};
-use wakeai_medium::StationId;
+use wakeai_medium::{Change, StationId};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::Standard;
 
@@ -105,15 +105,15 @@ fn rate_and_errors_change_in_mid_run() {
     };
     let id = StationId(0);
     assert_eq!(airtime_of_one(&mut medium, 1), 254);
-    medium.set_rate(id, Rate::from_mbps(6)).unwrap();
+    medium.change(id, Change::Rate(Rate::from_mbps(6))).unwrap();
     // 12310 bits at 24 a symbol: 513 symbols.
     assert_eq!(airtime_of_one(&mut medium, 3), 20 + 513 * 4 + 6);
-    medium.set_frame_error_rate(id, ALWAYS).unwrap();
+    medium.change(id, Change::FrameErrorPpm(ALWAYS)).unwrap();
     assert_eq!(airtime_of_one(&mut medium, 4), 7 * (20 + 513 * 4 + 6));
-    let refused = medium.set_rate(id, Rate::from_mbps(7)).unwrap_err().to_string();
+    let refused = medium.change(id, Change::Rate(Rate::from_mbps(7))).unwrap_err().to_string();
     assert!(refused.contains("7Mbit/s") && refused.contains("6Mbit/s, 9Mbit/s"), "{refused}");
-    assert!(medium.set_frame_error_rate(id, ALWAYS + 1).is_err());
-    assert!(medium.set_wired_delay(StationId(1), Duration::ZERO).is_err());
+    assert!(medium.change(id, Change::FrameErrorPpm(ALWAYS + 1)).is_err());
+    assert!(medium.change(StationId(1), Change::WiredDelay(Duration::ZERO)).is_err());
     assert_eq!(airtime_of_one(&mut medium, 5), 7 * (20 + 513 * 4 + 6), "nothing has changed");
 }
 
@@ -125,7 +125,7 @@ fn a_rate_that_changes_under_a_frame_on_the_air_leaves_that_frame_alone() {
     medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(0)).unwrap();
     let start = medium.next_timeout().unwrap();
     medium.handle_timeout(start);
-    medium.set_rate(StationId(0), Rate::from_mbps(6)).unwrap();
+    medium.change(StationId(0), Change::Rate(Rate::from_mbps(6))).unwrap();
     let arrived = drain(&mut medium);
     assert_eq!(arrived[0].at, start + Duration::from_micros(34 + 10 + 34 + 10 + 254) + WIRE);
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use common::{Datagram, config, contend, medium, station};
 use proptest::prelude::*;
 use wakeai_medium::{
-    Counters, Delivery, Destination, HostQueueKind, Medium, MediumConfig, Node, StationId,
+    Change, Counters, Delivery, Destination, HostQueueKind, Medium, MediumConfig, Node, StationId,
     WifiConfig,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate};
@@ -128,15 +128,15 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
             }
             Operation::Delay { station, ms } => {
                 let delay = Duration::from_millis(ms);
-                medium.set_wired_delay(StationId(station), delay).unwrap();
+                medium.change(StationId(station), Change::WiredDelay(delay)).unwrap();
             }
             Operation::Errors { station, ppm } => {
-                medium.set_frame_error_rate(StationId(station), ppm).unwrap();
+                medium.change(StationId(station), Change::FrameErrorPpm(ppm)).unwrap();
             }
             Operation::Rate { station, slow } => {
                 let standard = config.stations[station as usize].radio.standard;
                 let rate = if slow { slowest(standard) } else { config.bss.default_rate(standard) };
-                medium.set_rate(StationId(station), rate).unwrap();
+                medium.change(StationId(station), Change::Rate(rate)).unwrap();
             }
         }
         assert_conserved(&medium);

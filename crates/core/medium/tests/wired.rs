@@ -4,7 +4,7 @@ mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, run, station, to_station};
 use proptest::prelude::*;
-use wakeai_medium::{Node, StationId};
+use wakeai_medium::{Change, Node, StationId};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{QueueLimit, Standard};
 
@@ -78,7 +78,7 @@ proptest! {
         let mut medium = medium(&config(standard, 2), seed);
         let (mut now, mut arrived) = (Instant::ZERO, Vec::new());
         for (round, delay) in delays_ms.iter().enumerate() {
-            medium.set_wired_delay(StationId(0), Duration::from_millis(*delay)).unwrap();
+            medium.change(StationId(0), Change::WiredDelay(Duration::from_millis(*delay))).unwrap();
             for index in 0..2 {
                 let packet = packet(round as u64);
                 medium.enqueue(now, station(index), TO_SERVER, packet).unwrap();

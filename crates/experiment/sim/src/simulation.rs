@@ -9,9 +9,9 @@ pub(crate) use agents::Agent;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use wakeai_medium::{Arrival, Delivery, Receivers};
+use wakeai_medium::{Arrival, Change, Delivery, Receivers};
 use wakeai_units::{Duration, Instant};
-use wakeai_world::{Change, Changes};
+use wakeai_world::Changes;
 
 use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
@@ -114,7 +114,7 @@ impl<O: Observer> Simulation<O> {
                 agent.link_rate = Some(rate);
             }
         }
-        let changed = timed.apply(&mut self.carrier.medium);
+        let changed = self.carrier.medium.change(timed.station, timed.change);
         changed.expect("the scenario's values were checked when it was read");
     }
 

@@ -6,13 +6,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::job::Job;
 
 /// The time and memory that one program took for one case.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 struct Took {
     simulated_s: f64,
     cpu_s: f64,
@@ -94,13 +96,7 @@ fn job(stations: u32, limit: u32) -> Job {
 
 fn theirs(program: &Path, stations: u32, limit: u32) -> anyhow::Result<Took> {
     let arguments = [format!("--stations={stations}"), format!("--limit={limit}")];
-    let row = json_of(Command::new(program).args(arguments))?;
-    let figure = |key: &str| row[key].as_f64().with_context(|| format!("no {key} in its row"));
-    Ok(Took {
-        simulated_s: figure("simulated_s")?,
-        cpu_s: figure("cpu_s")?,
-        peak_kb: figure("peak_kb")? as u64,
-    })
+    json_of(Command::new(program).args(arguments))
 }
 
 /// Runs Wakeai. The kernel's figure of peak memory is that of the largest child so far. So the
@@ -110,14 +106,14 @@ fn ours(root: &Path, program: &Path, stations: u32, limit: u32) -> anyhow::Resul
     command.args(job(stations, limit).command().split(' ').skip(1));
     command.args(["--json", "--jobs", "1"]).current_dir(root);
     let before = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
-    let report = json_of(&mut command)?;
+    let report: Value = json_of(&mut command)?;
     let after = Usage::of(UsageWho::RUSAGE_CHILDREN)?;
     let simulated_s = report["runs"][0]["simulated_s"].as_f64().context("no simulated_s")?;
     Ok(Took { simulated_s, cpu_s: after.cpu_s - before.cpu_s, peak_kb: after.peak_kb })
 }
 
 /// What the program prints.
-fn json_of(command: &mut Command) -> anyhow::Result<Value> {
+fn json_of<T: DeserializeOwned>(command: &mut Command) -> anyhow::Result<T> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::inherit()).output().with_context(|| program.clone())?;
     ensure!(output.status.success(), "{program}: {}", output.status);

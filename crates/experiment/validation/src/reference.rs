@@ -25,16 +25,11 @@ pub struct Ns3Run {
     pub standard: String,
     /// `udp` or `tcp`.
     pub traffic: String,
-    /// `up` or `down`.
-    pub direction: String,
-    /// The congestion control of the run.
-    pub congestion: Congestion,
-    /// The number of stations.
-    pub stations: u32,
+    /// The parameters that the run shares with those of other seeds.
+    #[serde(flatten)]
+    pub case: Case,
     /// Whether the stations use RTS/CTS.
     pub rts: bool,
-    /// The access point's queue, packets.
-    pub buffer: u32,
     /// The size of each station's transfer, MB; zero if it is endless.
     pub megabytes: f64,
     /// The run's seed.
@@ -65,23 +60,16 @@ pub enum Congestion {
 }
 
 /// The parameters that are equal in all runs of a case; only the seed differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Case {
-    /// Whether stations send.
-    pub up: bool,
-    /// The congestion control of the run.
+    /// `up` or `down`.
+    pub direction: String,
+    /// The congestion control.
     pub congestion: Congestion,
     /// The number of stations.
     pub stations: u32,
     /// The access point's queue, packets.
     pub buffer: u32,
-}
-
-impl Case {
-    /// `up` or `down`.
-    pub const fn direction(&self) -> &'static str {
-        if self.up { "up" } else { "down" }
-    }
 }
 
 impl Reference {
@@ -104,7 +92,7 @@ impl Reference {
         let wanted = |row: &&Ns3Run| {
             row.traffic == "tcp"
                 && row.megabytes == 0.0
-                && (row.standard.as_str(), row.rts, row.direction.as_str())
+                && (row.standard.as_str(), row.rts, row.case.direction.as_str())
                     == (standard, rts, direction)
         };
         self.rows.iter().filter(wanted).filter_map(|row| row.goodput_mbps).collect()
@@ -114,32 +102,22 @@ impl Reference {
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for row in self.rows.iter().filter(|row| row.sized()) {
-            let case = row.case();
-            if !cases.contains(&case) {
-                cases.push(case);
+            if !cases.contains(&row.case) {
+                cases.push(row.case.clone());
             }
         }
         cases
     }
 
     /// The runs of one case.
-    pub fn of(&self, case: Case) -> impl Iterator<Item = &Ns3Run> {
-        self.rows.iter().filter(move |row| row.sized() && row.case() == case)
+    pub fn of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a Ns3Run> {
+        self.rows.iter().filter(move |row| row.sized() && row.case == *case)
     }
 }
 
 impl Ns3Run {
     fn sized(&self) -> bool {
         self.traffic == "tcp" && self.megabytes > 0.0
-    }
-
-    fn case(&self) -> Case {
-        Case {
-            up: self.direction == "up",
-            congestion: self.congestion,
-            stations: self.stations,
-            buffer: self.buffer,
-        }
     }
 
     /// The sized transfers of the run, in the form in which they are compared.

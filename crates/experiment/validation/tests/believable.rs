@@ -25,9 +25,9 @@ fn a_saturated_uplink_is_within_5_percent_of_ns3_and_of_bianchi() {
     let rows: Vec<_> = reference.saturated(false).chain(reference.saturated(true)).collect();
     assert_eq!(rows.len(), 14);
     for row in rows {
-        let found = context(1).one(&saturation::job(row.stations, row.rts)).unwrap();
+        let found = context(1).one(&saturation::job(row.case.stations, row.rts)).unwrap();
         let mbps = found.run.total_goodput_mbps;
-        let model = saturated(row.stations, row.rts, AfterCollision::Difs).mbps;
+        let model = saturated(row.case.stations, row.rts, AfterCollision::Difs).mbps;
         for expected in [row.goodput_mbps.unwrap(), model] {
             let off = deviation(mbps, expected);
             assert!(off.abs() <= 0.05, "{}: {mbps:.2}, expected {expected:.2}", row.command);
@@ -51,9 +51,14 @@ fn one_tcp_connection_is_within_5_percent_of_ns3() {
 const ALGORITHMS: [Congestion; 3] = [Congestion::Cubic, Congestion::RfcCubic, Congestion::Reno];
 
 /// The transfers of 10 stations that are compared, by direction, algorithm and buffer.
+fn case(up: bool, congestion: Congestion, buffer: u32) -> Case {
+    let direction = if up { "up" } else { "down" }.to_owned();
+    Case { direction, congestion, stations: 10, buffer }
+}
+
 fn ten(up: bool, congestion: Congestion, buffer: u32) -> cases::CaseRow {
-    let case = Case { up, congestion, stations: 10, buffer };
-    cases::compare(&context(5), &reference(), case).unwrap().unwrap()
+    let case = case(up, congestion, buffer);
+    cases::compare(&context(5), &reference(), &case).unwrap().unwrap()
 }
 
 fn all_but(unexplained: Option<(Congestion, u32)>, up: bool) {
@@ -79,8 +84,7 @@ fn ten_downloads_are_within_all_bounds_of_ns3() {
 
 #[test]
 fn the_seed_alone_makes_a_run() {
-    let job =
-        cases::job(Case { up: true, congestion: Congestion::Cubic, stations: 10, buffer: 300 });
+    let job = cases::job(&case(true, Congestion::Cubic, 300));
     let run = || {
         let mut run = context(1).one(&job).unwrap();
         run.run.wall_s = 0.0;

@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, ConfigError, HostQueueKind, Medium, MediumConfig,
-    Packet, StationId, WifiConfig, WifiStationConfig,
+    CellularConfig, CellularStationConfig, Change, HostQueueKind, MediumConfig, StationId,
+    WifiConfig, WifiStationConfig,
 };
 use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_units::Instant;
 use wakeai_wifi::{Bss, Cell};
 
 /// The server's address. The stations are in another network.
@@ -128,17 +128,6 @@ fn wifi(
     }
 }
 
-/// A setting of a station that the medium can change during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The delay each way between the access point and this station's server.
-    WiredDelay(Duration),
-    /// The data rate of the station's frames.
-    Rate(Rate),
-    /// The share of MPDUs that arrive with errors, in parts per million.
-    FrameErrorPpm(u32),
-}
-
 /// A change at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedChange {
@@ -148,21 +137,6 @@ pub struct TimedChange {
     pub station: StationId,
     /// The setting's new value.
     pub change: Change,
-}
-
-impl TimedChange {
-    /// Makes the change in `medium`.
-    ///
-    /// # Errors
-    ///
-    /// The medium refuses the new value.
-    pub fn apply<P: Packet>(self, medium: &mut Medium<P>) -> Result<(), ConfigError> {
-        match self.change {
-            Change::WiredDelay(delay) => medium.set_wired_delay(self.station, delay),
-            Change::Rate(rate) => medium.set_rate(self.station, rate),
-            Change::FrameErrorPpm(ppm) => medium.set_frame_error_rate(self.station, ppm),
-        }
-    }
 }
 
 /// The `[[events]]` of a run that are still to come, ordered by time. Events at the same time keep

@@ -135,14 +135,11 @@ pub(crate) struct Common {
     /// EIFS (the wait after a damaged frame) less DIFS (the usual wait): SIFS and an ACK at the
     /// lowest rate (10.3.2.3.7).
     pub(crate) eifs_extra: Duration,
-    pub(crate) eifs_after_collision: bool,
-    pub(crate) hand_up_after_ppdu: bool,
-    pub(crate) retry_limit: u8,
 }
 
 impl Common {
     pub(crate) fn new(config: &WifiConfig) -> Result<Self, ConfigError> {
-        let Bss { standard, basic_rate, retry_limit, .. } = config.bss;
+        let Bss { standard, basic_rate, .. } = config.bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
         let lowest = legacy("rate", standard, LEGACY_RATES[0])?;
         Ok(Self {
@@ -151,9 +148,6 @@ impl Common {
             broadcast: legacy("basic_rate", standard, basic_rate)?,
             answer_timeout: sifs + slot + RX_PHY_START_DELAY,
             eifs_extra: sifs + lowest.duration(ACK),
-            eifs_after_collision: config.eifs_after_collision,
-            hand_up_after_ppdu: config.hand_up_after_ppdu,
-            retry_limit,
         })
     }
 }

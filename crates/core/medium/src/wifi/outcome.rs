@@ -35,7 +35,7 @@ impl<P: Packet> Wifi<P> {
         let bytes = frames.bytes_by_kind(psdu);
         let arrived = || !is_damaged(ppm, rng);
         let gone = self.base.departures.of(sender.station());
-        let settled = frames.settle(psdu, self.bss.retry_limit, arrived, gone);
+        let settled = frames.settle(psdu, self.config.bss.retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
         let counters = self.counters_of(sender);
         counters.attempts += 1;
@@ -136,7 +136,8 @@ impl<P: Packet> Wifi<P> {
         if let Some(first) = self.on_air.first() {
             self.base.counters.airtime.collision += at - first.start;
         }
-        let eifs = if self.bss.eifs_after_collision { self.bss.eifs_extra } else { Duration::ZERO };
+        let eifs =
+            if self.config.eifs_after_collision { self.bss.eifs_extra } else { Duration::ZERO };
         self.fall_idle(at, self.contention.slots_in(eifs));
         for place in 0..self.on_air.len() {
             let attempt = self.on_air[place];
@@ -157,7 +158,7 @@ impl<P: Packet> Wifi<P> {
         let lost = if rts { Psdu { span: 1, mpdus: 1, ..psdu } } else { psdu };
         let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
         let gone = self.base.departures.of(sender.station());
-        let settled = frames.settle(lost, self.bss.retry_limit, || false, gone);
+        let settled = frames.settle(lost, self.config.bss.retry_limit, || false, gone);
         let counters = self.counters_of(sender);
         if rts {
             counters.rts_attempts += 1;

@@ -54,7 +54,7 @@ impl<P: Packet> Wifi<P> {
         let Attempt { path, psdu, .. } = attempt;
         self.reception = None;
         let Some(station) = path.station() else { return };
-        if psdu.mpdus < 2 || self.bss.hand_up_after_ppdu {
+        if psdu.mpdus < 2 || self.config.hand_up_after_ppdu {
             return;
         }
         let start = attempt.start + attempt.lead;

@@ -49,8 +49,9 @@ pub(super) struct ArrivedSegment {
 }
 
 /// Whether an ACK is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Need {
+    #[default]
     Nothing,
     /// An ACK is due and may wait.
     Later,
@@ -61,7 +62,7 @@ enum Need {
 }
 
 /// The delayed ACK of one receiver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DelayedAck {
     profile: Profile,
     min_delay: Duration,
@@ -92,17 +93,9 @@ impl DelayedAck {
         Self {
             profile: config.profile,
             min_delay: config.delayed_ack,
-            need: Need::Nothing,
-            quick: 0,
-            pingpong: false,
-            pushed: false,
-            delay: Duration::ZERO,
-            timer: None,
-            last_data: Instant::ZERO,
-            segments: 0,
             segment_size: DEFAULT_MSS.min(u64::from(config.mss)),
             mss: u64::from(config.mss),
-            compression: Compression::default(),
+            ..Self::default()
         }
     }
 
@@ -113,7 +106,7 @@ impl DelayedAck {
 
     /// Whether ACKs for data out of order are being held back.
     pub(super) fn is_compressing(&self) -> bool {
-        self.compression.is_holding()
+        self.compression.held > 0
     }
 
     /// The time at which a delayed ACK must leave.
@@ -340,11 +333,6 @@ pub(super) struct Compression {
 }
 
 impl Compression {
-    /// Whether any ACK is delayed.
-    pub(super) fn is_holding(&self) -> bool {
-        self.held > 0
-    }
-
     /// Decides whether an ACK leaves now for data that arrived while `next` is missing.
     pub(super) fn on_gap(&mut self, now: Instant, next: u64, rtt: Option<Duration>) -> bool {
         if self.next != next {

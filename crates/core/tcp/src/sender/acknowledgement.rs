@@ -273,7 +273,7 @@ impl Sender {
         ack.dsack = true;
         ack.dsack_of_probe |= of_probe;
         ack.too_narrow |= self.rack.reordering_seen && !of_probe;
-        self.board.deliver_copies(copies);
+        self.board.delivered += u64::from(copies);
         if self.episode.undo_marker.is_some_and(|marker| end > marker) {
             self.episode.discount_retransmissions(copies);
         }

@@ -134,7 +134,7 @@ impl Sender {
 
     /// Closes the connection once both FINs are acknowledged.
     pub(super) fn finish_if_closed(&mut self, now: Instant) {
-        if !self.stream.fin_sent() || self.una < self.nxt {
+        if self.stream.fin.is_none() || self.una < self.nxt {
             return;
         }
         if self.peer_next > 1 {

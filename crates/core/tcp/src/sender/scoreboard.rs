@@ -94,11 +94,6 @@ impl Scoreboard {
         (self.next - self.first) as u32
     }
 
-    /// Counts copies that arrived although the segment had arrived before.
-    pub(super) fn deliver_copies(&mut self, copies: u32) {
-        self.delivered += u64::from(copies);
-    }
-
     /// RFC 6675's pipe: the number of segments that are assumed to be in the network.
     pub(super) fn in_flight(&self) -> u32 {
         self.out() + self.retransmitted_out - self.sacked_out - self.lost_out

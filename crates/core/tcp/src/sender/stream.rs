@@ -20,8 +20,8 @@ pub(super) struct SendStream {
     /// The position at which the data ends; `u64::MAX` where it has no end.
     pub(super) data_end: u64,
     closing: bool,
-    /// The segment with which the FIN left.
-    fin: Option<u64>,
+    /// The segment with which the FIN left; `None` before that.
+    pub(super) fin: Option<u64>,
     /// The most bytes that may be unacknowledged or unsent.
     pub(super) buffer: u64,
     buffer_limit: u64,
@@ -73,11 +73,6 @@ impl SendStream {
         if self.data_end == u64::MAX {
             self.data_end = nxt.max(1);
         }
-    }
-
-    /// Whether the FIN has left.
-    pub(super) fn fin_sent(&self) -> bool {
-        self.fin.is_some()
     }
 
     /// Enlarges the buffer for a window of `window_segments`. The buffer has room for the

@@ -203,8 +203,7 @@ impl Sender {
         if self.board.out() > 0
             || !self.has_new_data() && self.stream.next_piece(self.nxt).is_none()
         {
-            self.persist.probes = 0;
-            self.persist.backoff = 0;
+            self.persist = Persist::default();
             return;
         }
         if self.persist.probes >= self.config.retries {

@@ -46,7 +46,7 @@ impl Lateness {
 
     /// The number of delays.
     pub(crate) fn count(&self) -> u64 {
-        self.times.len()
+        self.times.count()
     }
 
     /// A percentile in whole microseconds; zero without delays.

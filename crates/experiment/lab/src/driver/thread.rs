@@ -248,7 +248,7 @@ impl Loop {
 
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.changes.poll(now) {
-            if let Err(error) = change.apply(&mut self.medium) {
+            if let Err(error) = self.medium.change(change.station, change.change) {
                 self.report.missing.push(format!("an event had no effect: {error}"));
             }
         }

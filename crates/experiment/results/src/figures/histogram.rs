@@ -61,13 +61,8 @@ impl DurationHistogram {
     }
 
     /// The number of samples.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.total
-    }
-
-    /// Whether there is no sample.
-    pub fn is_empty(&self) -> bool {
-        self.total == 0
     }
 
     /// The nearest-rank percentile, in whole microseconds: the smallest value such that at least
@@ -135,7 +130,7 @@ mod tests {
         let mut pooled = DurationHistogram::default();
         pooled.merge_above(&of(&[10, 30, 40]), Duration::from_millis(10));
         pooled.merge_above(&of(&[100, 101]), Duration::from_millis(100));
-        assert_eq!(pooled.len(), 5);
+        assert_eq!(pooled.count(), 5);
         let millis = |percent| pooled.percentile(percent).unwrap().as_micros() as f64 / 1e3;
         let found = [20.0, 60.0, 80.0, 100.0].map(millis);
         let expected: [f64; 4] = [0.0, 1.0, 20.0, 30.0];
@@ -162,7 +157,7 @@ mod tests {
         let mut histogram = DurationHistogram::default();
         histogram.record(Duration::MAX);
         histogram.record(Duration::ZERO);
-        assert_eq!(histogram.len(), 2);
+        assert_eq!(histogram.count(), 2);
         let longest = histogram.percentile(100.0).unwrap();
         assert_eq!(longest, Duration::from_micros(u64::from(u32::MAX)));
     }
@@ -199,7 +194,7 @@ mod tests {
                 all.record(Duration::from_micros(*micros));
             }
             one.merge(&two);
-            prop_assert_eq!(one.len(), all.len());
+            prop_assert_eq!(one.count(), all.count());
             for percent in [1.0, 50.0, 95.0, 99.0] {
                 prop_assert_eq!(one.percentile(percent), all.percentile(percent));
             }

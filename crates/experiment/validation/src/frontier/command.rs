@@ -300,7 +300,7 @@ impl Frontier<'_> {
     }
 
     fn store(&self) -> anyhow::Result<()> {
-        self.options.keep.as_deref().map_or(Ok(()), |path| self.kept.store(path))
+        self.options.keep.as_deref().map_or(Ok(()), |path| files::store(path, &self.kept))
     }
 }
 

@@ -30,15 +30,6 @@ impl KeptRuns {
         files::load_if_any(path, "a file of `frontier --keep`")
     }
 
-    /// Writes the file. It is replaced as a whole.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn store(&self, path: &Path) -> anyhow::Result<()> {
-        files::store(path, self)
-    }
-
     /// The goodput of one station alone.
     pub fn solo(&self, run: &str, seed: u64) -> Option<f64> {
         self.solos.get(run)?.get(&seed).copied()
@@ -95,7 +86,7 @@ mod tests {
         let mut kept = KeptRuns::default();
         kept.add_solo("a".to_owned(), 7, 48.0);
         kept.add_run("a", "default", 1, Point { goodput: 3.0, ..Point::default() });
-        kept.store(&path).unwrap();
+        files::store(&path, &kept).unwrap();
         assert_eq!(KeptRuns::load(&path).unwrap(), kept);
         std::fs::write(&path, "[]").unwrap();
         assert!(KeptRuns::load(&path).unwrap_err().to_string().contains("frontier --keep"));

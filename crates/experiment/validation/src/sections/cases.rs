@@ -19,9 +19,9 @@ const ENDS_BOUND: f64 = 0.25;
 const FACTOR_BOUND: f64 = 2.0;
 
 /// The runs that are compared with ns-3's.
-pub fn job(case: Case) -> Job {
+pub fn job(case: &Case) -> Job {
     let job = Job::new("validation/scenarios/ns3-transfers.toml")
-        .condition(case.direction())
+        .condition(&case.direction)
         .set("stations.tablet.count", case.stations)
         .set("access_point.buffer", case.buffer);
     match case.congestion {
@@ -53,7 +53,7 @@ pub struct CaseRow {
 }
 
 impl CaseRow {
-    fn new(case: Case, sim: Summary, ns3: Summary) -> Self {
+    fn new(case: &Case, sim: Summary, ns3: Summary) -> Self {
         let is_within = |bound, ours, theirs| deviation(ours, theirs).abs() <= bound;
         let is_counted = |ours, theirs| factor(ours, theirs) <= FACTOR_BOUND;
         let (ours, theirs) = (sim.mean, ns3.mean);
@@ -70,14 +70,14 @@ impl CaseRow {
     }
 }
 
-fn name(case: Case) -> String {
-    let Case { stations, buffer, congestion, .. } = case;
+fn name(case: &Case) -> String {
+    let Case { stations, buffer, congestion, direction } = case;
     let congestion = match congestion {
         Congestion::Cubic => "",
         Congestion::RfcCubic => ", RFC CUBIC",
         Congestion::Reno => ", Reno",
     };
-    format!("{stations} {}, buffer {buffer}{congestion}", case.direction())
+    format!("{stations} {direction}, buffer {buffer}{congestion}")
 }
 
 /// Runs `case`, and compares it with ns-3's runs; `None` if ns-3 has no runs of it.
@@ -88,7 +88,7 @@ fn name(case: Case) -> String {
 pub fn compare(
     context: &Context,
     reference: &Reference,
-    case: Case,
+    case: &Case,
 ) -> anyhow::Result<Option<CaseRow>> {
     let theirs: Vec<Transfers> = reference.of(case).map(Ns3Run::transfers).collect();
     // The numbers of timeouts differ much between runs, because timeouts come in clusters of a few
@@ -107,9 +107,9 @@ pub fn compare(
 pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<CaseFigures>> {
     let mut compared = Vec::new();
     for case in reference.cases() {
-        compared.extend(compare(context, reference, case)?.map(|row| (case, row)));
+        compared.extend(compare(context, reference, &case)?.map(|row| (case, row)));
     }
-    let command = compared.last().map(|(last, _)| job(*last).command_of(context.more_seeds()));
+    let command = compared.last().map(|(last, _)| job(last).command_of(context.more_seeds()));
     let verdicts = verdicts(&compared);
     let rows = compared.into_iter().map(|(_, row)| row).collect();
     Ok(Judged { verdicts, figures: CaseFigures { rows, command } })

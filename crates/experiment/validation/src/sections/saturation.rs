@@ -6,7 +6,7 @@ use super::Judged;
 use crate::bianchi::{AfterCollision, saturated};
 use crate::context::Context;
 use crate::job::Job;
-use crate::reference::{Ns3Run, Reference};
+use crate::reference::{Case, Ns3Run, Reference};
 use crate::statistics::deviation;
 use crate::verdict::PromiseVerdict;
 
@@ -64,7 +64,7 @@ pub fn run(context: &Context, reference: &Reference) -> anyhow::Result<Judged<Sa
 
 impl SaturationRow {
     fn find(context: &Context, row: &Ns3Run) -> anyhow::Result<Self> {
-        let Ns3Run { stations, rts, .. } = *row;
+        let Ns3Run { rts, case: Case { stations, .. }, .. } = *row;
         let simulated = context.one(&job(stations, rts))?;
         let difs = saturated(stations, rts, AfterCollision::Difs);
         Ok(Self {
