@@ -370,7 +370,7 @@ mod tests {
             "the warmup is part of the run, what comes later is not"
         );
         let (rtt, errors) = meter.finish();
-        assert_eq!((rtt[0].len(), rtt[1].len(), errors.duplicate_ack), (2, 0, 2));
+        assert_eq!((rtt[0].count(), rtt[1].count(), errors.duplicate_ack), (2, 0, 2));
     }
 
     #[test]
