@@ -53,7 +53,7 @@ impl<T> Daemons<T> {
             let deadline = clock::now() + PATIENCE;
             while !is_ready(state) {
                 bench.check()?;
-                match daemon.child.try_wait() {
+                match daemon.child.process.try_wait() {
                     Ok(Some(status)) if status.code() == Some(MISSING) => {
                         let Daemon { child: Child { station, .. }, program, .. } = daemon;
                         let what = format!("a requirement of {program} of {station}");
@@ -76,7 +76,7 @@ impl<T> Daemons<T> {
     /// Returns an error if a daemon has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         for (daemon, _) in &mut self.0 {
-            if let Ok(Some(status)) = daemon.child.try_wait() {
+            if let Ok(Some(status)) = daemon.child.process.try_wait() {
                 return Err(daemon.failed(format!("it ended during the run ({status})")));
             }
         }

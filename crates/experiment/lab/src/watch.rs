@@ -21,15 +21,11 @@ const POLL: std::time::Duration = std::time::Duration::from_millis(10);
 /// buffer was full.
 pub(crate) type Watched = (Option<SenderMeter>, u64);
 
-enum Command {
-    Begin(SenderMeter),
-    Stop,
-}
-
 /// A running monitor.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    commands: Sender<Command>,
+    /// It hands the meter over. The thread ends where it is dropped.
+    meters: Sender<SenderMeter>,
     thread: JoinHandle<Result<Watched, wakeai_kernel::Error>>,
 }
 
@@ -43,7 +39,7 @@ impl Watch {
             },
             ..MonitorConfig::default()
         };
-        let (commands, inbox) = channel();
+        let (meters, inbox) = channel();
         let (ready, attached) = channel();
         let mut reader = Reader::new(plans.to_vec());
         let thread = std::thread::spawn(move || {
@@ -53,7 +49,7 @@ impl Watch {
             Ok((reader.meter, monitor.lost()))
         });
         if attached.recv().is_ok() {
-            return Ok(Self { commands, thread });
+            return Ok(Self { meters, thread });
         }
         // The thread failed before it was ready; its result is the reason.
         match Self::join(thread) {
@@ -64,12 +60,12 @@ impl Watch {
 
     /// Counts in `meter` from now on. It must be called before the run's first packet.
     pub(crate) fn begin(&self, meter: SenderMeter) {
-        let _ = self.commands.send(Command::Begin(meter));
+        let _ = self.meters.send(meter);
     }
 
     /// Ends the monitor.
     pub(crate) fn stop(self) -> Result<Watched, LabError> {
-        let _ = self.commands.send(Command::Stop);
+        drop(self.meters);
         Self::join(self.thread)
     }
 
@@ -108,15 +104,15 @@ impl Reader {
     fn read(
         &mut self,
         monitor: &mut Monitor,
-        inbox: &Receiver<Command>,
+        inbox: &Receiver<SenderMeter>,
     ) -> Result<(), wakeai_kernel::Error> {
         loop {
             let stop = match inbox.try_recv() {
-                Ok(Command::Begin(meter)) => {
+                Ok(meter) => {
                     self.meter = Some(meter);
                     false
                 }
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => true,
+                Err(TryRecvError::Disconnected) => true,
                 Err(TryRecvError::Empty) => false,
             };
             monitor.poll(POLL, &mut |record| self.record(&record))?;

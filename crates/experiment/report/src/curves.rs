@@ -185,22 +185,16 @@ fn over_time(title: &str, y: &'static str, steps: &Steps, step_s: f64, scale: Op
 }
 
 /// Samples. If there are too many, a part of them is kept, spread evenly over the run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thinned {
     kept: Vec<u64>,
-    every: usize,
+    halvings: u32,
     seen: usize,
-}
-
-impl Default for Thinned {
-    fn default() -> Self {
-        Self { kept: Vec::new(), every: 1, seen: 0 }
-    }
 }
 
 impl Thinned {
     fn add(&mut self, value: u64) {
-        if self.seen.is_multiple_of(self.every) {
+        if self.seen.is_multiple_of(1 << self.halvings) {
             self.kept.push(value);
         }
         self.seen += 1;
@@ -210,7 +204,7 @@ impl Thinned {
                 at += 1;
                 at % 2 == 1
             });
-            self.every *= 2;
+            self.halvings += 1;
         }
     }
 }

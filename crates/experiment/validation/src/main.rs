@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
 use wakeai_validation::lab::{LabData, wakeai};
+use wakeai_validation::law::figures::is_of_the_law;
 use wakeai_validation::reference::Reference;
 use wakeai_validation::sections::lab::lab_files;
 use wakeai_validation::sections::{NAMES, Results};
@@ -136,7 +137,7 @@ fn main() -> anyhow::Result<()> {
             }
             let rows = match keep {
                 Some(file) => beside_kept(&file, &settings, seeds, jobs)?,
-                None => law::figures::run(&settings, law::Conditions::All, seeds, jobs)?,
+                None => law::figures::run(&settings, |_| true, seeds, jobs)?,
             };
             let table = law::table::render(&rows);
             std::io::stdout().write_all(table.as_bytes()).context("standard output")
@@ -166,15 +167,15 @@ fn beside_kept(
     let key = |setting: &law::Setting| format!("{seeds} own-paths {}", setting.toml);
     let missing = settings.iter().filter(|setting| !kept.contains_key(&key(setting)));
     let missing: Vec<law::Setting> = missing.cloned().collect();
-    for row in law::figures::run(&missing, law::Conditions::Others, seeds, jobs)? {
+    for row in law::figures::run(&missing, |one| !is_of_the_law(one), seeds, jobs)? {
         kept.insert(key(&row.setting), row.found);
     }
     files::store(file, &kept)?;
-    let mut rows = law::figures::run(settings, law::Conditions::OfTheLaw, seeds, jobs)?;
+    let mut rows = law::figures::run(settings, is_of_the_law, seeds, jobs)?;
     for row in &mut rows {
-        if let Some(known) = kept.get(&key(&row.setting)) {
-            row.add(known);
-        }
+        let known = kept.remove(&key(&row.setting)).unwrap_or_default();
+        let own = std::mem::replace(&mut row.found, known);
+        row.found.extend(own);
     }
     Ok(rows)
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
-use std::process::{self, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{self, Command, ExitStatus, Stdio};
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -42,7 +42,7 @@ const WAITING_CALLS: &[libc::c_long] = &[
 /// lists the process ([`held_back`]).
 #[derive(Debug)]
 pub(crate) struct Child {
-    process: process::Child,
+    pub(crate) process: process::Child,
     /// The name of the process's host.
     pub(crate) station: String,
     registered: Option<Change>,
@@ -75,7 +75,7 @@ impl Child {
         let gate = process.stdin.take();
         let mut child = Self { process, station: host.name.clone(), registered: None };
         // After an error the child is dropped, which kills it.
-        let id = ProcessId::of(child.id())
+        let id = ProcessId::of(child.process.id())
             .map_err(LabError::system(format!("identify the process of {name}")))?;
         lease.record(Change::Process(id))?;
         child.registered = Some(Change::Process(id));
@@ -84,26 +84,11 @@ impl Child {
         Ok(child)
     }
 
-    /// The child's process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The child's exit status, if it has ended.
-    pub(crate) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.process.try_wait()
-    }
-
-    /// The child's standard output, if it is a pipe; `None` from the second call on.
-    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.process.stdout.take()
-    }
-
     /// Waits at most `patience` for the child's end, and returns its exit status.
     pub(crate) fn wait_for(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = clock::now() + patience;
         loop {
-            match self.try_wait() {
+            match self.process.try_wait() {
                 Ok(Some(status)) => return Some(status),
                 Ok(None) if clock::now() < deadline => std::thread::sleep(POLL),
                 _ => return None,

@@ -138,7 +138,7 @@ impl Host {
             let index = nix::net::if_::if_nametoindex(CABLE_INTERFACE)?;
             netlink.add_address(index, CABLE_ADDRESS, CABLE_PREFIX_BITS, None)?;
             netlink.up(index)?;
-            sysctl::forward()
+            sysctl::write("net/ipv4/ip_forward", "1")
         };
         self.namespace.run(lay)?.map_err(failed())?;
         let connect = || {
@@ -215,7 +215,12 @@ impl Host {
     pub(crate) fn remove(self, lease: &Lease) -> Result<(), LabError> {
         let given_up =
             LabError::system::<io::Error>(format!("end the connections of {}", self.name));
-        self.namespace.run(sysctl::give_up_orphans)?.map_err(given_up)?;
+        // Connections without a process give up at their next timeout. Their peers have ended with the run, so
+        // nothing acknowledges their data. With the kernel's default of eight retransmissions they would keep
+        // their queues for long, and on a small machine the connections of the next run would lack memory
+        // (`tcp_mem`).
+        let give_up = || sysctl::write("net/ipv4/tcp_orphan_retries", "1");
+        self.namespace.run(give_up)?.map_err(given_up)?;
         Namespace::remove(self.namespace.name())?;
         lease.forget(&self.registered)?;
         Ok(())

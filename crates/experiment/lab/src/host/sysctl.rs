@@ -41,20 +41,7 @@ pub(super) fn apply() -> io::Result<bool> {
     write(DEFAULT_ALGORITHM, "reno").map(|()| false)
 }
 
-/// Makes connections without a process give up at their next timeout, in the calling thread's
-/// namespace. Their peers have ended with the run, so nothing acknowledges their data. With the
-/// kernel's default of eight retransmissions they would keep their queues for long, and on a small
-/// machine the connections of the next run would lack memory (`tcp_mem`).
-pub(super) fn give_up_orphans() -> io::Result<()> {
-    write("net/ipv4/tcp_orphan_retries", "1")
-}
-
-/// Lets the calling thread's namespace forward packets.
-pub(super) fn forward() -> io::Result<()> {
-    write("net/ipv4/ip_forward", "1")
-}
-
-fn write(name: &str, value: &str) -> io::Result<()> {
+pub(super) fn write(name: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(name), value)
         .map_err(|error| io::Error::new(error.kind(), format!("sysctl {name} = {value}: {error}")))
 }

@@ -82,7 +82,7 @@ impl<'a> Traffic<'a> {
         let deadline = clock::now() + PATIENCE;
         for (sender, port) in traffic.senders.iter_mut().zip(ports) {
             while !iperf::listens(sender, port) {
-                if clock::now() > deadline || !matches!(sender.try_wait(), Ok(None)) {
+                if clock::now() > deadline || !matches!(sender.process.try_wait(), Ok(None)) {
                     let reason = format!("it does not listen on port {port}");
                     return Err(LabError::child("iperf3 --server", &sender.station, reason));
                 }

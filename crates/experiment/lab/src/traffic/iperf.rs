@@ -81,7 +81,7 @@ impl Listed {
 /// Whether the namespace of `child` has such a socket in one of these tables.
 fn has_socket(child: &Child, tables: [&str; 2], is_it: impl Fn(Listed) -> bool) -> bool {
     // The files below the process's directory are those of its namespace.
-    let paths = tables.map(|table| format!("/proc/{}/net/{table}", child.id()));
+    let paths = tables.map(|table| format!("/proc/{}/net/{table}", child.process.id()));
     let mut texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok());
     texts.any(|text| text.lines().filter_map(Listed::of).any(&is_it))
 }
@@ -122,7 +122,7 @@ impl Receiver {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = clock::now();
         let mut child = Child::spawn(&mut command, host, lease)?;
-        let stdout = child.take_stdout();
+        let stdout = child.process.stdout.take();
         // The output is read at once, because the JSON is longer than a pipe's buffer.
         let output = std::thread::spawn(move || {
             let mut text = String::new();
@@ -147,7 +147,7 @@ impl Receiver {
 
     /// Whether the client still runs.
     pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        matches!(self.child.process.try_wait(), Ok(None))
     }
 
     /// The error of a client that ended during the run.

@@ -72,63 +72,36 @@ pub struct LawRow {
 }
 
 impl LawRow {
-    /// Adds the figures of further conditions.
-    pub fn add(&mut self, known: &BTreeMap<String, LawFigures>) {
-        for (condition, figures) in known {
-            self.found.entry(condition.clone()).or_insert_with(|| figures.clone());
-        }
-    }
-
     /// The figures under `condition`; all zero if it was not run.
     pub fn of(&self, condition: &str) -> LawFigures {
         self.found.get(condition).cloned().unwrap_or_default()
     }
 }
 
-/// The conditions of a setting that are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conditions {
-    /// All conditions of the setting.
-    All,
-    /// The conditions that a change of the law does not affect.
-    Others,
-    /// The conditions with the law `airtime`.
-    OfTheLaw,
+/// Whether the law of a condition is `airtime`.
+pub fn is_of_the_law(condition: &Condition) -> bool {
+    condition.law.as_ref().map(LawConfig::name) == Some(LawName::Airtime)
 }
 
-impl Conditions {
-    /// Returns the names of these conditions of `scenario`.
-    pub fn of(self, scenario: &Scenario) -> Vec<String> {
-        let of_the_law = |condition: &&Condition| {
-            condition.law.as_ref().map(LawConfig::name) == Some(LawName::Airtime)
-        };
-        let wanted = |condition: &&Condition| match self {
-            Self::All => true,
-            Self::Others => !of_the_law(condition),
-            Self::OfTheLaw => of_the_law(condition),
-        };
-        scenario.conditions.iter().filter(wanted).map(|one| one.name.clone()).collect()
-    }
-}
-
-/// Runs each of `settings` with seeds 1 to `seeds` under `conditions`, `jobs` settings at once.
+/// Runs each of `settings` with seeds 1 to `seeds` under the conditions that are `wanted`, `jobs` settings at once.
 ///
 /// # Errors
 ///
 /// A scenario is refused, or a run fails.
 pub fn run(
     settings: &[Setting],
-    conditions: Conditions,
+    wanted: fn(&Condition) -> bool,
     seeds: u32,
     jobs: usize,
 ) -> anyhow::Result<Vec<LawRow>> {
-    let work = |setting: &Setting| one(setting, conditions, seeds).with_context(|| setting.name);
+    let work = |setting: &Setting| one(setting, wanted, seeds).with_context(|| setting.name);
     pool::each("law", (settings, jobs), work, |_, _| Ok(()))
 }
 
-fn one(setting: &Setting, conditions: Conditions, seeds: u32) -> anyhow::Result<LawRow> {
+fn one(setting: &Setting, wanted: fn(&Condition) -> bool, seeds: u32) -> anyhow::Result<LawRow> {
     let scenario = &setting.scenario;
-    let names = conditions.of(scenario);
+    let conditions = scenario.conditions.iter().filter(|condition| wanted(condition));
+    let names: Vec<String> = conditions.map(|condition| condition.name.clone()).collect();
     let mut row = LawRow { setting: setting.clone(), found: BTreeMap::new() };
     if names.is_empty() {
         return Ok(row);

@@ -8,6 +8,6 @@ pub mod table;
 pub mod timeline;
 pub mod verdict;
 
-pub use figures::{Conditions, LawFigures, LawRow, TimelineFigures};
+pub use figures::{LawFigures, LawRow, TimelineFigures};
 pub use matrix::matrix;
 pub use setting::{Promise, Setting};
