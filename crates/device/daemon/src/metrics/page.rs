@@ -168,6 +168,20 @@ impl Page {
     }
 }
 
+/// Adds gauges without labels to a [`Page`]. A row has the method of [`Family`] that takes the value, the name after
+/// the prefix, the [`Unit`], the help text and the value.
+#[macro_export]
+macro_rules! gauges {
+    (
+        $page:expr, $prefix:literal;
+        $($is:ident $base:literal $unit:ident $help:literal: $value:expr;)+
+    ) => {$(
+        $page
+            .gauge(concat!($prefix, "_", $base), $crate::metrics::Unit::$unit, $help)
+            .$is($value);
+    )+};
+}
+
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         self.families.iter().try_for_each(|family| family.encode(&mut encoder))
