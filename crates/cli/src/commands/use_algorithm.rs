@@ -48,7 +48,7 @@ impl From<AssignError> for Failure {
     fn from(error: AssignError) -> Self {
         match error {
             error if error.is_usage() => Self::usage(error),
-            error @ AssignError::Lost { .. } => Self::lost(error),
+            error @ AssignError::Lost(_) => Self::lost(error),
             error => Self::missing_if(error.is_missing(), error),
         }
     }

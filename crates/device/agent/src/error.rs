@@ -53,13 +53,10 @@ pub enum AgentError {
     Kernel(#[from] wakeai_kernel::Error),
     /// The station's number cannot be derived.
     #[error(
-        "this station's number cannot be derived: interface {interface} has no hardware address, or \
+        "this station's number cannot be derived: interface {0} has no hardware address, or \
          this machine no /etc/machine-id; state `station` in the configuration"
     )]
-    NoStation {
-        /// The interface.
-        interface: String,
-    },
+    NoStation(String),
     /// The interface is not a Wi-Fi station, so it has no access point.
     #[error(
         "interface {interface} is not a Wi-Fi station ({reason}); state `bssid` in the \
@@ -72,11 +69,8 @@ pub enum AgentError {
         reason: String,
     },
     /// The group that may ask the local API does not exist.
-    #[error("api.group: this machine has no group {name:?}; state one that exists, or its number")]
-    NoGroup {
-        /// The name.
-        name: String,
-    },
+    #[error("api.group: this machine has no group {0:?}; state one that exists, or its number")]
+    NoGroup(String),
     /// A system call failed.
     #[error("cannot {asked}: {source}")]
     System {

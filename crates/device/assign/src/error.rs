@@ -54,13 +54,10 @@ pub enum AssignError {
     },
     /// Another program has undone the assignment, and it is not put back.
     #[error(
-        "another program has changed what the assignment holds, so it ends: {drift}; find out which program that \
+        "another program has changed what the assignment holds, so it ends: {0}; find out which program that \
          is before you repeat the command"
     )]
-    Lost {
-        /// What was found.
-        drift: Box<Drift>,
-    },
+    Lost(Box<Drift>),
     /// A feature of the kernel is missing, or the kernel refused.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),

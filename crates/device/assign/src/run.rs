@@ -155,7 +155,7 @@ impl Running<'_> {
         for drift in watch.look(self.lease, &parts) {
             let is_needed = !matches!(drift.change, Change::Socket { .. });
             if is_needed && matches!(drift.outcome, Outcome::Lost(_)) {
-                return Err(AssignError::Lost { drift: Box::new(drift) });
+                return Err(AssignError::Lost(Box::new(drift)));
             }
             self.drifts.add(drift);
         }

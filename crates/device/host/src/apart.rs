@@ -39,11 +39,8 @@ pub const LOST_STATUS: u8 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
     /// No user of this name.
-    #[error("there is no user named {name:?}: name a user of this machine, such as --user nobody")]
-    NoUser {
-        /// The name.
-        name: String,
-    },
+    #[error("there is no user named {0:?}: name a user of this machine, such as --user nobody")]
+    NoUser(String),
     /// Only root can become another user.
     #[error("serving as another user needs root: run as root, or leave --user out")]
     NeedsRoot,
@@ -80,7 +77,7 @@ fn refused(asked: &'static str) -> impl FnOnce(Errno) -> ApartError {
 /// [`ApartError::NoUser`] and [`ApartError::NeedsRoot`].
 pub fn serving_user(name: &str) -> Result<User, ApartError> {
     let found = User::from_name(name).map_err(refused("look a user up"))?;
-    let user = found.ok_or_else(|| ApartError::NoUser { name: name.to_owned() })?;
+    let user = found.ok_or_else(|| ApartError::NoUser(name.to_owned()))?;
     if geteuid().is_root() { Ok(user) } else { Err(ApartError::NeedsRoot) }
 }
 
@@ -154,7 +151,7 @@ fn split() -> Result<Apart, ApartError> {
     let threads =
         read.map_err(|source| ApartError::System { asked: "count threads", source })?.count();
     if threads != 1 {
-        return Err(PrivilegeError::Threads { threads }.into());
+        return Err(PrivilegeError::Threads(threads).into());
     }
     let parent = Pid::this();
     // SAFETY: the process has one thread. So no other thread, which the child would not have, holds

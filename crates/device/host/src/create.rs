@@ -32,11 +32,8 @@ pub enum MakeError {
         found: &'static str,
     },
     /// Another process listens at the path.
-    #[error("a process listens at {} already; end it, or name another path", path.display())]
-    Listened {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("a process listens at {} already; end it, or name another path", .0.display())]
+    Listened(PathBuf),
     /// The path could not be examined or created.
     #[error("cannot make {}: {source}", path.display())]
     Io {
@@ -219,7 +216,7 @@ fn vacancy(path: &Path) -> Result<Vacancy, MakeError> {
             let found = "a socket of another user";
             Err(MakeError::Occupied { path: path.to_owned(), found })
         }
-        Ok(false) => Err(MakeError::Listened { path: path.to_owned() }),
+        Ok(false) => Err(MakeError::Listened(path.to_owned())),
         Err(error) => Err(MakeError::io(path)(error)),
     }
 }

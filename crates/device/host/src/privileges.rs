@@ -35,11 +35,8 @@ pub enum PrivilegeError {
         missing: String,
     },
     /// Other threads would keep their privileges.
-    #[error("cannot give up privileges: found {threads} threads, expected 1")]
-    Threads {
-        /// The number of threads.
-        threads: usize,
-    },
+    #[error("cannot give up privileges: found {0} threads, expected 1")]
+    Threads(usize),
     /// The kernel refused.
     #[error("cannot give up privileges: {0}")]
     Kernel(String),
@@ -119,7 +116,7 @@ fn wait_for_one_thread() -> Result<(), PrivilegeError> {
             return Ok(());
         }
         if Instant::now() >= give_up {
-            return Err(PrivilegeError::Threads { threads });
+            return Err(PrivilegeError::Threads(threads));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

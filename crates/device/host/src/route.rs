@@ -34,11 +34,8 @@ const CONGESTION_CONTROL: u16 = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// There is no such route.
-    #[error("the main table has no route to {asked}; `ip route` and `ip -6 route` list all")]
-    None {
-        /// The route that was asked for.
-        asked: String,
-    },
+    #[error("the main table has no route to {0}; `ip route` and `ip -6 route` list all")]
+    None(String),
     /// There are several such routes.
     #[error("the main table has {found} routes to {asked}; name the interface of one")]
     Several {
@@ -104,7 +101,7 @@ impl Route {
             (route.key.destination, route.key.length) == (destination, length)
                 && index.is_none_or(|index| route.number(RTA_OIF) == Some(index))
         });
-        let route = found.next().ok_or_else(|| RouteError::None { asked: asked.clone() })?;
+        let route = found.next().ok_or_else(|| RouteError::None(asked.clone()))?;
         match found.count() {
             0 if route.expires() => Err(RouteError::Expires(route.key)),
             0 => Ok(route),

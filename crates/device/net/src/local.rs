@@ -15,20 +15,14 @@ pub struct Local(SocketAddr);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocalError {
     /// The text is not an IP address with a port.
-    #[error("found {found:?}, expected an IP address and a port such as \"127.0.0.1:9719\"")]
-    Form {
-        /// The text.
-        found: String,
-    },
+    #[error("found {0:?}, expected an IP address and a port such as \"127.0.0.1:9719\"")]
+    Form(String),
     /// Other machines could connect to this address.
     #[error(
-        "found {found}, expected an address of the loopback interface such as \"127.0.0.1:9719\", because figures are \
+        "found {0}, expected an address of the loopback interface such as \"127.0.0.1:9719\", because figures are \
          served without encryption and to anyone who asks; docs/guides/metrics.md shows how another machine reads them"
     )]
-    NotLoopback {
-        /// The address.
-        found: SocketAddr,
-    },
+    NotLoopback(SocketAddr),
     /// The address has a zone that does not belong to it, or needs one.
     #[error(transparent)]
     Zone(#[from] ZoneError),
@@ -49,7 +43,7 @@ impl TryFrom<SocketAddr> for Local {
 
     fn try_from(found: SocketAddr) -> Result<Self, LocalError> {
         if !found.ip().to_canonical().is_loopback() {
-            return Err(LocalError::NotLoopback { found });
+            return Err(LocalError::NotLoopback(found));
         }
         if found.port() == 0 { Err(LocalError::NoPort) } else { Ok(Self(found)) }
     }
@@ -62,7 +56,7 @@ impl FromStr for Local {
         match socket_address(text) {
             Ok(address) => address.try_into(),
             Err(AddressError::Zone(error)) => Err(LocalError::Zone(error)),
-            Err(_) => Err(LocalError::Form { found: text.to_owned() }),
+            Err(_) => Err(LocalError::Form(text.to_owned())),
         }
     }
 }

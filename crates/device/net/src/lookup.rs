@@ -9,26 +9,17 @@ use dns_lookup::{AddrInfoHints, LookupErrorKind, SockType, getaddrinfo};
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
     /// Nobody knows the name.
-    #[error("no host has the name {name:?}: check how it is spelled")]
-    NoSuchName {
-        /// The name.
-        name: String,
-    },
+    #[error("no host has the name {0:?}: check how it is spelled")]
+    NoSuchName(String),
     /// The name exists, and has neither an IPv4 nor an IPv6 address.
-    #[error("the name {name:?} exists and has no IP address")]
-    NoAddress {
-        /// The name.
-        name: String,
-    },
+    #[error("the name {0:?} exists and has no IP address")]
+    NoAddress(String),
     /// No name server has answered. Another attempt may succeed.
     #[error(
-        "cannot look up {name:?}: the name servers do not answer; try again later, or see \
+        "cannot look up {0:?}: the name servers do not answer; try again later, or see \
          /etc/resolv.conf"
     )]
-    NoAnswer {
-        /// The name.
-        name: String,
-    },
+    NoAnswer(String),
     /// The resolver failed.
     #[error("cannot look up {name:?}: {source}")]
     Failed {
@@ -42,7 +33,7 @@ pub enum LookupError {
 impl LookupError {
     /// Whether another attempt may succeed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::NoAnswer { .. } | Self::Failed { .. })
+        matches!(self, Self::NoAnswer(_) | Self::Failed { .. })
     }
 }
 
@@ -69,9 +60,9 @@ pub fn lookup_blocking(name: &str, port: u16) -> Result<Vec<SocketAddr>, LookupE
     let hints = AddrInfoHints { socktype: SockType::Stream.into(), ..AddrInfoHints::default() };
     let own = || name.to_owned();
     let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| match error.kind() {
-        LookupErrorKind::NoName => LookupError::NoSuchName { name: own() },
-        LookupErrorKind::NoData => LookupError::NoAddress { name: own() },
-        LookupErrorKind::Again => LookupError::NoAnswer { name: own() },
+        LookupErrorKind::NoName => LookupError::NoSuchName(own()),
+        LookupErrorKind::NoData => LookupError::NoAddress(own()),
+        LookupErrorKind::Again => LookupError::NoAnswer(own()),
         _ => LookupError::Failed { name: own(), source: error.into() },
     })?;
     let mut addresses = Vec::new();
@@ -79,7 +70,7 @@ pub fn lookup_blocking(name: &str, port: u16) -> Result<Vec<SocketAddr>, LookupE
         address.set_port(port);
         addresses.push(address);
     }
-    if addresses.is_empty() { Err(LookupError::NoAddress { name: own() }) } else { Ok(addresses) }
+    if addresses.is_empty() { Err(LookupError::NoAddress(own())) } else { Ok(addresses) }
 }
 
 #[cfg(test)]
@@ -97,7 +88,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_cannot_exist_is_told_from_one_that_could_not_be_asked_for() {
         let error = lookup("a name with spaces", 5).await.unwrap_err();
-        assert!(matches!(error, LookupError::NoSuchName { .. }), "{error}");
+        assert!(matches!(error, LookupError::NoSuchName(_)), "{error}");
         assert!(!error.may_pass());
         let error = lookup("nul\0", 5).await.unwrap_err();
         assert!(matches!(error, LookupError::Failed { .. }), "{error}");

@@ -145,7 +145,7 @@ impl ProxyError {
                 | Self::NeedsRate
                 | Self::ForwardedFromAnywhere
                 | Self::NothingForwarded
-                | Self::Apart(ApartError::NoUser { .. })
+                | Self::Apart(ApartError::NoUser(_))
         )
     }
 }

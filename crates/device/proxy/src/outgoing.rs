@@ -125,7 +125,7 @@ async fn addresses(
                 let found = lookup(&name, port).await.map_err(|error| {
                     tracing::debug!(%error, "the name was not found");
                     match error {
-                        LookupError::NoSuchName { .. } | LookupError::NoAddress { .. } => {
+                        LookupError::NoSuchName(_) | LookupError::NoAddress(_) => {
                             Outcome::NoSuchName
                         }
                         _ => Outcome::LookupFailed,
