@@ -1,14 +1,16 @@
 //! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), its events
 //! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), the limits that its
-//! congestion control obeys ([`SocketBounds`]), and the algorithms that obey them ([`Bounded`]).
+//! congestion control obeys ([`Bounds`]), and the algorithms that obey them ([`Bounded`]).
 //!
 //! The monitor reads these from the kernel, and the simulator's TCP gives the same. So agents, laws
 //! and records see no difference between the two.
 
 mod algorithm;
+mod bounds;
 mod event;
 
 pub use algorithm::{Bounded, HOLDS_A_RATE};
+pub use bounds::Bounds;
 pub use event::{ErrorCode, EventKind, Signal};
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};
@@ -127,28 +129,6 @@ impl Figures {
         (self.packets_out.saturating_add(self.retrans_out))
             .saturating_sub(self.sacked_out.saturating_add(self.lost_out))
     }
-}
-
-/// The bounds of one connection as its congestion control reads them; 0 means no bound. Where the
-/// ceiling is below the floor, the ceiling holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SocketBounds {
-    /// Segments: the window is not below this, except in [`CongestionState::Loss`].
-    pub floor: u32,
-    /// Segments: the window is not above this.
-    pub ceiling: u32,
-    /// Bytes per second: the connection does not send faster than this.
-    pub pacing_bytes_per_second: u64,
-    /// Bytes of packets: this many may wait in the host's queue, even where TCP small queues
-    /// (Linux's limit per connection) admit fewer. This bound applies only with a ceiling and
-    /// without pacing.
-    pub small_queue_bytes: u64,
-}
-
-impl SocketBounds {
-    /// No bounds: the connection behaves as if there were no agent.
-    pub const NONE: Self =
-        Self { floor: 0, ceiling: 0, pacing_bytes_per_second: 0, small_queue_bytes: 0 };
 }
 
 #[cfg(test)]

@@ -1,86 +1,19 @@
 //! The bounds of a station, and their division among its connections.
 
-use std::fmt;
-
-use wakeai_connection::SocketBounds;
-use wakeai_units::{Bytes, Rate, Segments};
+use wakeai_connection::Bounds;
+use wakeai_units::{Bytes, Segments};
 
 use crate::ConnectionView;
-
-/// The limits of a station or of one of its connections. They concern the segments in flight, the
-/// sending rate, and the bytes in the host's queue.
-///
-/// [`Actuation::new`] divides the bounds of a station among its connections. `floor` is never above
-/// `ceiling`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// The smallest congestion window, segments; zero is no bound.
-    pub floor: Segments,
-    /// The largest congestion window, segments; [`Segments::MAX`] is no bound.
-    pub ceiling: Segments,
-    /// The largest rate at which data is sent; `None` is no bound.
-    pub pacing: Option<Rate>,
-    /// The bytes that may wait in the host's queue. Linux's own limit for a connection (TCP small
-    /// queues) may be as low as two packets, which is less than an aggregate. So a law raises the
-    /// limit to the bytes of an aggregate. Zero leaves Linux's own limit. This bound takes effect
-    /// only with a ceiling and without a pacing rate.
-    pub small_queue: Bytes,
-}
-
-impl Bounds {
-    /// No bounds: connections behave as under plain CUBIC.
-    pub const NONE: Self = Self {
-        floor: Segments::ZERO,
-        ceiling: Segments::MAX,
-        pacing: None,
-        small_queue: Bytes::ZERO,
-    };
-
-    /// The floor is never above the ceiling.
-    pub(crate) fn assert_order(&self) {
-        debug_assert!(self.floor <= self.ceiling, "a floor above the ceiling: {self}");
-    }
-
-    /// Bounds of the window alone. A floor above the ceiling is lowered to the ceiling.
-    pub fn window(floor: Segments, ceiling: Segments) -> Self {
-        Self { floor: floor.min(ceiling), ceiling, ..Self::NONE }
-    }
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
-
-impl fmt::Display for Bounds {
-    /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s` or `9..30, 65.535kB in the
-    /// host's queue`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.ceiling == Segments::MAX {
-            write!(f, "{}..unbounded", self.floor)?;
-        } else {
-            write!(f, "{}..{}", self.floor, self.ceiling)?;
-        }
-        if let Some(rate) = self.pacing {
-            write!(f, " at {rate}")?;
-        }
-        if self.small_queue > Bytes::ZERO {
-            write!(f, ", {} in the host's queue", self.small_queue)?;
-        }
-        Ok(())
-    }
-}
 
 /// The bounds of a station until the next tick (0.5 s later), divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
     /// The bounds of each connection that is sending and whose algorithm applies bounds, by id. The
     /// bounds of all these connections add up to the station's bounds.
-    pub sockets: Vec<(u64, SocketBounds)>,
+    pub sockets: Vec<(u64, Bounds)>,
     /// The bounds of every other connection, and of connections that begin before the next tick.
     /// They are the bounds that one more sending connection with nothing in flight would get.
-    pub default: SocketBounds,
+    pub default: Bounds,
 }
 
 impl Actuation {
@@ -90,25 +23,10 @@ impl Actuation {
         let bound = || connections.iter().filter(|one| one.sending && one.boundable);
         let mut flying: Vec<u64> =
             bound().map(|one| u64::from(one.figures.in_flight().get())).collect();
-        let sockets = divide(bounds, &flying).into_iter().map(SocketBounds::from);
-        let sockets = bound().map(|one| one.id).zip(sockets).collect();
+        let sockets = bound().map(|one| one.id).zip(divide(bounds, &flying)).collect();
         flying.push(0);
-        let default = divide(bounds, &flying).pop().unwrap_or(Bounds::NONE).into();
+        let default = divide(bounds, &flying).pop().unwrap_or(Bounds::NONE);
         Self { sockets, default }
-    }
-}
-
-impl From<Bounds> for SocketBounds {
-    /// Converts bounds. In [`SocketBounds`] 0 means no bound, so a ceiling of 0 and a rate below 1
-    /// byte/s become 1.
-    fn from(bounds: Bounds) -> Self {
-        let Bounds { floor, ceiling, pacing, small_queue } = bounds;
-        Self {
-            floor: floor.get(),
-            ceiling: if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) },
-            pacing_bytes_per_second: pacing.map_or(0, |rate| rate.bytes_per_second().max(1)),
-            small_queue_bytes: small_queue.get(),
-        }
     }
 }
 
@@ -165,17 +83,6 @@ mod tests {
     use crate::observation::example;
 
     #[test]
-    fn only_existing_bounds_are_shown() {
-        let window = Bounds::window(Segments::new(9), Segments::new(30));
-        let small_queue = Bytes::new(65_535);
-        let pacing = Some(Rate::from_mbps(3));
-        let all = Bounds { pacing, small_queue, ..window };
-        assert_eq!(Bounds::NONE.to_string(), "0..unbounded");
-        assert_eq!(window.to_string(), "9..30");
-        assert_eq!(all.to_string(), "9..30 at 3Mbit/s, 65.535kB in the host's queue");
-    }
-
-    #[test]
     fn thirty_connections_do_not_get_a_floor_of_300_each() {
         let bounds = Bounds::window(Segments::new(300), Segments::new(600));
         for part in divide(bounds, &[10; 30]) {
@@ -203,20 +110,10 @@ mod tests {
             small_queue: Bytes::new(65_535),
             ..Bounds::window(Segments::new(30), Segments::new(90))
         };
-        let whole = SocketBounds {
-            floor: 30,
-            ceiling: 90,
-            pacing_bytes_per_second: 1_000_000,
-            small_queue_bytes: 65_535,
-        };
+        let whole = Bounds::from_numbers(30, 90, 1_000_000, 65_535);
         // One more connection has nothing in flight. So it gets nothing of the half that is divided
         // by weight.
-        let one_more = SocketBounds {
-            floor: 7,
-            ceiling: 22,
-            pacing_bytes_per_second: 500_000,
-            small_queue_bytes: 32_767,
-        };
+        let one_more = Bounds::from_numbers(7, 22, 500_000, 32_767);
         let found = Actuation::new(bounds, &views);
         assert_eq!(found, Actuation { sockets: vec![(1, whole)], default: one_more });
         let alone = Actuation::new(bounds, &views[1..]);
@@ -224,19 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_stays_a_bound_and_none_stays_none() {
+    fn parts_of_no_bound_are_no_bounds() {
         let found = Actuation::new(Bounds::NONE, &[example(), example()]);
-        let none = Actuation { sockets: vec![(1, SocketBounds::NONE); 2], ..Actuation::default() };
+        let none = Actuation { sockets: vec![(1, Bounds::NONE); 2], ..Actuation::default() };
         assert_eq!(found, none);
-        let slow = Bounds {
-            floor: Segments::ZERO,
-            ceiling: Segments::ZERO,
-            pacing: Some(Rate::from_bps(7)),
-            small_queue: Bytes::new(9),
-        };
-        let found = SocketBounds::from(slow);
-        assert_eq!((found.ceiling, found.pacing_bytes_per_second), (1, 1));
-        assert_eq!(found.small_queue_bytes, 9);
     }
 
     proptest! {

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn equal_configurations_hold_the_same() {
-        for law in LawName::ALL {
+        for &law in LawName::ALL {
             let own = held(law, |_| ());
             assert_eq!(own.law.to_string(), law.as_str());
             assert!(!PeerLaw::Holds(own).differs(&own));

@@ -171,8 +171,7 @@ impl Controller {
         }
         let observation = &mut self.observation;
         self.presence.table.update_active(now, &mut observation.peers);
-        observation.live_peers =
-            u32::try_from(self.presence.table.live_count()).unwrap_or(u32::MAX);
+        observation.live_peers = u32::try_from(self.presence.table.live).unwrap_or(u32::MAX);
         let peers = &observation.peers;
         let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
         let senders = sending_peers + usize::from(sending);
@@ -181,7 +180,7 @@ impl Controller {
         observation.rtt = self.rtt.on_tick(now, &observation.own, common);
         let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
         self.rates.on_tick(now, &observation.own, peers, growth);
-        observation.delivery_rate = self.rates.delivered();
+        observation.delivery_rate = self.rates.rate;
         observation.mean_rate = self.rates.mean();
         observation.total_rate = self.rates.total();
         observation.max_rate = self.rates.alone();
@@ -255,7 +254,7 @@ impl Controller {
 
     /// The rate that this station asks its peers to leave free, and the state of this request.
     pub fn reservation(&self) -> (Option<Rate>, ReservationState) {
-        (self.reservations.wanted(), self.reservations.state())
+        (self.reservations.wanted(), self.reservations.state)
     }
 
     /// The reservation as this station announces it.
@@ -271,7 +270,7 @@ impl Controller {
     /// Takes the datagram that is due. The caller broadcasts it on the Wi-Fi interface.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.advance(now);
-        if self.turns.next_timeout().is_some_and(|due| due <= now) {
+        if self.turns.next_timeout.is_some_and(|due| due <= now) {
             self.update_turns(now);
         }
         if self.presence.next_timeout() > now {
@@ -340,7 +339,7 @@ impl Controller {
     /// turns.
     pub fn next_timeout(&self) -> Option<Instant> {
         let next = self.next_tick.min(self.presence.next_timeout());
-        Some(self.turns.next_timeout().map_or(next, |turn| turn.min(next)))
+        Some(self.turns.next_timeout.map_or(next, |turn| turn.min(next)))
     }
 
     /// The time at which the next [`Controller::handle_tick`] is due.
@@ -525,7 +524,8 @@ mod tests {
         let found = controller.handle_tick(at(0), None, &sending());
         let (seen, decision) = (controller.observation(), controller.decision());
         assert_eq!((seen.senders, decision.bounds.ceiling.get()), (1, 50));
-        assert_eq!((found.sockets[0].1.ceiling, found.default.ceiling), (50, 12));
+        let ceilings = (found.sockets[0].1.ceiling, found.default.ceiling);
+        assert_eq!(ceilings, (Segments::new(50), Segments::new(12)));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use strum::VariantArray as _;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Bounds, LawName, Observation, Share};
 
 /// The phase of the law `airtime`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The path is long and has no queue yet, so the window may double in each round trip.
@@ -29,8 +30,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 5] =
-        [Self::Opening, Self::Steady, Self::Probing, Self::Draining, Self::Released];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 /// What a law's bounds follow from. A law decides once per tick (0.5 s).

@@ -15,7 +15,8 @@ const LASTING: Duration = Duration::from_secs(2);
 /// Order of calls: [`LastingRate::on_tick`] once per tick (0.5 s), then the other methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastingRate {
-    rate: Option<Rate>,
+    /// The rate; `None` before the first.
+    pub(crate) rate: Option<Rate>,
     differs_since: Option<Instant>,
 }
 
@@ -39,11 +40,6 @@ impl LastingRate {
         Some((before, given))
     }
 
-    /// The lasting rate; `None` until the driver has reported a rate.
-    pub(crate) fn get(&self) -> Option<Rate> {
-        self.rate
-    }
-
     /// Whether the driver's rate now differs from the lasting rate by more than `OTHER_PERCENT`.
     /// The difference may be too short to count.
     pub(crate) fn is_in_doubt(&self) -> bool {
@@ -61,7 +57,7 @@ mod tests {
         given.map(|given| {
             now += Duration::from_millis(500);
             lasting.on_tick(now, given.map(Rate::from_mbps));
-            lasting.get().map(|rate| rate.bits_per_second() / 1_000_000)
+            lasting.rate.map(|rate| rate.bits_per_second() / 1_000_000)
         })
     }
 

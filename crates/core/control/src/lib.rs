@@ -41,7 +41,7 @@ mod turns;
 mod weights;
 mod windowed;
 
-pub use bounds::{Actuation, Bounds};
+pub use bounds::Actuation;
 pub use common::{CommonLaw, PeerLaw};
 pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
@@ -59,3 +59,4 @@ pub use presence::PresenceCounters;
 pub use rtt::RttWatch;
 pub use share::{Reservation, ReservationState, Share};
 pub use turns::{Permission, Turn, TurnState};
+pub use wakeai_connection::Bounds;

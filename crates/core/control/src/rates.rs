@@ -47,7 +47,8 @@ pub(crate) struct RateWatch {
     last_tick: Option<Instant>,
     /// The bytes delivered in each of the last ticks, and the length of the tick.
     recent: VecDeque<(Bytes, Duration)>,
-    rate: Rate,
+    /// What the station delivered over the last tick.
+    pub(crate) rate: Rate,
     total: WindowedMax<Rate>,
     /// The time since which no peer has been sending and this station has had a queue.
     alone_since: Option<Instant>,
@@ -100,7 +101,7 @@ impl RateWatch {
     /// rate that can carry the maximum. Where this PHY rate can carry far more than the maximum,
     /// the air does not limit the station, and a higher PHY rate does not raise the maximum.
     fn take_configured_at(&mut self) {
-        let Some((max, link)) = self.configured_max.zip(self.link.get()) else { return };
+        let Some((max, link)) = self.configured_max.zip(self.link.rate) else { return };
         let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
         let fits = match self.configured_at {
             None => max <= part_of(link, MOST_GOODPUT_PERCENT),
@@ -132,11 +133,6 @@ impl RateWatch {
         }
     }
 
-    /// The delivery rate since the last tick.
-    pub(crate) fn delivered(&self) -> Rate {
-        self.rate
-    }
-
     /// The mean delivery rate over [`MEAN_TICKS`] ticks. The rate of a single tick is
     /// uncertain, because an aggregate falls either into this tick or into the next one.
     pub(crate) fn mean(&self) -> Rate {
@@ -155,7 +151,7 @@ impl RateWatch {
     /// The configured maximum, scaled in proportion to the PHY rate.
     fn configured(&self) -> Option<Rate> {
         let max = self.configured_max?;
-        let rates = self.link.get().zip(self.configured_at).filter(|_| self.link_is_known);
+        let rates = self.link.rate.zip(self.configured_at).filter(|_| self.link_is_known);
         Some(rates.map_or(max, |(now, then)| scaled(max, now, then)))
     }
 
@@ -189,9 +185,9 @@ mod tests {
     fn the_rate_is_what_was_delivered_over_the_length_of_the_tick() {
         let mut watch = RateWatch::new(None);
         watch.on_tick(at(0), &own(0), &[], Duration::ZERO);
-        assert_eq!(watch.delivered(), Rate::ZERO);
+        assert_eq!(watch.rate, Rate::ZERO);
         watch.on_tick(at(1), &own(500), &[], Duration::ZERO);
-        assert_eq!(watch.delivered(), Rate::from_bps(500 * 1448 * 8 * 2));
+        assert_eq!(watch.rate, Rate::from_bps(500 * 1448 * 8 * 2));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use wakeai_tcp::{Profile, Receiver, Segment, Sender, TcpConfig, by_name};
 use wakeai_units::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Line {
         let config = TcpConfig::new(profile);
         let algorithm = by_name("wakeai_cubic", &config).expect("a known name");
         let mut sender = Sender::new(&config, algorithm);
-        sender.set_bounds(SocketBounds { floor: ceiling, ceiling, ..SocketBounds::NONE });
+        sender.set_bounds(Bounds::from_numbers(ceiling, ceiling, 0, 0));
         sender.supply(None);
         sender.open(Instant::ZERO);
         let mut line = Self {

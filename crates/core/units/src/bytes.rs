@@ -38,11 +38,6 @@ impl Bytes {
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
-
-    /// The difference; zero where `other` is larger.
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
 }
 
 operators!(Bytes, u64, "more than 2^64 bytes", "a negative amount of data");

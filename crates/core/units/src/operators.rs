@@ -4,6 +4,18 @@
 /// unit. On overflow the operators panic with these messages, in every build profile.
 macro_rules! operators {
     ($quantity:ident, $number:ty, $overflow:literal, $negative:literal) => {
+        impl $quantity {
+            /// The sum, or the largest value on overflow.
+            pub fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// The difference; zero where `other` is larger.
+            pub fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+
         impl std::ops::Add for $quantity {
             type Output = Self;
             fn add(self, other: Self) -> Self {

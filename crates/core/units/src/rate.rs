@@ -85,16 +85,6 @@ impl Rate {
     pub fn mul_div(self, numerator: u64, denominator: u64) -> Option<Self> {
         mul_div(self.0, numerator, denominator).map(Self)
     }
-
-    /// The sum, at most 2^64 - 1 bit/s.
-    pub fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// The difference; zero where `other` is faster.
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
 }
 
 operators!(Rate, u64, "more than 2^64 bit/s", "a negative rate");

@@ -35,16 +35,6 @@ impl Segments {
         Self(u32::try_from(segments).unwrap_or(u32::MAX))
     }
 
-    /// The sum, at most [`Segments::MAX`].
-    pub fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// The difference; zero where `other` is larger.
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
     /// The data that the segments carry at `mss` bytes each.
     pub fn bytes(self, mss: Bytes) -> Bytes {
         mss * u64::from(self.0)

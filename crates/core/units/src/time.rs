@@ -154,16 +154,6 @@ impl Duration {
         self.0 == 0
     }
 
-    /// The difference; zero where `other` is longer.
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
-    /// The sum, at most [`Duration::MAX`].
-    pub fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
     /// The product, at most [`Duration::MAX`].
     pub fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))

@@ -23,7 +23,7 @@ const HISTORY: usize = 32;
 pub(crate) struct AssociatedController {
     law: LawConfig,
     /// What this station holds and all others have to hold, too.
-    common_law: CommonLaw,
+    pub(crate) common_law: CommonLaw,
     template: ControllerConfig,
     current: Option<(Bssid, Controller)>,
     past: Named,
@@ -64,10 +64,6 @@ impl AssociatedController {
     }
 
     /// What this station holds and all others have to hold, too.
-    pub(crate) fn common_law(&self) -> &CommonLaw {
-        &self.common_law
-    }
-
     pub(crate) fn bssid(&self) -> Option<Bssid> {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }

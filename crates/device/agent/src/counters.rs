@@ -74,17 +74,12 @@ impl Counts {
     pub(crate) fn add_to(&self, page: &mut Page) {
         self.agent.add_to(page);
         let presence = |name| self.presence.get(name).copied().unwrap_or_default();
-        let mut one = |base, help, count| page.counter(base, Unit::None, help).is(count);
-        one(
-            "wakeai_agent_presence_messages_sent",
-            "Presence messages that were sent.",
-            presence("sent"),
-        );
-        one(
-            "wakeai_agent_presence_messages_accepted",
-            "Presence messages of peers that were accepted.",
-            presence("accepted"),
-        );
+        let (base, help) =
+            ("wakeai_agent_presence_messages_sent", "Presence messages that were sent.");
+        page.counter(base, Unit::None, help).is(presence("sent"));
+        let help = "Presence messages of peers that were accepted.";
+        let base = "wakeai_agent_presence_messages_accepted";
+        page.counter(base, Unit::None, help).is(presence("accepted"));
         let mut by = |label, base, help, counts: &Named| {
             let family = page.counter(base, Unit::None, help);
             for (text, count) in counts {
@@ -93,20 +88,12 @@ impl Counts {
         };
         let mut refused = self.presence.clone();
         refused.retain(|name, _| !NOT_REFUSED.contains(&name.as_str()));
-        by(
-            "reason",
-            "wakeai_agent_presence_messages_refused",
-            "Datagrams to the presence port that were refused, by reason.",
-            &refused,
-        );
+        let help = "Datagrams to the presence port that were refused, by reason.";
+        by("reason", "wakeai_agent_presence_messages_refused", help, &refused);
         let help = "Failures that did not end the agent.";
         by("fault", "wakeai_agent_faults", help, &self.faults);
-        by(
-            "outcome",
-            "wakeai_agent_drifts",
-            "Times that another program had changed what the agent holds on the host, by what was done.",
-            &self.drifts,
-        );
+        let help = "Times that another program had changed what the agent holds on the host, by what was done.";
+        by("outcome", "wakeai_agent_drifts", help, &self.drifts);
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) struct PresenceSocket {
     sender: std::net::UdpSocket,
     /// The same socket in the event loop, which waits for datagrams.
     receiver: OnceCell<UdpSocket>,
-    to: SocketAddrV4,
+    pub(crate) to: SocketAddrV4,
     /// The index of the interface.
-    index: u32,
+    pub(crate) index: u32,
 }
 
 impl PresenceSocket {
@@ -63,22 +63,12 @@ impl PresenceSocket {
         })
     }
 
-    /// The index of the interface.
-    pub(crate) fn index(&self) -> u32 {
-        self.index
-    }
-
     /// Sends to this address from now on.
     pub(crate) fn set_destination(&mut self, (to, why): (Ipv4Addr, String)) {
         if to != *self.to.ip() {
             self.to.set_ip(to);
             tracing::info!("presence messages are sent to {} ({why})", self.to);
         }
-    }
-
-    /// The destination of messages.
-    pub(crate) fn to(&self) -> SocketAddrV4 {
-        self.to
     }
 
     /// Waits until a datagram can be received.

@@ -82,7 +82,7 @@ pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime, AgentError> {
 pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
     let Some(path) = &config.api.socket else { return Ok(()) };
     match check_socket_path(path) {
-        Err(MakeError::Listened { .. }) if is_an_agents(path) => Ok(()),
+        Err(MakeError::Listened(_)) if is_an_agents(path) => Ok(()),
         other => other,
     }
 }
@@ -321,7 +321,7 @@ fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
 }
 
 pub(crate) fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
-    let missing = || AgentError::NoStation { interface: config.interface.clone() };
+    let missing = || AgentError::NoStation(config.interface.clone());
     let hardware = interface.hardware.ok_or_else(missing)?;
     let machine = identity::machine_id().map_err(|_| missing())?;
     Ok(identity::station_number(&machine, hardware))
@@ -333,7 +333,7 @@ pub(crate) fn group_id(group: &Group) -> Result<u32, AgentError> {
         Group::Name(name) => name,
     };
     let found = nix::unistd::Group::from_name(name).ok().flatten();
-    found.map(|group| group.gid.as_raw()).ok_or_else(|| AgentError::NoGroup { name: name.clone() })
+    found.map(|group| group.gid.as_raw()).ok_or_else(|| AgentError::NoGroup(name.clone()))
 }
 
 fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {

@@ -281,7 +281,7 @@ impl Station {
     fn find_presence(&mut self) {
         let Some(found) = self.network.interface else { return };
         match &mut self.network.presence {
-            Some(presence) if presence.index() == found.index => {
+            Some(presence) if presence.index == found.index => {
                 presence.set_destination(destination(&self.config, self.network.interface));
                 if self.health.faults.lasts(Fault::Receive) {
                     self.receive(Ok(()));
@@ -365,7 +365,7 @@ impl Station {
         let Some((number, begins)) = fleet::open(&mut self.clients.fleet) else { return };
         let other_versions = self.network.other_versions.shown(now);
         let (station, bssid) = (self.controller.station(), self.controller.bssid());
-        let own_law = *self.controller.common_law();
+        let own_law = self.controller.common_law;
         let shown = match (self.controller.controller_mut(), bssid) {
             (Some(controller), Some(bssid)) => {
                 if begins || controller.fleet_query().is_none() {

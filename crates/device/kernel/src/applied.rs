@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use libbpf_rs::MapHandle;
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::control::{heartbeats, lookup};
@@ -19,7 +19,7 @@ pub struct AppliedBounds {
     socket_bounds: MapHandle,
     /// For each interface whose agent is alive, the bounds of the sockets that have none of their
     /// own. `None` stands for an interface without such bounds.
-    interfaces: HashMap<(u64, u32), Option<SocketBounds>>,
+    interfaces: HashMap<(u64, u32), Option<Bounds>>,
 }
 
 impl AppliedBounds {
@@ -54,7 +54,7 @@ impl AppliedBounds {
         cookie: u64,
         netns_cookie: u64,
         ifindex: Option<u32>,
-    ) -> Result<Option<SocketBounds>, Error> {
+    ) -> Result<Option<Bounds>, Error> {
         let is_alive = match ifindex {
             Some(ifindex) => self.interfaces.contains_key(&(netns_cookie, ifindex)),
             None => self.interfaces.keys().any(|(netns, _)| *netns == netns_cookie),
@@ -70,12 +70,8 @@ impl AppliedBounds {
     }
 }
 
-fn to_bounds(value: &[u8]) -> Option<SocketBounds> {
-    let value = BoundsValue::read_from_bytes(value).ok()?;
-    Some(SocketBounds {
-        floor: value.floor,
-        ceiling: value.ceiling,
-        pacing_bytes_per_second: value.pacing,
-        small_queue_bytes: value.small_queue,
-    })
+fn to_bounds(value: &[u8]) -> Option<Bounds> {
+    let BoundsValue { floor, ceiling, pacing, small_queue } =
+        BoundsValue::read_from_bytes(value).ok()?;
+    Some(Bounds::from_numbers(floor, ceiling, pacing, small_queue))
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::bounded::STALE_AFTER;
@@ -99,7 +99,7 @@ impl Control {
         &self,
         netns_cookie: u64,
         ifindex: u32,
-        bounds: SocketBounds,
+        bounds: Bounds,
     ) -> Result<(), Error> {
         let key = interface(netns_cookie, ifindex);
         put(&self.interface_bounds, key.as_bytes(), BoundsValue::from(bounds).as_bytes())
@@ -122,7 +122,7 @@ impl Control {
     /// # Errors
     ///
     /// Where the map is full.
-    pub fn set_socket(&self, cookie: u64, bounds: SocketBounds) -> Result<(), Error> {
+    pub fn set_socket(&self, cookie: u64, bounds: Bounds) -> Result<(), Error> {
         put(&self.socket_bounds, &cookie.to_ne_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
@@ -211,14 +211,10 @@ impl SupervisedBounds {
     }
 }
 
-impl From<SocketBounds> for BoundsValue {
-    fn from(bounds: SocketBounds) -> Self {
-        Self {
-            floor: bounds.floor,
-            ceiling: bounds.ceiling,
-            pacing: bounds.pacing_bytes_per_second,
-            small_queue: bounds.small_queue_bytes,
-        }
+impl From<Bounds> for BoundsValue {
+    fn from(bounds: Bounds) -> Self {
+        let (floor, ceiling, pacing, small_queue) = bounds.to_numbers();
+        Self { floor, ceiling, pacing, small_queue }
     }
 }
 

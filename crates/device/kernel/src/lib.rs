@@ -46,5 +46,5 @@ pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
 pub use undo::{Assigned, AssignedWay, UNDO, parts, release};
 pub use wakeai_connection::{
-    CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal, SocketBounds,
+    Bounds, CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal,
 };

@@ -162,7 +162,7 @@ impl Column {
             Self::Peer => a.remote.cmp(&b.remote),
             Self::Algorithm => a.algorithm.cmp(&b.algorithm),
             Self::Window => down(|one| one.figures.cwnd.get().into()),
-            Self::Bounds => down(|one| one.bounds.ceiling.into()),
+            Self::Bounds => down(|one| one.bounds.to_numbers().1.into()),
             Self::Rtt => down(|one| nanos(one.figures.smoothed_rtt)),
             Self::MinRtt => down(|one| nanos(one.figures.min_rtt)),
             Self::Queueing => down(|one| nanos(one.queueing())),
@@ -203,7 +203,7 @@ impl Column {
     fn is_useful(self, rows: &[&SeenConnection]) -> bool {
         match self {
             Self::Namespace => rows.iter().any(|row| row.namespace != rows[0].namespace),
-            Self::Bounds => rows.iter().any(|row| row.bounds.floor > 0 || row.bounds.ceiling > 0),
+            Self::Bounds => rows.iter().any(|row| !matches!(row.bounds.to_numbers(), (0, 0, ..))),
             Self::Events | Self::EventHistory => rows.iter().any(|row| row.events.is_some()),
             Self::Received => rows.iter().any(|row| row.received.is_some()),
             _ => true,
@@ -243,10 +243,10 @@ fn process(connection: &SeenConnection) -> String {
 }
 
 fn bounds(connection: &SeenConnection) -> String {
-    match (connection.bounds.floor, connection.bounds.ceiling) {
-        (0, 0) => "-".to_owned(),
-        (floor, 0) => format!("{floor}.."),
-        (floor, ceiling) => format!("{floor}..{ceiling}"),
+    match connection.bounds.to_numbers() {
+        (0, 0, ..) => "-".to_owned(),
+        (floor, 0, ..) => format!("{floor}.."),
+        (floor, ceiling, ..) => format!("{floor}..{ceiling}"),
     }
 }
 

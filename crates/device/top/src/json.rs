@@ -76,6 +76,7 @@ fn row(connection: &SeenConnection) -> JsonRow<'_> {
     let figures = &connection.figures;
     let ms = |span: Option<Duration>| span.map(Duration::as_millis_f64);
     let mbps = |rate: Option<Rate>| rate.map(Rate::as_mbps_f64);
+    let (floor, ceiling, ..) = connection.bounds.to_numbers();
     let bound = |segments: u32| (segments > 0).then_some(segments);
     JsonRow {
         netns: connection.id.netns,
@@ -90,8 +91,8 @@ fn row(connection: &SeenConnection) -> JsonRow<'_> {
         limited_by: connection.limit.map(Limit::name),
         cwnd: figures.cwnd.get(),
         ssthresh: Some(figures.ssthresh.get()).filter(|segments| *segments < INFINITE_SSTHRESH),
-        floor: bound(connection.bounds.floor),
-        ceiling: bound(connection.bounds.ceiling),
+        floor: bound(floor),
+        ceiling: bound(ceiling),
         rtt_ms: ms(figures.smoothed_rtt),
         latest_rtt_ms: ms(figures.latest_rtt),
         min_rtt_ms: ms(figures.min_rtt),

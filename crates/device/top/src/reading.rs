@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use wakeai_api::Answers;
-use wakeai_connection::{ErrorCode, Figures, SocketBounds};
+use wakeai_connection::{Bounds, ErrorCode, Figures};
 use wakeai_units::text::{is_visible, visible};
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -62,7 +62,7 @@ pub struct SeenConnection {
     /// Its figures.
     pub figures: Figures,
     /// The bounds that an agent has set for it.
-    pub bounds: SocketBounds,
+    pub bounds: Bounds,
     /// The rate of acknowledged bytes since the previous reading.
     pub sent: Option<Rate>,
     /// The rate of received bytes since the previous reading.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use wakeai_connection::{Bounded, SocketBounds};
+use wakeai_connection::{Bounded, Bounds};
 use wakeai_control::{CommonLaw, Controller, LawConfig, TICK};
 use wakeai_medium::{Medium, Node, StationId};
 use wakeai_scenario::{
@@ -165,7 +165,7 @@ impl<O: Observer> Simulation<O> {
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);
                 let (binds, link_rate) = (law.is_some(), facts.link_rate);
-                let default = SocketBounds::NONE;
+                let default = Bounds::NONE;
                 Box::new(Agent { controller, binds, link_rate, announcing, default })
             });
             let start = agent.as_ref().map(|agent| agent.controller.next_tick());

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use strum::VariantArray as _;
 use wakeai_settings::{Field, Fields, Value};
 use wakeai_units::{Bytes, Duration, Segments};
 
@@ -9,25 +10,10 @@ use super::airtime::{Airtime, AirtimeKnobs};
 use super::{Fixed, Law, shimada};
 use crate::Bounds;
 
-/// The name of a law in scenarios and configurations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
-pub enum LawName {
-    /// [`LawConfig::Fixed`].
-    Fixed,
-    /// [`LawConfig::ShimadaBefore`].
-    ShimadaBefore,
-    /// [`LawConfig::ShimadaAfter`].
-    ShimadaAfter,
-    /// [`LawConfig::Airtime`].
-    Airtime,
-}
-
 impl LawName {
     /// All laws, in the order of the reference page and of their numbers in messages
     /// ([`LawNumber`](crate::common::LawNumber)): a further law comes last.
-    pub const ALL: [Self; 4] =
-        [Self::Fixed, Self::ShimadaBefore, Self::ShimadaAfter, Self::Airtime];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The name as it is written.
     pub fn as_str(self) -> &'static str {
@@ -60,7 +46,13 @@ pub enum LawPlace {
 }
 
 /// A law with its knobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    doc = "The name of a law in scenarios and configurations.",
+    name(LawName),
+    derive(Hash, strum::IntoStaticStr, strum::Display, strum::VariantArray),
+    strum(serialize_all = "kebab-case")
+)]
 pub enum LawConfig {
     /// Bounds set by hand (Matsuno et al., §5).
     Fixed {
@@ -103,13 +95,8 @@ impl LawConfig {
     }
 
     /// The law's name.
-    pub const fn name(&self) -> LawName {
-        match self {
-            Self::Fixed { .. } => LawName::Fixed,
-            Self::ShimadaBefore => LawName::ShimadaBefore,
-            Self::ShimadaAfter => LawName::ShimadaAfter,
-            Self::Airtime(_) => LawName::Airtime,
-        }
+    pub fn name(&self) -> LawName {
+        self.into()
     }
 
     /// The law, ready for its first tick.
@@ -128,7 +115,7 @@ impl LawConfig {
     /// Reads a law; `Some(None)` is the name `none`.
     pub fn read(field: &Field<'_>, place: LawPlace) -> Option<Option<Self>> {
         let none = (place == LawPlace::Agent).then_some(("none", None));
-        let laws = LawName::ALL.map(|law| (law.as_str(), Some(law)));
+        let laws = LawName::ALL.iter().map(|law| (law.as_str(), Some(*law)));
         let names: Vec<_> = none.into_iter().chain(laws).collect();
         if place == LawPlace::Condition && field.node.as_table().is_none() {
             return Some(field.choice(&names)?.map(Self::new));

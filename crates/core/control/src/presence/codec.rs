@@ -147,7 +147,7 @@ impl Codec {
         let message: &[u8; MESSAGE_LEN] = self.seal.open(datagram)?;
         let (mut wire, mut read) = (WireFields::reading(&message[5..]), Presence::default());
         presence(&mut wire, &mut read);
-        wire.is_valid().then_some(read).ok_or(DecodeError::Invalid)
+        wire.is_valid.then_some(read).ok_or(DecodeError::Invalid)
     }
 }
 

@@ -142,21 +142,29 @@ impl Endpoint {
     }
 
     fn handle_presence(&mut self, now: Instant, received: &Received) {
-        let (head, counters) = (&received.head, &mut self.counters);
-        let refused = if head.bssid != self.bssid {
-            Some(&mut counters.wrong_bssid)
-        } else if head.boot == self.boot {
-            Some(&mut counters.own)
-        } else if head.station == self.station {
-            Some(&mut counters.duplicate_id)
+        let Head { bssid, boot, station, .. } = received.head;
+        if let Some(refused) = self.refuse_sender(bssid, boot, station) {
+            *refused += 1;
         } else if in_time(self.clocks, now, &received.message) == Some(false) {
-            Some(&mut counters.stale)
+            self.counters.stale += 1;
         } else {
-            None
-        };
-        match refused {
-            Some(counter) => *counter += 1,
-            None => self.hear(now, received),
+            self.hear(now, received);
+        }
+    }
+
+    /// The counter of a message whose sender is not another station of this access point.
+    fn refuse_sender(
+        &mut self,
+        bssid: [u8; 6],
+        boot: BootId,
+        station: StationId,
+    ) -> Option<&mut u64> {
+        let counters = &mut self.counters;
+        match () {
+            () if bssid != self.bssid => Some(&mut counters.wrong_bssid),
+            () if boot == self.boot => Some(&mut counters.own),
+            () if station == self.station => Some(&mut counters.duplicate_id),
+            () => None,
         }
     }
 
@@ -175,44 +183,38 @@ impl Endpoint {
 
     fn handle_fleet(&mut self, now: Instant, message: FleetMessage) {
         let (station, boot) = (message.station, message.boot);
-        let counter = if message.bssid != self.bssid {
-            &mut self.counters.wrong_bssid
-        } else if boot == self.boot {
-            &mut self.counters.own
-        } else if station == self.station {
-            &mut self.counters.duplicate_id
-        } else {
-            match self.take_fleet(now, message) {
-                (Taken::Yes, true) => &mut self.counters.queries,
-                (Taken::Yes, false) => &mut self.counters.answers,
-                (Taken::Unproven, _) => &mut self.counters.unproven,
-                (Taken::Unasked, _) => &mut self.counters.unasked,
-                (Taken::Replayed, _) => &mut self.counters.replayed,
-                (Taken::Full, _) => &mut self.counters.table_full,
-            }
-        };
-        *counter += 1;
+        if let Some(refused) = self.refuse_sender(message.bssid, boot, station) {
+            *refused += 1;
+            return;
+        }
+        *match self.take_fleet(now, message) {
+            Taken::Query => &mut self.counters.queries,
+            Taken::Answer => &mut self.counters.answers,
+            Taken::Unproven => &mut self.counters.unproven,
+            Taken::Unasked => &mut self.counters.unasked,
+            Taken::Replayed => &mut self.counters.replayed,
+            Taken::Full => &mut self.counters.table_full,
+        } += 1;
     }
 
     /// Takes a query or an answer of another station. The second value is true for a query.
-    fn take_fleet(&mut self, now: Instant, message: FleetMessage) -> (Taken, bool) {
+    fn take_fleet(&mut self, now: Instant, message: FleetMessage) -> Taken {
         let (station, boot) = (message.station, message.boot);
         match message.content {
             FleetContent::Query(challenge) => {
                 self.expire_peers(now, Some(station));
-                let taken = match self.table.query(station, boot, message.sequence) {
+                match self.table.query(station, boot, message.sequence) {
                     Verdict::Updated => {
                         let window = self.window();
                         self.fleet.handle_query(now, station, challenge, window)
                     }
                     Verdict::Replayed => Taken::Replayed,
                     _ => Taken::Unproven,
-                };
-                (taken, true)
+                }
             }
             FleetContent::Answer { queries, figures } => {
                 let times = (self.unix(now), message.unix_time);
-                (self.fleet.handle_answer(now, station, &queries, figures, times), false)
+                self.fleet.handle_answer(now, station, &queries, figures, times)
             }
         }
     }
@@ -257,7 +259,7 @@ impl Endpoint {
         let stations = self.table.len() + 1;
         let cost = |length| airtime_of(length, self.basic_rate, link_rate);
         if !self.schedule.affords(now, stations, cost(ANSWER_LEN)) {
-            self.fleet.postpone(self.schedule.next());
+            self.fleet.not_before = self.schedule.next;
             return None;
         }
         let query = self.fleet.take_query(now, self.window());
@@ -321,7 +323,7 @@ impl Endpoint {
     /// Names a peer whose message has shown that it holds another law than this station, or the same
     /// again.
     fn compare_law(&mut self) {
-        let Some((station, before, theirs)) = self.table.take_law_change() else { return };
+        let Some((station, before, theirs)) = self.table.law_changed.take() else { return };
         let Some(own) = self.law else { return };
         if theirs.differs(&own) {
             self.changes.push_back(PeerChange::HoldsOther { station, own, theirs });
@@ -400,7 +402,7 @@ impl Endpoint {
 
     /// The earliest time at which a message may be due.
     pub(crate) fn next_timeout(&self) -> Instant {
-        let next = self.schedule.next();
+        let next = self.schedule.next;
         self.fleet.next_timeout().map_or(next, |fleet| fleet.min(next))
     }
 }

@@ -109,7 +109,8 @@ pub(super) fn longest_interval(stations: usize, cost: Duration) -> Duration {
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     random: u64,
-    next: Instant,
+    /// The time at which the next message may be due.
+    pub(crate) next: Instant,
     last: Instant,
     sent: u32,
     urgent: bool,
@@ -161,11 +162,6 @@ impl Schedule {
         };
         this.next = now + this.part_of(MIN_INTERVAL);
         this
-    }
-
-    /// The time at which to call [`Schedule::due`] again.
-    pub(crate) fn next(&self) -> Instant {
-        self.next
     }
 
     /// Plans an early message with news: a change that the peers should know soon.
@@ -317,8 +313,8 @@ mod tests {
         let times = (0..stations).map(|station| {
             let mut schedule = Schedule::new(Instant::ZERO, boot(station));
             let mut times = Vec::new();
-            while schedule.next() <= end {
-                let now = schedule.next();
+            while schedule.next <= end {
+                let now = schedule.next;
                 if schedule.due(now, stations) {
                     schedule.sent(now, stations, cost);
                     taken += cost;
@@ -367,11 +363,11 @@ mod tests {
             let cost = airtime(Rate::from_mbps(6), None);
             let mut schedule = Schedule::new(Instant::ZERO, boot(1));
             for _ in 0..100 {
-                let now = schedule.next();
+                let now = schedule.next;
                 assert!(schedule.due(now, stations));
                 let interval = schedule.sent(now, stations, cost);
-                assert!(schedule.next() <= now + interval);
-                assert!(schedule.next() + Duration::from_millis(2) >= now + interval);
+                assert!(schedule.next <= now + interval);
+                assert!(schedule.next + Duration::from_millis(2) >= now + interval);
             }
         }
     }
@@ -381,13 +377,13 @@ mod tests {
         let cost = airtime(Rate::from_mbps(6), None);
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         for _ in 0..10 {
-            let now = schedule.next();
+            let now = schedule.next;
             assert!(schedule.due(now, 2));
             schedule.sent(now, 2, cost);
         }
-        let now = schedule.next();
+        let now = schedule.next;
         assert!(!schedule.due(now, 40));
-        assert!(schedule.next() > now + Duration::from_secs(1));
+        assert!(schedule.next > now + Duration::from_secs(1));
     }
 
     #[test]
@@ -396,7 +392,7 @@ mod tests {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut sent = Vec::new();
         for message in 0..40 {
-            let now = schedule.next();
+            let now = schedule.next;
             if message == 20 {
                 continue;
             }
@@ -408,18 +404,18 @@ mod tests {
         let last = *sent.last().unwrap();
         let soon = last + MIN_INTERVAL * 2;
         schedule.news(soon, 40);
-        let early = schedule.next();
+        let early = schedule.next;
         assert!(early <= soon + MIN_INTERVAL);
         assert!(schedule.due(early, 40));
         schedule.sent(early, 40, cost);
         let mut last = early;
         for _ in 1..NEWS_MESSAGES {
-            last = schedule.next();
+            last = schedule.next;
             assert!(schedule.due(last, 40));
             schedule.sent(last, 40, cost);
         }
         let interval = sent[sent.len() - 1] - sent[sent.len() - 2];
-        assert!(schedule.next() - last > interval, "the next one waits longer");
+        assert!(schedule.next - last > interval, "the next one waits longer");
     }
 
     /// The schedule of one of `stations` stations after ten messages, and the time of its last
@@ -428,7 +424,7 @@ mod tests {
         let mut schedule = Schedule::new(Instant::ZERO, boot(1));
         let mut last = Instant::ZERO;
         for _ in 0..10 {
-            last = schedule.next();
+            last = schedule.next;
             assert!(schedule.due(last, stations));
             schedule.sent(last, stations, cost);
         }
@@ -439,14 +435,14 @@ mod tests {
     fn news_is_sent_three_times_within_the_announced_interval() {
         let cost = airtime(Rate::from_mbps(6), None);
         let (mut schedule, last) = settled(40, cost);
-        let regular = schedule.next() - last;
+        let regular = schedule.next - last;
         schedule.news(last + MIN_INTERVAL, 40);
-        let mut last = schedule.next();
+        let mut last = schedule.next;
         assert!(schedule.due(last, 40));
         let mut announced = schedule.sent(last, 40, cost);
         for message in 2..=3 {
             assert!(announced > regular, "it includes the debt of one more message: {announced}");
-            let next = schedule.next();
+            let next = schedule.next;
             let apart = next - last;
             assert!(
                 apart >= AGAIN_AFTER && apart <= AGAIN_AFTER + MIN_INTERVAL,
@@ -456,8 +452,8 @@ mod tests {
             announced = schedule.sent(next, 40, cost);
             last = next;
         }
-        assert!(schedule.next() - last > regular, "no fourth message: {}", schedule.next());
-        assert!(schedule.next() <= last + announced);
+        assert!(schedule.next - last > regular, "no fourth message: {}", schedule.next);
+        assert!(schedule.next <= last + announced);
     }
 
     #[test]
@@ -466,10 +462,10 @@ mod tests {
         let (mut schedule, last) = settled(2, cost);
         schedule.news(last, 2);
         for _ in 0..10 {
-            let now = schedule.next();
+            let now = schedule.next;
             assert!(schedule.due(now, 2));
             let announced = schedule.sent(now, 2, cost);
-            assert!(announced < MIN_INTERVAL * 4 && schedule.next() <= now + announced);
+            assert!(announced < MIN_INTERVAL * 4 && schedule.next <= now + announced);
         }
     }
 
@@ -501,7 +497,7 @@ mod tests {
             let cost = airtime(basic, link);
             let answer = airtime_of(crate::presence::ANSWER_LEN, basic, link);
             let (mut schedule, begin) = settled(stations, cost);
-            let (mut taken, mut besides, mut promised) = (Duration::ZERO, 0_u64, schedule.next());
+            let (mut taken, mut besides, mut promised) = (Duration::ZERO, 0_u64, schedule.next);
             let span = Duration::from_secs(3600);
             for step in 0..360_000 {
                 let now = begin + span * step / 360_000;

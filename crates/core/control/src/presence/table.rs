@@ -149,7 +149,7 @@ pub(crate) struct PeerTable {
     /// The places in `peers` that are free.
     free: Vec<u32>,
     /// The number of live peers.
-    live: usize,
+    pub(crate) live: usize,
     /// A time until which no peer has been silent for too long.
     lasts_until: Instant,
     /// The peers that were or are active, and have changed since the last tick.
@@ -157,7 +157,7 @@ pub(crate) struct PeerTable {
     /// The time of the last call of [`PeerTable::update_active`].
     updated_at: Instant,
     /// The station whose law the last message has changed, with what was known before and is known now.
-    law_changed: Option<(StationId, PeerLaw, PeerLaw)>,
+    pub(crate) law_changed: Option<(StationId, PeerLaw, PeerLaw)>,
 }
 
 impl PeerTable {
@@ -373,17 +373,6 @@ impl PeerTable {
         all.filter(|peer| peer.live).map(move |peer| peer.view(now))
     }
 
-    /// Takes the station whose law the last message has changed, with what was known before and is
-    /// known now.
-    pub(crate) fn take_law_change(&mut self) -> Option<(StationId, PeerLaw, PeerLaw)> {
-        self.law_changed.take()
-    }
-
-    /// The number of live peers.
-    pub(crate) fn live_count(&self) -> usize {
-        self.live
-    }
-
     /// The number of peers in the table, live and dormant.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
@@ -521,7 +510,7 @@ mod tests {
                 let live: Vec<u64> = table.live(at).map(|peer| peer.station.0).collect();
                 prop_assert_eq!(live, model.live());
                 prop_assert!(table.len() <= LIMIT && table.len() == model.known.len());
-                prop_assert_eq!(table.live_count(), model.live().len());
+                prop_assert_eq!(table.live, model.live().len());
             }
         }
     }

@@ -24,7 +24,8 @@ pub(super) struct WireFields<'a> {
     /// The flags, and their place in a message that is written.
     flags: u32,
     flags_at: std::ops::Range<usize>,
-    is_valid: bool,
+    /// Whether all fields that were read are in range.
+    pub(super) is_valid: bool,
 }
 
 impl<'a> WireFields<'a> {
@@ -44,11 +45,6 @@ impl<'a> WireFields<'a> {
         let width = self.flags_at.len();
         self.written[self.flags_at].copy_from_slice(&flags[4 - width..]);
         self.written
-    }
-
-    /// Whether all fields that were read are in range.
-    pub(super) fn is_valid(&self) -> bool {
-        self.is_valid
     }
 
     /// Refuses the message that is read unless a field is in range.

@@ -49,7 +49,7 @@ pub(crate) struct Reservations {
     air: AirMeter,
     received: BTreeMap<StationId, RememberedRequest>,
     admitted: BTreeSet<StationId>,
-    state: ReservationState,
+    pub(crate) state: ReservationState,
     /// The part of the sum of the peers' claims that this station already leaves free.
     claimed: Share,
 }
@@ -98,10 +98,6 @@ impl Reservations {
 
     pub(crate) fn wanted(&self) -> Option<Rate> {
         self.asking.wanted
-    }
-
-    pub(crate) fn state(&self) -> ReservationState {
-        self.state
     }
 
     /// The request that this station announces, with the present claim.

@@ -74,7 +74,8 @@ pub(crate) struct Turns {
     left_out: (usize, Instant),
     /// The earliest time of the next trial.
     next_trial: Instant,
-    next_timeout: Option<Instant>,
+    /// The time at which [`Self::update`] is due again.
+    pub(crate) next_timeout: Option<Instant>,
 }
 
 impl Turns {
@@ -200,11 +201,6 @@ impl Turns {
     /// The request as this station announces it.
     pub(crate) fn announced(&self) -> Option<Turn> {
         self.own.map(|own| own.announced())
-    }
-
-    /// The earliest time at which the decision changes without a message.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.next_timeout
     }
 
     fn is_additional(&self) -> bool {

@@ -27,7 +27,7 @@ mod transmission;
 use std::collections::VecDeque;
 
 use wakeai_algorithms::Algorithm;
-use wakeai_connection::{CongestionState, EventKind, Signal, SocketBounds};
+use wakeai_connection::{Bounds, CongestionState, EventKind, Signal};
 use wakeai_units::Instant;
 
 use crate::config::TcpConfig;
@@ -261,11 +261,10 @@ impl Sender {
 
     /// Sets the bounds that the algorithm obeys from the next ACK on. The bytes in the host's queue
     /// take effect only with [`TcpConfig::small_queues`].
-    pub fn set_bounds(&mut self, bounds: SocketBounds) {
-        self.algorithm.bound_floor = bounds.floor;
-        self.algorithm.bound_ceiling = bounds.ceiling;
-        self.algorithm.bound_pacing = bounds.pacing_bytes_per_second;
-        self.algorithm.bound_small_queue = bounds.small_queue_bytes;
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        let sock = &mut *self.algorithm;
+        (sock.bound_floor, sock.bound_ceiling, sock.bound_pacing, sock.bound_small_queue) =
+            bounds.to_numbers();
     }
 
     /// Sets the target of `wakeai_av` in payload bytes per second, from the next ACK on; 0 means

@@ -1,6 +1,6 @@
 //! The queue of the sending host.
 
-use wakeai_connection::{CongestionState, SocketBounds};
+use wakeai_connection::{Bounds, CongestionState};
 use wakeai_tcp::{Profile, TcpConfig, by_name};
 
 use crate::script::{SenderScript, at_ms};
@@ -108,12 +108,7 @@ fn kept(algorithm: &str, bounds: (u32, u32, u64, u64)) -> usize {
     let algorithm = by_name(algorithm, &config).expect("it is known");
     let mut tcp = SenderScript::established(&config, algorithm, 100);
     let (floor, ceiling, pacing, small_queue) = bounds;
-    tcp.sender.set_bounds(SocketBounds {
-        floor,
-        ceiling,
-        pacing_bytes_per_second: pacing,
-        small_queue_bytes: small_queue,
-    });
+    tcp.sender.set_bounds(Bounds::from_numbers(floor, ceiling, pacing, small_queue));
     tcp.supply(None);
     let first = run(&mut tcp, 190, true);
     tcp.at(200).ack(first);
@@ -154,12 +149,7 @@ fn a_paced_sender_has_no_budget() {
 fn a_host_without_small_queues_takes_what_the_window_lets_out() {
     let config = TcpConfig::new(Profile::Linux);
     let mut tcp = established(&config);
-    tcp.sender.set_bounds(SocketBounds {
-        floor: 60,
-        ceiling: 60,
-        small_queue_bytes: 3000,
-        ..SocketBounds::NONE
-    });
+    tcp.sender.set_bounds(Bounds::from_numbers(60, 60, 0, 3000));
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(1).sends(10..61);
 }

@@ -1,7 +1,7 @@
 //! Segments spread over time, where an algorithm or a bound asks for it.
 
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use wakeai_tcp::{Flags, Profile, TcpConfig, by_name};
 
 use crate::script::{MSS, SenderScript, at_ms};
@@ -41,8 +41,7 @@ fn without_a_reason_a_window_leaves_at_once() {
 fn a_bound_spreads_segments_to_its_rate() {
     let mut tcp = established(cubic());
     tcp.supply(None).sends(0..10);
-    tcp.sender
-        .set_bounds(SocketBounds { pacing_bytes_per_second: 100 * MSS, ..SocketBounds::NONE });
+    tcp.sender.set_bounds(Bounds::from_numbers(0, 0, 100 * MSS, 0));
     tcp.at(200).ack(10);
     let times = departures(&mut tcp, 300);
     assert!((10..=11).contains(&times.len()), "{times:?}");
@@ -56,11 +55,10 @@ fn a_bound_spreads_segments_to_its_rate() {
 fn a_bound_that_is_lifted_paces_no_longer() {
     let mut tcp = established(cubic());
     tcp.supply(None).sends(0..10);
-    tcp.sender
-        .set_bounds(SocketBounds { pacing_bytes_per_second: 100 * MSS, ..SocketBounds::NONE });
+    tcp.sender.set_bounds(Bounds::from_numbers(0, 0, 100 * MSS, 0));
     tcp.at(200).ack(5);
     let paced = departures(&mut tcp, 230).len();
-    tcp.sender.set_bounds(SocketBounds::NONE);
+    tcp.sender.set_bounds(Bounds::NONE);
     tcp.at(230).ack(10);
     let times = departures(&mut tcp, 300);
     assert!(paced <= 4 && times.len() > 10, "{paced} and {times:?}");
@@ -88,11 +86,11 @@ fn an_algorithm_that_asks_is_paced_at_its_own_rate() {
 fn a_ceiling_holds_from_the_first_flight_on() {
     let mut tcp = SenderScript::opening(&TcpConfig::new(Profile::Linux), cubic());
     tcp.sends_flags(Flags::SYN, 0);
-    tcp.sender.set_bounds(SocketBounds { ceiling: 6, ..SocketBounds::NONE });
+    tcp.sender.set_bounds(Bounds::from_numbers(0, 6, 0, 0));
     tcp.at(100).syn_ack().sends_flags(Flags::ACK, 1);
     tcp.supply(None).sends(0..6);
     tcp.at(200).ack(1).sends([6]);
-    tcp.sender.set_bounds(SocketBounds { floor: 20, ..SocketBounds::NONE });
+    tcp.sender.set_bounds(Bounds::from_numbers(20, 0, 0, 0));
     assert_eq!(tcp.sender.figures().cwnd.get(), 6);
     tcp.ack(2);
     assert_eq!(tcp.sender.figures().cwnd.get(), 20);
@@ -102,7 +100,7 @@ fn a_ceiling_holds_from_the_first_flight_on() {
 fn a_floor_waits_for_the_first_ack() {
     let mut tcp = SenderScript::opening(&TcpConfig::new(Profile::Linux), cubic());
     tcp.sends_flags(Flags::SYN, 0);
-    tcp.sender.set_bounds(SocketBounds { floor: 40, ..SocketBounds::NONE });
+    tcp.sender.set_bounds(Bounds::from_numbers(40, 0, 0, 0));
     tcp.at(100).syn_ack().sends_flags(Flags::ACK, 1);
     tcp.supply(None).sends(0..10);
     tcp.at(200).ack(1).sends(10..41);

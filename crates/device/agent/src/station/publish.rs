@@ -33,7 +33,7 @@ impl Station {
         let controller = self.controller.controller();
         let decision = controller.map(Controller::decision);
         let bounds = decision.map_or(Bounds::NONE, |decision| decision.bounds);
-        let own = self.controller.common_law();
+        let own = &self.controller.common_law;
         let report = Report {
             peers,
             airtime: decision.and_then(Decision::airtime),
@@ -60,7 +60,7 @@ impl Station {
         connections: Vec<Connection>,
     ) -> Status {
         let controller = self.controller.controller();
-        let own = self.controller.common_law();
+        let own = &self.controller.common_law;
         let rtt =
             |pick: fn(&RttView) -> Duration| seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64());
         let presence = self.network.presence.as_ref().filter(|_| self.network.is_up());
@@ -74,7 +74,7 @@ impl Station {
             station: self.controller.station().to_string(),
             bssid: self.controller.bssid().map(|bssid| bssid.to_string()),
             link_rate_mbps: link_rate.map(Rate::as_mbps_f64),
-            presence_to: presence.map(|presence| presence.to().to_string()),
+            presence_to: presence.map(|presence| presence.to.to_string()),
             presence: controller.map(|of| counters::presence(of.counters())).unwrap_or_default(),
             law: self.config.law_name().to_owned(),
             law_version: Some(own.version),
@@ -99,7 +99,7 @@ impl Station {
     }
 
     fn peers(&self) -> Vec<Peer> {
-        let own = self.controller.common_law();
+        let own = &self.controller.common_law;
         let of = |controller: &Controller| {
             let shown = |peer| report::peer(&peer, controller.admits(peer.station), own);
             controller.peers().map(shown).collect()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
-    Assigner, Assignment, Bounded, Control, Covered, EventKind, Monitor, MonitorConfig, Record,
-    SocketBounds, TcpSnapshot, move_connections, netns_cookie, snapshot,
+    Assigner, Assignment, Bounded, Bounds, Control, Covered, EventKind, Monitor, MonitorConfig,
+    Record, TcpSnapshot, move_connections, netns_cookie, snapshot,
 };
 
 /// The index of the loopback interface, which is the same in all namespaces.
@@ -64,7 +64,7 @@ fn registration_is_shared_and_found_again(first: Control) -> Control {
 
 fn a_connection_is_moved_obeys_a_ceiling_and_ends(control: &Control, bounded: Bounded) {
     let cookie = netns_cookie().unwrap();
-    let ceiling = SocketBounds { ceiling: CEILING, ..SocketBounds::NONE };
+    let ceiling = Bounds::from_numbers(0, CEILING, 0, 0);
     control.set_interface(cookie, LOOPBACK, ceiling).unwrap();
     control.heartbeat(cookie, LOOPBACK).unwrap();
     let mut monitor =

@@ -17,7 +17,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, setsockopt, socket, sockopt,
 };
 use wakeai_host::Namespace;
-use wakeai_kernel::{Control, SocketBounds, netns_cookie, snapshot};
+use wakeai_kernel::{Bounds, Control, netns_cookie, snapshot};
 
 /// The programs that this test needs in addition to busybox's.
 pub(crate) const TOOLS: [&str; 5] = ["hostapd", "iw", "ip", "tc", "ss"];
@@ -38,8 +38,8 @@ const SHIFT: u32 = 7;
 const RTT: Duration = Duration::from_millis(400);
 
 /// Bounds under which the kernel itself lets only two bursts of two packets wait.
-const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
-const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
+const WINDOW: Bounds = Bounds::from_numbers(60, 60, 0, 0);
+const BUDGET: Bounds = Bounds::from_numbers(60, 60, 0, AGGREGATE);
 
 const HOSTAPD: &str = "interface=wlan0
 driver=nl80211
@@ -175,7 +175,7 @@ impl Transfer {
     }
 
     /// Sends under these bounds for this time.
-    fn run(&mut self, control: &Control, bounds: SocketBounds, span: Duration) {
+    fn run(&mut self, control: &Control, bounds: Bounds, span: Duration) {
         let cookie = netns_cookie().unwrap();
         let interface = nix::net::if_::if_nametoindex("wlan0").unwrap();
         control.set_interface(cookie, interface, bounds).unwrap();

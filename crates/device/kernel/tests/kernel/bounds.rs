@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use wakeai_kernel::{
-    AppliedBounds, Bounded, CongestionState, Control, STALE_AFTER, SocketBounds, snapshot,
+    AppliedBounds, Bounded, Bounds, CongestionState, Control, STALE_AFTER, snapshot,
 };
 use wakeai_units::Rate;
 
@@ -14,14 +14,14 @@ use crate::rig::{Flow, Registration, Rig, kernel};
 use crate::watch::{largest, watch, watch_each};
 
 /// Sets bounds for the interface `wire`, with a first heartbeat.
-fn bind(rig: &Rig, control: &Control, bounds: SocketBounds) {
+fn bind(rig: &Rig, control: &Control, bounds: Bounds) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
     control.heartbeat(cookie, interface).unwrap();
 }
 
-fn bounds(floor: u32, ceiling: u32) -> SocketBounds {
-    SocketBounds { floor, ceiling, ..SocketBounds::NONE }
+fn bounds(floor: u32, ceiling: u32) -> Bounds {
+    Bounds::from_numbers(floor, ceiling, 0, 0)
 }
 
 /// A flow of each algorithm, all over the wire.
@@ -90,7 +90,7 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
     const BOUND: u64 = 500_000;
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    let pacing = SocketBounds { pacing_bytes_per_second: BOUND, ..SocketBounds::NONE };
+    let pacing = Bounds::from_numbers(0, 0, BOUND, 0);
     bind(&rig, &registration.0, pacing);
     let _flows = one_of_each(&rig);
     watch(&rig, Some(&registration.0), Duration::from_millis(500));
@@ -104,7 +104,7 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
         let share = (now - first[&name]) as f64 * 1448.0 / seconds / BOUND as f64;
         assert!((0.75..1.15).contains(&share), "{name}: {share} of its bound");
     }
-    bind(&rig, &registration.0, SocketBounds::NONE);
+    bind(&rig, &registration.0, Bounds::NONE);
     for (name, samples) in watch_each(&rig, Some(&registration.0), Duration::from_secs(2)) {
         let is_free = |rate: Option<Rate>| rate.unwrap().bytes_per_second() > BOUND;
         assert!(samples.iter().any(|figures| is_free(figures.pacing_rate)), "{name}");
@@ -118,13 +118,13 @@ fn a_pacing_bound_holds_and_ends_with_its_bounds() {
 fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
     let Some(registration) = Registration::share() else { return };
     let rig = Rig::with_path(PathConfig::CALM);
-    let pacing = SocketBounds { pacing_bytes_per_second: 20_000, ..SocketBounds::NONE };
+    let pacing = Bounds::from_numbers(0, 0, 20_000, 0);
     let _flow = rig.flow(77, "wakeai_cubic");
     let third = Duration::from_millis(300);
     for _ in 0..4 {
         bind(&rig, &registration.0, pacing);
         watch(&rig, Some(&registration.0), third);
-        bind(&rig, &registration.0, SocketBounds::NONE);
+        bind(&rig, &registration.0, Bounds::NONE);
         let free = watch(&rig, Some(&registration.0), third);
         for figures in free {
             assert!(figures.min_rtt.unwrap().as_millis() >= 20, "{figures:?}");

@@ -13,7 +13,7 @@ use nix::sys::socket::{
     sockopt,
 };
 use wakeai_host::Namespace;
-use wakeai_kernel::{Bounded, Control, SocketBounds, move_connections, snapshot};
+use wakeai_kernel::{Bounded, Bounds, Control, move_connections, snapshot};
 
 use crate::path::{PathConfig, open_tun};
 use crate::rig::{Registration, Rig, ip, kernel, set, struct_ops};
@@ -62,7 +62,7 @@ fn the_algorithms_share_their_maps() {
     let registration = Registration::open();
     let rig = Rig::with_path(PathConfig::CALM);
     let (cookie, wire) = rig.interface("wire");
-    let ceiling = SocketBounds { ceiling: 9, ..SocketBounds::NONE };
+    let ceiling = Bounds::from_numbers(0, 9, 0, 0);
     registration.0.set_interface(cookie, wire, ceiling).unwrap();
     let flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
     let (began, mut rounds) = (Instant::now(), 0);
@@ -103,7 +103,7 @@ fn a_second_opener_finds_the_firsts_registration_and_bounds() {
     assert_eq!(struct_ops(), listed);
     // The first handle can remove a bound that the second has written, because both use the same
     // map.
-    second.set_socket(u64::MAX, SocketBounds::NONE).unwrap();
+    second.set_socket(u64::MAX, Bounds::NONE).unwrap();
     first.0.clear_socket(u64::MAX).unwrap();
     drop(second);
     assert_eq!(struct_ops(), listed);
@@ -121,7 +121,7 @@ fn all_can_be_loaded_and_removed_again_with_a_second_user_beside() {
         let flows = Bounded::ALL.map(|bounded| rig.flow(77, bounded.name));
         // The second user's bounds apply to connections whose algorithm the first user has loaded.
         let (cookie, wire) = rig.interface("wire");
-        let ceiling = SocketBounds { ceiling: 5, ..SocketBounds::NONE };
+        let ceiling = Bounds::from_numbers(0, 5, 0, 0);
         second.set_interface(cookie, wire, ceiling).unwrap();
         for flow in &flows {
             second.heartbeat(cookie, wire).unwrap();

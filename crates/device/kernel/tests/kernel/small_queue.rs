@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use wakeai_kernel::{
-    Bounded, Control, STALE_AFTER, SocketBounds, TcpSnapshot, move_connections, snapshot,
+    Bounded, Bounds, Control, STALE_AFTER, TcpSnapshot, move_connections, snapshot,
 };
 
 use crate::path::PathConfig;
@@ -24,8 +24,8 @@ const SHIFT: u32 = 10;
 const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 
 /// A window of 60 segments. The RTT is 20 ms plus the time that packets wait in the queue.
-const WINDOW: SocketBounds = SocketBounds { floor: 60, ceiling: 60, ..SocketBounds::NONE };
-const BUDGET: SocketBounds = SocketBounds { small_queue_bytes: AGGREGATE, ..WINDOW };
+const WINDOW: Bounds = Bounds::from_numbers(60, 60, 0, 0);
+const BUDGET: Bounds = Bounds::from_numbers(60, 60, 0, AGGREGATE);
 
 /// Prints the reason and returns `None` where this kernel has no token bucket.
 fn rig() -> Option<Rig> {
@@ -52,7 +52,7 @@ fn queued(rig: &Rig) -> u64 {
 /// Applies the bounds for a while. Returns a snapshot, and the median of the connection's share of
 /// the queue in the second half of that time. It is a median because on a busy machine single
 /// samples were ten times as high.
-fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnapshot, u64) {
+fn mostly_queued(rig: &Rig, control: &Control, bounds: Bounds) -> (TcpSnapshot, u64) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
     let (began, mut seen) = (Instant::now(), Vec::new());
@@ -68,7 +68,7 @@ fn mostly_queued(rig: &Rig, control: &Control, bounds: SocketBounds) -> (TcpSnap
 }
 
 /// Waits until the queue has sent what was queued before the bounds applied.
-fn settle(rig: &Rig, control: &Control, bounds: SocketBounds) {
+fn settle(rig: &Rig, control: &Control, bounds: Bounds) {
     let (cookie, interface) = rig.interface("wire");
     control.set_interface(cookie, interface, bounds).unwrap();
     let began = Instant::now();
@@ -110,9 +110,9 @@ fn nothing_is_raised_without_a_ceiling_nor_where_a_bound_paces() {
     let Some(registration) = Registration::share() else { return };
     let Some(rig) = rig() else { return };
     let _flow = rig.flow(77, "wakeai_cubic");
-    let endless = SocketBounds { ceiling: 0, ..BUDGET };
+    let endless = Bounds::from_numbers(60, 0, 0, AGGREGATE);
     assert!(rate(&mostly_queued(&rig, &registration.0, endless).0) < RAISED / 10);
-    let paced = SocketBounds { pacing_bytes_per_second: 200_000, ..BUDGET };
+    let paced = Bounds::from_numbers(60, 60, 200_000, AGGREGATE);
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, paced).0), 200_000);
     assert_eq!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0), RAISED);
 }

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use wakeai_connection::{Figures, SocketBounds};
+use wakeai_connection::{Bounds, Figures};
 use wakeai_tables::{Column, Group, TableError, Value, columns, figure_columns, figures_of};
 use wakeai_units::{Instant, Rate};
 
@@ -46,10 +46,10 @@ pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
         "local" Text(Some(&row.local)),
         "remote" Text(Some(&row.remote)),
         "algorithm" Text(Some(&row.connection.algorithm)),
-        "floor" MaybeU32(set(row.connection.bounds.floor)),
-        "ceiling" MaybeU32(set(row.connection.bounds.ceiling)),
-        "pacing_bound" MaybeU64(set(row.connection.bounds.pacing_bytes_per_second)),
-        "small_queue" MaybeU64(set(row.connection.bounds.small_queue_bytes)),
+        "floor" MaybeU32(set(row.connection.bounds.to_numbers().0)),
+        "ceiling" MaybeU32(set(row.connection.bounds.to_numbers().1)),
+        "pacing_bound" MaybeU64(set(row.connection.bounds.to_numbers().2)),
+        "small_queue" MaybeU64(set(row.connection.bounds.to_numbers().3)),
         "sent_bps" MaybeU64(bits(row.connection.sent)),
         "received_bps" MaybeU64(bits(row.connection.received)),
         "limit" Text(row.connection.limit.map(Limit::name)),
@@ -109,12 +109,12 @@ pub(super) fn connection(
         remote: text("remote")?.into(),
         algorithm: text("algorithm")?,
         figures: figures_of(group, row).ok_or_else(|| group.lacks("cwnd … interface"))?,
-        bounds: SocketBounds {
-            floor: segments("floor")?,
-            ceiling: segments("ceiling")?,
-            pacing_bytes_per_second: bound("pacing_bound")?,
-            small_queue_bytes: bound("small_queue")?,
-        },
+        bounds: Bounds::from_numbers(
+            segments("floor")?,
+            segments("ceiling")?,
+            bound("pacing_bound")?,
+            bound("small_queue")?,
+        ),
         sent: rate("sent_bps")?,
         received: rate("received_bps")?,
         limit: limit.transpose()?,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wakeai_connection::{EventKind, SocketBounds};
+use wakeai_connection::{Bounds, EventKind};
 use wakeai_results::records;
 use wakeai_tables::{Group, TableError, TableReader, figures_of};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
@@ -194,7 +194,7 @@ impl Second {
                 remote,
                 algorithm,
                 figures: wakeai_connection::Figures::default(),
-                bounds: SocketBounds::NONE,
+                bounds: Bounds::NONE,
                 sent: None,
                 received: None,
                 limit: None,

@@ -125,8 +125,8 @@ fn charts(connection: &SeenConnection, window: &[Arc<Reading>]) -> [Curves; 3] {
             title: "cwnd, segments (dots: floor and ceiling)".to_owned(),
             lines: vec![
                 series(&|one| Some(f64::from(one.figures.cwnd.get()))),
-                series(&|one| segments(one.bounds.floor)),
-                series(&|one| segments(one.bounds.ceiling)),
+                series(&|one| segments(one.bounds.to_numbers().0)),
+                series(&|one| segments(one.bounds.to_numbers().1)),
             ],
         },
         Curves {

@@ -20,7 +20,7 @@ use diag::{DiagSocket, Totals};
 use events::{EventCounter, SeenEvents};
 use namespaces::{Namespaces, Watched};
 use processes::Processes;
-use wakeai_connection::{Figures, SocketBounds};
+use wakeai_connection::{Bounds, Figures};
 use wakeai_host::NetnsId;
 use wakeai_kernel::{AppliedBounds, Bounded, Filter};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
@@ -197,7 +197,7 @@ fn bounds_of(
     found: &DiagSocket,
     watched: &Watched,
     interface: Option<u32>,
-) -> SocketBounds {
+) -> Bounds {
     let find = || {
         let applied = applied.filter(|_| Bounded::named(&found.algorithm).is_some())?;
         applied.of(found.cookie, watched.cookie?, interface).ok()?
@@ -217,7 +217,7 @@ fn rate(
 
 /// What limited a sender during `span`. The kernel counts how long the sender was busy, and how long of this time the
 /// receiver or the send buffer limited it (`tcp_chrono_start` and the functions after it).
-fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: SocketBounds) -> Limit {
+fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: Bounds) -> Limit {
     let now = found.totals;
     let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));
     let busy = during(|totals| totals.busy_us);
@@ -235,8 +235,7 @@ fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: SocketBound
     if during(|totals| totals.send_buffer_us) * 2 > busy {
         return Limit::SendBuffer;
     }
-    let ceiling = bounds.ceiling;
-    if ceiling > 0 && found.figures.cwnd.get() >= ceiling { Limit::Ceiling } else { Limit::Window }
+    if found.figures.cwnd >= bounds.ceiling { Limit::Ceiling } else { Limit::Window }
 }
 
 #[cfg(test)]
@@ -270,7 +269,7 @@ mod tests {
         let before = Totals { busy_us: 5_000_000, ..Totals::default() };
         let mut short_burst = found(0, 0, 0);
         short_burst.totals.acknowledged = 1;
-        let ceiling = |ceiling| SocketBounds { ceiling, ..SocketBounds::NONE };
+        let ceiling = |ceiling| Bounds::from_numbers(0, ceiling, 0, 0);
         let cases = [
             (found(0, 0, 0), 0, Limit::Idle),
             (found(400, 0, 0), 0, Limit::Application),

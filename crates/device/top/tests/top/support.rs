@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use wakeai_connection::{CongestionState, Figures, SocketBounds};
+use wakeai_connection::{Bounds, CongestionState, Figures};
 use wakeai_top::{ConnectionId, End, Events, Limit, Reading, SeenConnection, Status, View, draw};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -68,7 +68,7 @@ fn connection(number: u64, second: u64) -> SeenConnection {
         remote: End::Address(remote),
         algorithm: "wakeai_cubic".into(),
         figures,
-        bounds: SocketBounds { floor: 10, ceiling: 120, ..SocketBounds::NONE },
+        bounds: Bounds::from_numbers(10, 120, 0, 0),
         sent: (second > 0).then_some(rate),
         received: (second > 0).then(|| Rate::from_bps(rate.bits_per_second() / 40)),
         limit: (second > 0)

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use wakeai_control::{Actuation, Controller, StationTick};
 use wakeai_medium::{Delivery, Destination, Node, StationId, Stations};
 use wakeai_units::{Instant, Rate};
@@ -25,7 +25,7 @@ pub(crate) struct Agent {
     pub(crate) link_rate: Option<Rate>,
     pub(crate) announcing: Option<Announcing>,
     /// The bounds of a connection that is opened before the next tick.
-    pub(crate) default: SocketBounds,
+    pub(crate) default: Bounds,
 }
 
 impl Agent {
@@ -41,11 +41,7 @@ impl Agent {
 
     /// Decides the bounds until the next tick. Returns the bounds of every boundable connection of
     /// the station, in the same order. An agent that only observes returns none.
-    pub(crate) fn tick(
-        &mut self,
-        now: Instant,
-        station: StationTick<'_>,
-    ) -> Vec<(u64, SocketBounds)> {
+    pub(crate) fn tick(&mut self, now: Instant, station: StationTick<'_>) -> Vec<(u64, Bounds)> {
         let station = StationTick { link_rate: self.link_rate, ..station };
         let Actuation { sockets, default } = self.controller.tick(now, &station);
         if !self.binds {

@@ -142,7 +142,7 @@ pub(super) fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Terms> {
 /// The counts of each setting and of all together.
 pub fn table(rows: &[(&str, &Terms)], in_markdown: bool) -> String {
     let all = Terms::sum(rows.iter().map(|(_, terms)| *terms));
-    let others = || Phase::ALL.into_iter().filter(|phase| *phase != Phase::Steady);
+    let others = || Phase::ALL.iter().copied().filter(|phase| *phase != Phase::Steady);
     let names = || others().map(|phase| phase.to_string()).chain([LONGER_TARGET.to_owned()]);
     let heading = ["setting".to_owned(), "station minutes".to_owned()].into_iter();
     let mut lines: Vec<Vec<String>> = vec![heading.chain(names()).collect()];

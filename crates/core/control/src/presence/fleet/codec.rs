@@ -118,7 +118,7 @@ impl FleetCodec {
         };
         let mut wire = WireFields::reading(message);
         fleet_message(&mut wire, &mut read);
-        wire.is_valid().then_some(read).ok_or(DecodeError::Invalid)
+        wire.is_valid.then_some(read).ok_or(DecodeError::Invalid)
     }
 }
 

@@ -122,8 +122,10 @@ struct Owed {
 /// The result of taking an authentic query or answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The query will be answered, or the answer was taken in.
-    Yes,
+    /// The query will be answered.
+    Query,
+    /// The answer was taken in.
+    Answer,
     /// The boot id of the query's sender is not in the table of peers.
     Unproven,
     /// The answer is to a query of another station, or to an earlier query of this station.
@@ -139,7 +141,7 @@ pub(super) enum Taken {
 /// Order of calls: [`Fleet::ask`] where the figures are wanted, and [`Fleet::handle_query`] and
 /// [`Fleet::handle_answer`] for authentic messages. When [`Fleet::next_timeout`] has come:
 /// [`Fleet::take_query`] and [`Fleet::take_answer`] where the schedule affords a message, or
-/// [`Fleet::postpone`] where it does not.
+/// a later [`Fleet::not_before`] where it does not.
 pub(super) struct Fleet {
     key: [u8; 32],
     boot: BootId,
@@ -155,7 +157,7 @@ pub(super) struct Fleet {
     owed: Vec<Owed>,
     answer_at: Instant,
     /// The earliest time of the next query or answer.
-    not_before: Instant,
+    pub(super) not_before: Instant,
 }
 
 impl Fleet {
@@ -239,7 +241,7 @@ impl Fleet {
             self.answer_at = now + part;
         }
         self.owed.push(Owed { station, challenge, heard: now });
-        Taken::Yes
+        Taken::Query
     }
 
     /// Takes an answer of another station. `ours` is this station's Unix time now, and `theirs` is
@@ -273,7 +275,7 @@ impl Fleet {
             ClockOffset::new(asked, *held, theirs, ours)
         });
         self.told.insert(station, Told { query, at: now, clock, figures });
-        Taken::Yes
+        Taken::Answer
     }
 
     /// The time at which the next query or answer is due; `None` where none is planned.
@@ -282,11 +284,6 @@ impl Fleet {
         let query = query.map(|_| self.not_before);
         let answer = (!self.owed.is_empty()).then(|| self.answer_at.max(self.not_before));
         query.into_iter().chain(answer).min()
-    }
-
-    /// Delays queries and answers until `until`.
-    pub(super) fn postpone(&mut self, until: Instant) {
-        self.not_before = until;
     }
 
     /// Takes the planned query, which the caller sends now. `window` is the window for the answers,
@@ -343,7 +340,7 @@ mod tests {
     fn a_station_without_peers_waits_also_where_it_has_earlier_answers() {
         let mut fleet = fleet(10);
         let first = asks(&mut fleet, at(0));
-        assert_eq!(answer(&mut fleet, at(1), 5, first), Taken::Yes);
+        assert_eq!(answer(&mut fleet, at(1), 5, first), Taken::Answer);
         let later = at(30_000);
         let _ = asks(&mut fleet, later);
         assert!(!fleet.query(later, none()).expect("it asks").done);
@@ -358,7 +355,7 @@ mod tests {
         assert_eq!(answer(&mut fleet, at(0), 5, Challenge(1)), Taken::Unasked, "nothing was asked");
         let first = asks(&mut fleet, at(0));
         assert_eq!(answer(&mut fleet, at(1), 5, Challenge(first.0 ^ 1)), Taken::Unasked);
-        assert_eq!(answer(&mut fleet, at(2), 5, first), Taken::Yes);
+        assert_eq!(answer(&mut fleet, at(2), 5, first), Taken::Answer);
         assert_eq!(answer(&mut fleet, at(3), 5, first), Taken::Replayed);
         let second = asks(&mut fleet, at(20_000));
         assert_ne!(first, second);
@@ -399,12 +396,12 @@ mod tests {
         let first = asks(&mut fleet, at(0));
         for station in 0..1_000 {
             let taken = answer(&mut fleet, at(station), station, first);
-            assert_eq!(taken, if station < 4 { Taken::Yes } else { Taken::Full });
+            assert_eq!(taken, if station < 4 { Taken::Answer } else { Taken::Full });
         }
         let second = asks(&mut fleet, at(20_000));
         for station in 100..1_000 {
             let taken = answer(&mut fleet, at(20_000 + station), station, second);
-            assert_eq!(taken, if station < 104 { Taken::Yes } else { Taken::Full });
+            assert_eq!(taken, if station < 104 { Taken::Answer } else { Taken::Full });
             assert_eq!(fleet.told.len(), 4);
         }
         fleet.expire(at(20_103) + KEPT_FOR);
@@ -417,10 +414,10 @@ mod tests {
         for station in 0..6 {
             let challenge = Challenge(100 + station);
             let taken = fleet.handle_query(at(station), StationId(station), challenge, WINDOW);
-            assert_eq!(taken, if station < 4 { Taken::Yes } else { Taken::Full });
+            assert_eq!(taken, if station < 4 { Taken::Query } else { Taken::Full });
         }
         // A later query of a station replaces its earlier query.
-        assert_eq!(fleet.handle_query(at(7), StationId(0), Challenge(7), WINDOW), Taken::Yes);
+        assert_eq!(fleet.handle_query(at(7), StationId(0), Challenge(7), WINDOW), Taken::Query);
         let due = fleet.next_timeout().expect("an answer is due");
         assert!(due < at(0) + WINDOW);
         assert_eq!(fleet.take_answer(at(0)), None, "not yet");

@@ -1,7 +1,7 @@
 //! All data arrives once and in order, whatever the path does.
 
 use proptest::prelude::*;
-use wakeai_connection::SocketBounds;
+use wakeai_connection::Bounds;
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::path::{Direction, SimulatedPath};
@@ -43,12 +43,7 @@ fn what_is_sent_again_is_paced_like_the_rest() {
     let config = TcpConfig::new(Profile::Linux);
     let up = Direction { loss: 10, ..Direction::of(10) };
     let mut path = SimulatedPath::new(&config, "wakeai_cubic", up, Direction::of(10));
-    path.sender.set_bounds(SocketBounds {
-        floor: 20,
-        ceiling: 20,
-        pacing_bytes_per_second: 100_000,
-        ..SocketBounds::NONE
-    });
+    path.sender.set_bounds(Bounds::from_numbers(20, 20, 100_000, 0));
     path.open(Some(1_000_000));
     let end = path.finish(100);
     assert!(path.sender.counters().retransmits > 50, "{:?}", path.sender.counters());
@@ -144,12 +139,7 @@ fn transfer(profile: Profile, algorithm: &str, weather: &Weather) -> SimulatedPa
         path.receiver.set_reading(path.now, Reading::At(Rate::from_bps(8 * weather.read_rate)));
     }
     if let Some((floor, ceiling, pacing, small_queue)) = weather.bounds {
-        path.sender.set_bounds(SocketBounds {
-            floor,
-            ceiling,
-            pacing_bytes_per_second: pacing,
-            small_queue_bytes: small_queue,
-        });
+        path.sender.set_bounds(Bounds::from_numbers(floor, ceiling, pacing, small_queue));
     }
     path.open(Some(weather.bytes));
     path.finish(100_000);
