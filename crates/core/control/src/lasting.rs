@@ -26,7 +26,7 @@ impl LastingRate {
     pub(crate) fn on_tick(&mut self, now: Instant, given: Option<Rate>) -> Option<(Rate, Rate)> {
         let given = given.filter(|rate| *rate > Rate::ZERO)?;
         let before = *self.rate.get_or_insert(given);
-        let margin = before.mul_div(OTHER_PERCENT, 100).unwrap_or(before);
+        let margin = before.times(OTHER_PERCENT, 100);
         let (low, high) = (before.saturating_sub(margin), before.saturating_add(margin));
         if (low..=high).contains(&given) {
             self.differs_since = None;

@@ -21,7 +21,7 @@ fn delivered(own: &StationView) -> Bytes {
 }
 
 fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {
-    rate.mul_div(numerator.bits_per_second(), denominator.bits_per_second()).unwrap_or(rate)
+    rate.times(numerator.bits_per_second(), denominator.bits_per_second())
 }
 
 /// A station measures the rate that it reaches alone after it was the only sender and had a queue
@@ -102,10 +102,9 @@ impl RateWatch {
     /// the air does not limit the station, and a higher PHY rate does not raise the maximum.
     fn take_configured_at(&mut self) {
         let Some((max, link)) = self.configured_max.zip(self.link.rate) else { return };
-        let part_of = |at: Rate, percent| at.mul_div(percent, 100).unwrap_or(at);
         let fits = match self.configured_at {
-            None => max <= part_of(link, MOST_GOODPUT_PERCENT),
-            Some(at) => link > at && max < part_of(at, AIR_LIMITED_PERCENT),
+            None => max <= link.times(MOST_GOODPUT_PERCENT, 100),
+            Some(at) => link > at && max < at.times(AIR_LIMITED_PERCENT, 100),
         };
         if fits {
             self.configured_at = Some(link);

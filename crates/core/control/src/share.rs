@@ -59,7 +59,7 @@ impl Share {
 
     /// This part of `rate`.
     pub fn of_rate(self, rate: Rate) -> Rate {
-        rate.mul_div(u64::from(self.0), u64::from(Self::WHOLE.0)).unwrap_or(rate)
+        rate.times(u64::from(self.0), u64::from(Self::WHOLE.0))
     }
 }
 

@@ -85,6 +85,12 @@ impl Rate {
     pub fn mul_div(self, numerator: u64, denominator: u64) -> Option<Self> {
         mul_div(self.0, numerator, denominator).map(Self)
     }
+
+    /// This rate multiplied by `numerator`/`denominator`, and this rate itself where
+    /// [`Self::mul_div`] has none.
+    pub fn times(self, numerator: u64, denominator: u64) -> Self {
+        self.mul_div(numerator, denominator).unwrap_or(self)
+    }
 }
 
 operators!(Rate, u64, "more than 2^64 bit/s", "a negative rate");

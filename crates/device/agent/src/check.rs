@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use wakeai_api::config::{Automatic, Config, Examined};
+use wakeai_api::config::{Config, Examined};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_host::{NetnsId, Role, read_sysctl};
 use wakeai_kernel::{Bounded, features};
@@ -90,7 +90,7 @@ fn station(subject: &Subject<'_>) -> Result<(), AgentError> {
 }
 
 fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let is_stated = subject.config.bssid != Automatic::Auto || !subject.examined.is_good("bssid");
+    let is_stated = subject.config.bssid.is_some() || !subject.examined.is_good("bssid");
     match subject.interface {
         Some(interface) if !is_stated => {
             event_loop()?.block_on(ask_wifi(subject.config, interface)).map(drop)

@@ -191,7 +191,6 @@ impl AssociatedController {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakeai_api::config::Automatic;
 
     fn controller() -> AssociatedController {
         let directory = tempfile::tempdir().unwrap();
@@ -200,7 +199,7 @@ mod tests {
         let text =
             "interface = \"wlan0\"\nkey_file = \"k\"\n[law]\nname = \"fixed\"\nceiling = 9\n";
         let config = Config::parse(text).unwrap();
-        assert_eq!(config.bssid, Automatic::Auto);
+        assert_eq!(config.bssid, None);
         AssociatedController::new(&config, 7, GroupKeys::load(&path).unwrap())
     }
 

@@ -10,7 +10,7 @@ use nix::unistd::User;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use wakeai_api::Transfer;
-use wakeai_api::config::{Automatic, Config, Group};
+use wakeai_api::config::{Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
@@ -344,8 +344,8 @@ fn socket_path(config: &Config, netns: NetnsId) -> PathBuf {
 /// Checks that nl80211 knows the interface. Returns whether the agent has to ask it: it need not if the
 /// configuration states both the access point and the PHY rate.
 pub(crate) async fn ask_wifi(config: &Config, interface: Interface) -> Result<bool, AgentError> {
-    let stated = config.bssid != Automatic::Auto;
-    if stated && config.link_rate != Automatic::Auto {
+    let stated = config.bssid.is_some();
+    if stated && config.link_rate.is_some() {
         return Ok(false);
     }
     let asked = async {

@@ -312,13 +312,12 @@ impl Station {
                 self.controller.controller().map(|controller| controller.observation().mean_rate);
             self.radio.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
         }
-        let stated = self.config.bssid.given();
-        let bssid = stated.or_else(|| heard.map(|association| Bssid(association.bssid)));
+        let bssid = self.config.bssid.or_else(|| heard.map(|association| Bssid(association.bssid)));
         let bssid = bssid.filter(|_| self.network.index().is_some());
         if let Err(error) = self.controller.associate(now, bssid) {
             self.health.faults.failed(Fault::Wifi, &error);
         }
-        self.config.link_rate.given().or_else(|| heard.and(self.radio.link_rate.get()))
+        self.config.link_rate.or_else(|| heard.and(self.radio.link_rate.get()))
     }
 
     /// Reads the connections over the interface, and moves new ones to the bounded algorithms.
@@ -480,11 +479,7 @@ pub(crate) fn open_presence(
 pub(crate) fn destination(config: &Config, interface: Option<Interface>) -> (Ipv4Addr, String) {
     let name = &config.interface;
     let own = interface.and_then(|interface| interface.broadcast);
-    match (
-        config.presence.broadcast.given(),
-        own,
-        interface.and_then(|interface| interface.address),
-    ) {
+    match (config.presence.broadcast, own, interface.and_then(|interface| interface.address)) {
         (Some(given), ..) => (given, "stated in presence.broadcast".to_owned()),
         (_, Some(own), _) => (own, format!("the broadcast address of {name}")),
         (_, _, Some(_)) => (Ipv4Addr::BROADCAST, format!("{name} has no IPv4 broadcast address")),

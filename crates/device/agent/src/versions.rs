@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use wakeai_control::StationId;
-use wakeai_control::presence::{MessageFormat, OtherVersion};
+use wakeai_control::presence::OtherVersion;
 use wakeai_units::{Duration, Instant};
 
 /// The largest number of members that are listed.
@@ -13,19 +12,10 @@ const NAMED_FOR: Duration = Duration::from_secs(600);
 /// After this long without a message, a member can be replaced by another member.
 const SILENT: Duration = Duration::from_secs(60);
 
-#[derive(Debug)]
-struct Member {
-    from: IpAddr,
-    station: StationId,
-    format: MessageFormat,
-    version: u8,
-    messages: u64,
-    last: Instant,
-}
-
-/// The members by station, format and version. There are at most [`MOST`] of them.
+/// The members, each with the time of its last message. There are at most [`MOST`] of them, and each station, format
+/// and version is there once.
 #[derive(Debug, Default)]
-pub(crate) struct OtherVersions(Vec<Member>);
+pub(crate) struct OtherVersions(Vec<(Instant, wakeai_api::OtherVersion)>);
 
 impl OtherVersions {
     /// Takes a message that came from this address. `bssid` is this station's access point. A message
@@ -42,54 +32,52 @@ impl OtherVersions {
         if Some(at) != bssid {
             return;
         }
-        let (format, version) = (other.format, other.version);
-        self.expire(now);
-        let known = self.0.iter_mut().find(|member| {
-            (member.station, member.format, member.version) == (station, format, version)
+        let new = wakeai_api::OtherVersion {
+            from: from.to_string(),
+            station: station.to_string(),
+            format: other.format.name().to_owned(),
+            version: other.version,
+            understood: other.format.version(),
+            messages: 1,
+            age_s: 0.0,
+        };
+        self.0.retain(|(last, _)| now.saturating_since(*last) <= NAMED_FOR);
+        let known = self.0.iter_mut().find(|(_, known)| {
+            (&known.station, &known.format, known.version)
+                == (&new.station, &new.format, new.version)
         });
-        if let Some(member) = known {
-            (member.from, member.last) = (from, now);
+        if let Some((last, member)) = known {
+            (*last, member.from) = (now, new.from);
             member.messages = member.messages.saturating_add(1);
             return;
         }
         if self.0.len() == MOST {
-            let oldest = (0..MOST).min_by_key(|place| self.0[*place].last);
-            let silent = oldest.filter(|place| now.saturating_since(self.0[*place].last) > SILENT);
+            let oldest = (0..MOST).min_by_key(|place| self.0[*place].0);
+            let silent = oldest.filter(|place| now.saturating_since(self.0[*place].0) > SILENT);
             let Some(place) = silent else { return };
             self.0.remove(place);
         }
-        let member = Member { from, station, format, version, messages: 1, last: now };
-        tracing::warn!("{}", member.shown(now).words());
-        self.0.push(member);
+        tracing::warn!("{}", new.words());
+        self.0.push((now, new));
     }
 
     /// The members, in the order of their first messages.
     pub(crate) fn shown(&self, now: Instant) -> Vec<wakeai_api::OtherVersion> {
-        let young = |member: &&Member| now.saturating_since(member.last) <= NAMED_FOR;
-        self.0.iter().filter(young).map(|member| member.shown(now)).collect()
-    }
-
-    fn expire(&mut self, now: Instant) {
-        self.0.retain(|member| now.saturating_since(member.last) <= NAMED_FOR);
-    }
-}
-
-impl Member {
-    fn shown(&self, now: Instant) -> wakeai_api::OtherVersion {
-        wakeai_api::OtherVersion {
-            from: self.from.to_string(),
-            station: self.station.to_string(),
-            format: self.format.name().to_owned(),
-            version: self.version,
-            understood: self.format.version(),
-            messages: self.messages,
-            age_s: now.saturating_since(self.last).as_secs_f64(),
-        }
+        let aged = self.0.iter().map(|(last, member)| (now.saturating_since(*last), member));
+        let young = aged.filter(|(age, _)| *age <= NAMED_FOR);
+        let shown = young.map(|(age, member)| wakeai_api::OtherVersion {
+            age_s: age.as_secs_f64(),
+            ..member.clone()
+        });
+        shown.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wakeai_control::StationId;
+    use wakeai_control::presence::MessageFormat;
+
     use super::*;
 
     const BSSID: [u8; 6] = [2; 6];

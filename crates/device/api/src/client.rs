@@ -124,13 +124,9 @@ impl TransferClient {
     /// [`AskError`].
     pub fn ask(&self, left: Option<u64>) -> Result<Transfer, AskError> {
         let question = Request::Transfer { left }.question();
-        match json_line::ask::<Answer>(&self.stream, &question, self.patience) {
-            Ok(Answer { body: Body::Transfer(transfer), .. }) => Ok(transfer),
-            Ok(Answer { body: Body::Error(reason), .. }) => {
-                Err(AskError::Refused { path: self.path.clone(), reason })
-            }
-            Ok(_) => Err(AskError::other_answer(&self.path)),
-            Err(error) => Err(AskError::of(&self.path, error)),
+        match body(&self.path, json_line::ask(&self.stream, &question, self.patience))? {
+            Body::Transfer(transfer) => Ok(transfer),
+            _ => Err(AskError::other_answer(&self.path)),
         }
     }
 }
@@ -140,7 +136,11 @@ impl TransferClient {
 /// # Errors
 /// [`AskError`].
 pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Body, AskError> {
-    match json_line::exchange(path, &request.question(), patience) {
+    body(path, json_line::exchange(path, &request.question(), patience))
+}
+
+fn body(path: &Path, answer: Result<Answer, ExchangeError>) -> Result<Body, AskError> {
+    match answer {
         Ok(Answer { body: Body::Error(reason), .. }) => {
             Err(AskError::Refused { path: path.to_owned(), reason })
         }

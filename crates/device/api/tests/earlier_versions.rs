@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use wakeai_api::config::{Automatic, Bssid, Config, Group, LogFormat};
+use wakeai_api::config::{Bssid, Config, Group, LogFormat};
 use wakeai_control::{AirtimeKnobs, LawConfig};
 use wakeai_units::{Duration, Rate};
 
@@ -16,12 +16,12 @@ fn a_configuration_of_0_1_0_is_read_with_all_its_values() {
     assert_eq!(config.interface, "wlan0");
     assert_eq!(config.key_file, PathBuf::from("/etc/wakeai/group.key"));
     assert_eq!(config.station, Some(17));
-    assert_eq!(config.bssid, Automatic::Given(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
-    assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
+    assert_eq!(config.bssid, Some(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
+    assert_eq!(config.link_rate, Some(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
     assert_eq!(config.reserve, Some(Rate::from_bps(9_660_000)));
     assert_eq!(config.presence.port, 19720);
-    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    assert_eq!(config.presence.broadcast, Some(Ipv4Addr::new(192, 168, 1, 255)));
     assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
     assert_eq!(config.access_point.buffer, 400);
     assert_eq!(config.access_point.basic_rate, Rate::from_mbps(12));

@@ -39,6 +39,11 @@ pub struct LinkSettings {
     pub gso_max_segments: Option<u32>,
 }
 
+/// The body of a message that can be sent and received.
+pub trait Body: NetlinkSerializable + NetlinkDeserializable {}
+
+impl<M: NetlinkSerializable + NetlinkDeserializable> Body for M {}
+
 impl Netlink {
     /// Opens a socket in the calling thread's namespace.
     ///
@@ -197,10 +202,7 @@ impl Netlink {
     }
 
     /// Requests a change; returns when the kernel has acknowledged it.
-    pub(crate) fn change<M>(&self, message: M, flags: u16) -> io::Result<()>
-    where
-        M: NetlinkSerializable + NetlinkDeserializable,
-    {
+    pub(crate) fn change<M: Body>(&self, message: M, flags: u16) -> io::Result<()> {
         self.request(message, NLM_F_ACK | flags).map(drop)
     }
 
@@ -209,25 +211,16 @@ impl Netlink {
     /// # Errors
     ///
     /// See [`Self::open`].
-    pub fn dump<M>(&self, question: M) -> io::Result<Vec<M>>
-    where
-        M: NetlinkSerializable + NetlinkDeserializable,
-    {
+    pub fn dump<M: Body>(&self, question: M) -> io::Result<Vec<M>> {
         self.request(question, NLM_F_DUMP)
     }
 
     /// The messages of the kernel's answer to a question about one object.
-    pub(crate) fn ask<M>(&self, question: M) -> io::Result<Vec<M>>
-    where
-        M: NetlinkSerializable + NetlinkDeserializable,
-    {
+    pub(crate) fn ask<M: Body>(&self, question: M) -> io::Result<Vec<M>> {
         self.request(question, NLM_F_ACK)
     }
 
-    fn request<M>(&self, message: M, flags: u16) -> io::Result<Vec<M>>
-    where
-        M: NetlinkSerializable + NetlinkDeserializable,
-    {
+    fn request<M: Body>(&self, message: M, flags: u16) -> io::Result<Vec<M>> {
         let mut request =
             NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::InnerMessage(message));
         request.header.flags = NLM_F_REQUEST | flags;

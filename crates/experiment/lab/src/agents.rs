@@ -10,7 +10,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use wakeai_api::config::{Automatic, Bssid, Config};
+use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{AskError, Body, Request, Reservation};
 use wakeai_control::LawConfig;
 use wakeai_control::ReservationState;
@@ -233,13 +233,13 @@ fn config(
     let access_point = &condition.experiment.access_point;
     let mut config = Config::new(STATION_INTERFACE, key_file);
     config.station = Some(station_number(index));
-    config.bssid = Automatic::Given(Bssid(BSSID));
-    config.link_rate = facts.link_rate.into();
+    config.bssid = Some(Bssid(BSSID));
+    config.link_rate = facts.link_rate;
     config.max = facts.max;
     config.reserve = reserve;
     // The agent cannot find the broadcast address itself, because the kernel gives a TUN device
     // none.
-    config.presence.broadcast = Automatic::Given(STATION_BROADCAST);
+    config.presence.broadcast = Some(STATION_BROADCAST);
     config.access_point.buffer = access_point.buffer.full_packets();
     if let Some(wifi) = access_point.wifi() {
         config.access_point.basic_rate = wifi.basic_rate;
@@ -268,9 +268,9 @@ mod tests {
         let read = Config::parse(&written.to_toml().unwrap()).unwrap();
         assert_eq!(read, written);
         assert_eq!((read.station, read.access_point.buffer), (Some(3), 200));
-        assert_eq!(read.link_rate, Automatic::Given(Rate::from_mbps(54)));
-        assert_eq!(read.presence.broadcast, Automatic::Given(STATION_BROADCAST));
-        assert_eq!(read.bssid.given().unwrap().to_string(), "02:57:41:4b:45:41");
+        assert_eq!(read.link_rate, Some(Rate::from_mbps(54)));
+        assert_eq!(read.presence.broadcast, Some(STATION_BROADCAST));
+        assert_eq!(read.bssid.unwrap().to_string(), "02:57:41:4b:45:41");
         let bounds = LawConfig::by_hand(Segments::ZERO, Segments::new(50));
         assert_eq!((read.reserve, read.law), (reserve, Some(bounds)));
     }

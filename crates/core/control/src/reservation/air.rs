@@ -43,7 +43,7 @@ impl AirMeter {
         let own = self.scaled(seen.mean_rate, self.own_weight(seen));
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
         let sum = peers.sum::<Rate>().saturating_add(own);
-        let kept = |mean: Rate| mean.mul_div(TICKS_IN_MEAN - 1, TICKS_IN_MEAN).unwrap_or(mean);
+        let kept = |mean: Rate| mean.times(TICKS_IN_MEAN - 1, TICKS_IN_MEAN);
         let mean = self.mean.map_or(sum, |mean| kept(mean).saturating_add(sum / TICKS_IN_MEAN));
         self.mean = Some(mean);
         self.used.push(now, mean);
@@ -125,11 +125,11 @@ fn level(budget: Rate, mut rates: Vec<Rate>) -> Rate {
     let (mut left, mut count) = (budget, rates.len() as u64);
     for rate in rates {
         let equal = left / count;
-        let light = equal.mul_div(LIGHT_PERCENT, 100).unwrap_or(equal);
+        let light = equal.times(LIGHT_PERCENT, 100);
         if rate >= light || count == 1 {
             return equal;
         }
-        let kept = rate.mul_div(LIGHT_GROWTH_PERCENT, 100).unwrap_or(rate);
+        let kept = rate.times(LIGHT_GROWTH_PERCENT, 100);
         (left, count) = (left.saturating_sub(kept), count - 1);
     }
     left

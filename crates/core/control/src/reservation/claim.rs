@@ -68,7 +68,7 @@ pub(super) struct ClaimFigures {
 impl ClaimControl {
     pub(super) fn on_tick(&mut self, measured: &ClaimFigures) {
         let Needed { rate, data_waits } = measured.needed;
-        let part = |percent| rate.mul_div(percent, 100).unwrap_or(rate);
+        let part = |percent| rate.times(percent, 100);
         let share =
             |rate| measured.whole.and_then(|whole| Share::of(rate, whole)).unwrap_or(Share::ZERO);
         let (target, delivered) = (part(TARGET_PERCENT), measured.delivered);

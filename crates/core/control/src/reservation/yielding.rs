@@ -39,7 +39,7 @@ pub(super) fn of_other(bounds: Bounds, level: Rate, seen: &Observation) -> Bound
         return lowered(bounds, window);
     }
     let span = path.min.saturating_add(QUEUE);
-    let ceiling = Segments::in_flight(percent(level, PACED_PERCENT), span, seen.mss());
+    let ceiling = Segments::in_flight(level.times(PACED_PERCENT, 100), span, seen.mss());
     paced(
         lowered(bounds, ceiling.max(least(seen))),
         bounds.pacing.unwrap_or(level).min(level),
@@ -57,10 +57,11 @@ pub(super) fn of_owner(
     level: Option<Rate>,
     seen: &Observation,
 ) -> Bounds {
-    let whole = percent(reserved, OWNER_PERCENT);
+    let whole = reserved.times(OWNER_PERCENT, 100);
     let needs = path(seen).map_or(Segments::MAX, |path| {
         let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
-        Segments::in_flight(percent(whole, OWNER_WINDOW_PERCENT), span, seen.mss()).max(least(seen))
+        Segments::in_flight(whole.times(OWNER_WINDOW_PERCENT, 100), span, seen.mss())
+            .max(least(seen))
     });
     let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
     let most = level.map(|level| level.max(whole));
@@ -101,10 +102,6 @@ fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
 fn least(seen: &Observation) -> Segments {
     let connections = u32::try_from(seen.sending().count()).unwrap_or(u32::MAX);
     Segments::new(connections.saturating_mul(LEAST).max(1))
-}
-
-fn percent(rate: Rate, percent: u64) -> Rate {
-    rate.mul_div(percent, 100).unwrap_or(rate)
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
     let sending = |of: &Announcement| of.turn.is_some() && of.sending;
     let others = seen.peers.iter().filter(|peer| sending(&peer.announced)).count() as u64;
     let fair = alone / (others + 1);
-    let enough = fair.mul_div(CLEARLY_MORE_PERCENT, 100).unwrap_or(fair);
+    let enough = fair.times(CLEARLY_MORE_PERCENT, 100);
     if others > 0 && best > enough {
         return true;
     }

@@ -27,43 +27,8 @@ pub const DEFAULT_PATH: &str = "/etc/wakeai/agent.toml";
 /// IANA has not assigned this port.
 pub const DEFAULT_PORT: u16 = 19719;
 
-/// A value that the configuration may state. Otherwise the agent finds the value itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Automatic<T> {
-    /// The agent finds the value itself: it asks the kernel periodically.
-    #[default]
-    Auto,
-    /// The value that the operator states.
-    Given(T),
-}
-
-/// The text of [`Automatic::Auto`] in a file.
+/// The text in a file of a value that the agent finds itself: it asks the kernel periodically.
 const AUTO: &str = "auto";
-
-impl<T> Automatic<T> {
-    /// The stated value, if there is one.
-    pub fn given(self) -> Option<T> {
-        match self {
-            Self::Auto => None,
-            Self::Given(value) => Some(value),
-        }
-    }
-}
-
-impl<T> From<Option<T>> for Automatic<T> {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Auto, Self::Given)
-    }
-}
-
-impl<T: Display> Display for Automatic<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str(AUTO),
-            Self::Given(value) => value.fmt(f),
-        }
-    }
-}
 
 /// The hardware address of an access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,9 +80,11 @@ pub struct Config {
     /// and the interface's hardware address.
     pub station: Option<u64>,
     /// The access point's address. Stations at another access point are not peers.
-    pub bssid: Automatic<Bssid>,
+    /// With `None` the agent finds it itself: it asks the kernel periodically.
+    pub bssid: Option<Bssid>,
     /// The PHY rate.
-    pub link_rate: Automatic<Rate>,
+    /// With `None` the agent finds it itself: it asks the kernel periodically.
+    pub link_rate: Option<Rate>,
     /// The goodput that this station reaches alone, if it was measured.
     pub max: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
@@ -144,7 +111,8 @@ pub struct Presence {
     /// The UDP port of presence messages. It must be the same on every station.
     pub port: u16,
     /// The address that presence messages are sent to.
-    pub broadcast: Automatic<Ipv4Addr>,
+    /// With `None` the agent finds it itself: it asks the kernel periodically.
+    pub broadcast: Option<Ipv4Addr>,
     /// The largest difference between the clocks of stations. With `None` the clocks are not compared.
     pub clock_tolerance: Option<Duration>,
 }
@@ -201,7 +169,7 @@ impl LogFormat {
 
 impl Default for Presence {
     fn default() -> Self {
-        Self { port: DEFAULT_PORT, broadcast: Automatic::Auto, clock_tolerance: None }
+        Self { port: DEFAULT_PORT, broadcast: None, clock_tolerance: None }
     }
 }
 
@@ -229,8 +197,8 @@ impl Config {
             interface: interface.into(),
             key_file: key_file.into(),
             station: None,
-            bssid: Automatic::Auto,
-            link_rate: Automatic::Auto,
+            bssid: None,
+            link_rate: None,
             max: None,
             reserve: None,
             metrics: None,

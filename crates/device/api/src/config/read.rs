@@ -9,9 +9,7 @@ use wakeai_control::laws::LawPlace;
 use wakeai_settings::{Field, Fields, Node, Origin, Problems, Source, Table, Value};
 use wakeai_units::{Duration, Rate};
 
-use super::{
-    AUTO, AccessPoint, Api, Automatic, Config, ConfigError, Group, Log, LogFormat, Presence,
-};
+use super::{AUTO, AccessPoint, Api, Config, ConfigError, Group, Log, LogFormat, Presence};
 
 /// The value of a required key that is missing or refused. With it the other keys can still be used.
 const PLACEHOLDER: &str = "none";
@@ -127,15 +125,15 @@ impl Config {
         put(&mut root, "interface", Some(self.interface.clone()));
         put(&mut root, "key_file", Some(path(&self.key_file)?));
         put_value(&mut root, "station", self.station.map(|id| Value::Other(id.to_string())));
-        put(&mut root, "bssid", Some(self.bssid));
-        put(&mut root, "link_rate", Some(self.link_rate));
+        put(&mut root, "bssid", Some(or_auto(self.bssid)));
+        put(&mut root, "link_rate", Some(or_auto(self.link_rate)));
         put(&mut root, "max", self.max);
         put(&mut root, "reserve", self.reserve);
         put(&mut root, "metrics", self.metrics);
         let Presence { port, broadcast, clock_tolerance } = &self.presence;
         let mut presence = Table::default();
         put_value(&mut presence, "port", Some(Value::Integer((*port).into())));
-        put(&mut presence, "broadcast", Some(*broadcast));
+        put(&mut presence, "broadcast", Some(or_auto(*broadcast)));
         put(&mut presence, "clock_tolerance", *clock_tolerance);
         let AccessPoint { buffer, basic_rate, reservable_percent } = &self.access_point;
         let mut access_point = Table::default();
@@ -171,6 +169,11 @@ impl Config {
         let text = wakeai_settings::to_toml(&root);
         Self::parse(&text).map(|_| text)
     }
+}
+
+/// The text of a value that the agent finds itself where none is stated.
+fn or_auto(stated: Option<impl Display>) -> String {
+    stated.map_or_else(|| AUTO.to_owned(), |stated| stated.to_string())
 }
 
 fn put(table: &mut Table, key: &str, value: Option<impl Display>) {
@@ -259,12 +262,11 @@ fn automatic<T: FromStr>(
     key: &'static str,
     allowed: &str,
     is_allowed: impl FnOnce(&T) -> bool,
-) -> Automatic<T> {
+) -> Option<T> {
     let given = fields.get(key).filter(|field| field.node.as_str() != Some(AUTO));
-    let given = given.and_then(|field| {
+    given.and_then(|field| {
         field.or_refuse(field.parsed().filter(is_allowed), || format!("{allowed}, or \"{AUTO}\""))
-    });
-    given.into()
+    })
 }
 
 /// Whether an interface can have this name. The rules are those of the kernel's `dev_valid_name`.

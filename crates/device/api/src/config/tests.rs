@@ -22,8 +22,8 @@ fn two_keys_are_enough() {
     assert_eq!(config.presence.port, 19719);
     assert_eq!(config.access_point.buffer, 300);
     assert_eq!(config.access_point.basic_rate, Rate::from_mbps(6));
-    assert_eq!(config.bssid, Automatic::Auto);
-    assert_eq!(config.link_rate, Automatic::Auto);
+    assert_eq!(config.bssid, None);
+    assert_eq!(config.link_rate, None);
     assert_eq!((config.reserve, config.access_point.reservable_percent), (None, 80));
     assert_eq!(config, Config::new("wlan0", "/etc/wakeai/group.key"));
     assert_eq!(config.law_name(), "airtime");
@@ -37,13 +37,13 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     let (example, _) = rest.split_once("```").unwrap();
     let config = Config::parse(example).unwrap();
     assert_eq!(config.station, Some(17));
-    assert_eq!(config.bssid, Automatic::Given(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
-    assert_eq!(config.link_rate, Automatic::Given(Rate::from_mbps(54)));
+    assert_eq!(config.bssid, Some(Bssid([2, 0, 0x5e, 0x10, 0, 1])));
+    assert_eq!(config.link_rate, Some(Rate::from_mbps(54)));
     assert_eq!(config.max, Some(Rate::from_mbps(31)));
     assert_eq!(config.reserve, Some("9.66Mbit/s".parse().unwrap()));
     assert_eq!(config.metrics, Some("127.0.0.1:9719".parse().unwrap()));
     assert_eq!(config.access_point.reservable_percent, 60);
-    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(192, 168, 1, 255)));
+    assert_eq!(config.presence.broadcast, Some(Ipv4Addr::new(192, 168, 1, 255)));
     assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
     let bounds = LawConfig::by_hand(Segments::new(10), Segments::new(50));
     assert_eq!(config.law, Some(bounds));
@@ -178,7 +178,7 @@ fn all_problems_are_found_and_the_usable_part_is_kept() {
     );
     let config = examined.config.unwrap();
     assert_eq!(config.max, Some(Rate::from_mbps(7)));
-    assert_eq!(config.presence.broadcast, Automatic::Given(Ipv4Addr::new(10, 0, 0, 255)));
+    assert_eq!(config.presence.broadcast, Some(Ipv4Addr::new(10, 0, 0, 255)));
     assert_eq!((config.presence.port, config.log.format), (19719, LogFormat::Json));
 }
 
@@ -258,8 +258,8 @@ fn rates() -> impl Strategy<Value = Rate> {
 
 fn automatic<T: Clone + fmt::Debug>(
     given: impl Strategy<Value = T>,
-) -> impl Strategy<Value = Automatic<T>> {
-    option::of(given).prop_map(Automatic::from)
+) -> impl Strategy<Value = Option<T>> {
+    option::of(given)
 }
 
 fn laws() -> impl Strategy<Value = Option<LawConfig>> {

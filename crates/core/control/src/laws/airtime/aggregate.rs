@@ -41,7 +41,7 @@ pub(super) fn alone(link_rate: Rate, mss: Bytes) -> Rate {
     let (data, overhead) = (packets * packet, link_rate.bytes_in(TURN_OVERHEAD).get());
     let beside_acks = if packets > 1 { BESIDE_ACKS_PERCENT } else { 100 };
     let payload = packets * mss.get() * beside_acks / 100;
-    link_rate.mul_div(payload, data + overhead).unwrap_or(link_rate)
+    link_rate.times(payload, data + overhead)
 }
 
 /// The packets in a station's largest aggregate; 1 where the station does not aggregate, or where

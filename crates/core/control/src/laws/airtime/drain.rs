@@ -69,7 +69,7 @@ impl Drain {
             let held = Segments::in_flight(situation.share, path.min + situation.target, mss);
             return Some(Segments::new(held.get() / CHECK_DIVISOR));
         }
-        let part = situation.share.mul_div(TOGETHER_PERCENT, 100).unwrap_or(situation.share);
+        let part = situation.share.times(TOGETHER_PERCENT, 100);
         together.then(|| Segments::in_flight(part, path.min, mss))
     }
 

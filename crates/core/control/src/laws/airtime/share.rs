@@ -94,32 +94,27 @@ impl<'a> Weights<'a> {
         all.push(self.own);
         let at = all.len() / 2;
         let median = *all.select_nth_unstable(at).1;
-        let heaviest = median.mul_div(HEAVIEST, 1).unwrap_or(median);
+        let heaviest = median.times(HEAVIEST, 1);
         all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
     }
 
     /// The rate at which this station uses `part` of the air.
     fn rate(&self, part: u64) -> Rate {
-        used(self.own, part)
+        self.own.times(part, WHOLE)
     }
 
     /// The mean time in which a sender that uses `part` of the air sends a nearly full aggregate. A
     /// peer whose PHY rate is not known counts as one with the PHY rate of this station.
     fn round(&self, part: u64, seen: &Observation) -> Duration {
         let (own, mss) = (seen.own.link_rate, seen.mss());
-        let time = |link_rate, weight| {
-            used(weight, part).time_for(nearly_full(link_rate, mss)).unwrap_or(Duration::MAX)
+        let time = |link_rate, weight: Rate| {
+            weight.times(part, WHOLE).time_for(nearly_full(link_rate, mss)).unwrap_or(Duration::MAX)
         };
         let peers = self.peers.iter();
         let peers = peers.map(|(peer, weight)| time(peer.announced.link_rate.or(own), *weight));
         let sum = peers.fold(time(own, self.own), Duration::saturating_add);
         sum / (self.peers.len() as u64 + 1)
     }
-}
-
-/// The rate at which a station of weight `weight` uses `part` of the air, millionths.
-fn used(weight: Rate, part: u64) -> Rate {
-    weight.mul_div(part, WHOLE).unwrap_or(weight)
 }
 
 /// The part of the air that a station of weight `weight` uses at `rate`, millionths.
@@ -177,7 +172,7 @@ impl AirtimeShare {
         let equal = carried / senders;
         self.round = weights.round(equal, seen);
         let mean = weights.mean();
-        self.total = mean.mul_div(equal * senders, WHOLE).unwrap_or(mean);
+        self.total = mean.times(equal * senders, WHOLE);
         weights.rate(equal)
     }
 

@@ -31,10 +31,6 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// once.
 const PUSH: u32 = 256;
 
-fn times(rate: Rate, numerator: u64, denominator: u64) -> Rate {
-    rate.mul_div(numerator, denominator).unwrap_or(rate)
-}
-
 fn scale(window: Segments, permille: u32) -> Segments {
     let scaled = u64::from(window.get()) * u64::from(permille) / 1000;
     Segments::new(u32::try_from(scaled).unwrap_or(u32::MAX))
@@ -136,7 +132,7 @@ impl Airtime {
         let too_small =
             smooth.get().div_ceil(mss.get()) < u64::from(least.get()) && path.growth > target;
         let pacing =
-            too_small.then(|| times(share.max(situation.rate), 9, 8).max(Rate::of(mss, TICK)));
+            too_small.then(|| share.max(situation.rate).times(9, 8).max(Rate::of(mss, TICK)));
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
     }
 
@@ -227,10 +223,10 @@ impl Airtime {
         let push = Segments::new(PUSH.max(situation.window.get() / 2));
         let floor = scale(flying, 2000).min(limit).min(situation.window.saturating_add(push));
         let window = situation.window.max(floor).bytes(mss);
-        let doubled = times(Rate::of(window, path.current), 5, 2);
+        let doubled = Rate::of(window, path.current).times(5, 2);
         self.window = Some(ceiling.bytes(mss));
         // At least one segment per tick, because a connection with a lower rate would stall.
-        let pacing = Some(doubled.max(times(rate, 3, 1)).max(Rate::of(mss, TICK)));
+        let pacing = Some(doubled.max(rate.times(3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }
