@@ -126,6 +126,11 @@ impl Drop for UploadState {
         if self.kept.location.is_none() {
             self.remove();
         }
+        // A child that another thread starts has copies of all open files until it executes its program. Closing alone
+        // would leave the lock to the child until then.
+        if let Some((_, file)) = &self.file {
+            let _ = file.unlock(); // closing the file releases it, too, at the latest then
+        }
     }
 }
 

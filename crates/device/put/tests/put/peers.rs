@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 use tempfile::TempDir;
@@ -48,9 +48,8 @@ impl PeerServer {
         for path in [home.path(), &served] {
             let _ = chown(path, Some(NOBODY), Some(NOBODY)); // Apache serves as the test's own user otherwise
         }
-        // Another program may take the port before the server does.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let mut command = command(kind, home.path(), port);
             let log = fs::File::create(home.path().join("log")).unwrap();
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -101,6 +100,20 @@ impl Drop for PeerServer {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
         let _ = self.child.wait();
+    }
+}
+
+/// A port on which nobody listens. It is below those that the kernel gives to whoever asks for any (32768 on), and each process
+/// of these tests takes others. So nobody else listens there before the server does.
+fn free_port() -> u16 {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(32);
+    loop {
+        let number = own.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = 20_000 + (number % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
