@@ -7,18 +7,17 @@ mod top;
 mod use_algorithm;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use strum::{EnumMessage, VariantArray};
-use wakeai_host::Network;
 use wakeai_net::Local;
-use wakeai_proxy::{Interface, Leg, TargetRate};
-use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_proxy::Config;
+use wakeai_units::{Duration, Rate};
 
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, OtherEnd, Probe, ProbeArguments, SoloArguments,
@@ -224,17 +223,6 @@ fn time_within(
     }
 }
 
-/// Reads a rate that is not zero.
-fn some_rate(text: &str) -> Result<Rate, String> {
-    match text.parse::<Rate>() {
-        Ok(rate) if rate.bytes_per_second() > 0 => Ok(rate),
-        Ok(rate) => {
-            Err(format!("found {rate}, expected a rate above zero, a byte per second or more"))
-        }
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 fn one_job(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(1) => Ok(1),
@@ -388,73 +376,11 @@ Examples:
 
 docs/guides/proxy.md explains how to set one up.")]
 pub(crate) struct ProxyArguments {
-    #[arg(
-        help = "The address on which to listen, link-local ones with their interface ([fe80::5%eth0]:1080); may \
-                  be repeated [default: 127.0.0.1:1080, or none with --transparent]"
-    )]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = wakeai_net::socket_address)]
-    pub(crate) listen: Vec<SocketAddr>,
-    /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
-    /// root and nft. The interception stops when the proxy stops. `forwarded` needs --in-interface, or both --allow-from and
-    /// --allow-to, because intercepted connections do not pass the FORWARD chain of a firewall
-    #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
-    pub(crate) transparent: Vec<TakenConnections>,
-    /// Intercept only forwarded connections that come in by this interface; may be repeated
-    #[arg(long, value_name = "INTERFACE", value_delimiter = ',')]
-    pub(crate) in_interface: Vec<Interface>,
-    /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the rules are made;
-    /// needs root
-    #[arg(long, value_name = "NAME")]
-    pub(crate) user: Option<String>,
-    /// The congestion control of the wireless hop [default: the host's default]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) algorithm: Option<String>,
-    /// The target rate of each connection over the wireless hop, for the algorithm `wakeai_av`. With
-    /// NETWORK=RATE it applies to destinations in that network; may be repeated, the longest prefix applies
-    #[arg(long, value_name = "[NETWORK=]RATE", value_delimiter = ',')]
-    pub(crate) rate: Vec<TargetRate>,
-    /// Which connection of the proxy goes over the wireless hop
-    #[arg(long, value_name = "WHICH", default_value = "destination", value_parser = one_of::<Leg>())]
-    pub(crate) leg: Leg,
-    /// Networks whose clients are served [default: this machine, private and link-local networks]
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
-    pub(crate) allow_from: Vec<Network>,
-    /// Networks that clients may connect to [default: private networks, and this machine for its own
-    /// clients]. A network such as 0.0.0.0/0 does not allow loopback, unspecified, link-local or multicast
-    /// addresses, nor those of this machine: list them explicitly
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
-    pub(crate) allow_to: Vec<Network>,
-    /// The largest number of connections at a time; further ones wait in the kernel's queue. One client may have at
-    /// most three times as many as are still unused, which is three quarters for a single client. If explicit and transparent clients are served, each kind may have half
-    #[arg(long, value_name = "N", default_value_t = 8000,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) max_connections: u32,
-    /// The memory of the pipes that hold relayed bytes; connections without a pipe are relayed by copying
-    #[arg(long, value_name = "SIZE", default_value = "64MB")]
-    pub(crate) memory: Bytes,
-    /// The time for a client to send its request, for its name to be looked up, and then for one of the name's addresses to
-    /// accept
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    pub(crate) connect_timeout: Duration,
-    /// A connection that carries no data for this long is reset. The time shrinks to as little as a sixtieth when few
-    /// connections are free
-    #[arg(long, value_name = "TIME", default_value = "3600s")]
-    pub(crate) idle_timeout: Duration,
-    /// Where Prometheus may ask for the proxy's figures, on the loopback interface: /metrics at this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) metrics: Option<Local>,
+    #[command(flatten)]
+    pub(crate) config: Config,
     /// Print JSON objects, one per line: the addresses it listens on, and the counters
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The connections that a transparent proxy intercepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TakenConnections {
-    /// Those that this machine forwards.
-    Forwarded,
-    /// Those that programs on this machine open.
-    Own,
 }
 
 /// Report what this kernel offers, what it lacks, and what to do about that

@@ -9,7 +9,7 @@ use wakeai_net::{AddressError, LookupError, lookup_blocking, socket_address_or_p
 use wakeai_probe::Token;
 use wakeai_units::{Duration, Rate};
 
-use super::{some_rate, time_within};
+use super::time_within;
 
 /// The port of a listener that names none.
 const DEFAULT_PORT: u16 = 4780;
@@ -66,7 +66,7 @@ pub(crate) struct BufferArguments {
     pub(crate) runs: u32,
     /// The fastest rate to send at; it must be below the rate of every cable up to the access point
     #[arg(long, value_name = "RATE", default_value = "900Mbit/s", conflicts_with = "listen",
-          value_parser = some_rate)]
+          value_parser = Rate::above_zero)]
     pub(crate) rate: Rate,
     #[command(flatten)]
     pub(crate) write: WriteArguments,

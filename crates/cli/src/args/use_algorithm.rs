@@ -9,8 +9,6 @@ use wakeai_host::Network;
 use wakeai_kernel::Destination;
 use wakeai_units::{Duration, Rate};
 
-use super::some_rate;
-
 /// Assign a congestion control algorithm to connections, until Ctrl-C
 ///
 /// Without a route, a cgroup, a unit or connections it applies to all connections that are opened in
@@ -69,7 +67,7 @@ pub(crate) struct UseArguments {
     #[arg(long, value_name = "NETWORK[:PORT]", requires = "movable", value_parser = destination)]
     pub(crate) to: Option<Destination>,
     /// The target rate of each connection; `wakeai_av` needs one, other algorithms take none
-    #[arg(long, value_name = "RATE", value_parser = some_rate)]
+    #[arg(long, value_name = "RATE", value_parser = Rate::above_zero)]
     pub(crate) rate: Option<Rate>,
     /// End after this time, such as 10min
     #[arg(long = "for", value_name = "TIME", requires = "algorithm")]

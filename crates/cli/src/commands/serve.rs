@@ -1,7 +1,7 @@
 //! `wakeai serve`.
 
 use serde::Serialize;
-use wakeai_serve::{Limits, Report, ServeConfig, ServeEvent, Tls};
+use wakeai_serve::{Report, ServeEvent};
 
 use crate::args::ServeArguments;
 use crate::failure::{Failure, note};
@@ -17,7 +17,7 @@ enum ServeLine {
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
-    let config = config(arguments);
+    let config = arguments.config.clone();
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let json = arguments.json;
     let tell = |event| {
@@ -28,31 +28,6 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     wakeai_serve::run(config, terminated(), tell).map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })
-}
-
-fn config(arguments: &ServeArguments) -> ServeConfig {
-    let files = arguments.cert.clone().zip(arguments.key.clone());
-    ServeConfig {
-        directory: arguments.directory.clone(),
-        listen: arguments.listen,
-        tls: files.map(|(certificate, key)| Tls { certificate, key }),
-        tokens: arguments.token_file.clone(),
-        metrics: arguments.metrics,
-        base: arguments.base.clone(),
-        origins: arguments.allow_origin.clone(),
-        limits: Limits {
-            max_size: arguments.max_size,
-            quota: arguments.quota,
-            client_quota: arguments.client_quota,
-            client_uploads: arguments.client_uploads as usize,
-            connections: arguments.max_connections as usize,
-            client_connections: arguments.client_connections as usize,
-            rate: arguments.rate,
-            expire_after: arguments.expire_after,
-            head_timeout: arguments.head_timeout,
-            body_timeout: arguments.body_timeout,
-        },
-    }
 }
 
 fn tell(event: ServeEvent, json: bool, scheme: &str) -> Result<(), Failure> {

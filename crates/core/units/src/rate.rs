@@ -23,6 +23,21 @@ impl Rate {
     /// 0 bit/s.
     pub const ZERO: Self = Self(0);
 
+    /// Reads a rate that is not zero.
+    ///
+    /// # Errors
+    ///
+    /// What was found and what was expected.
+    pub fn above_zero(text: &str) -> Result<Self, String> {
+        match text.parse::<Self>() {
+            Ok(rate) if rate.bytes_per_second() > 0 => Ok(rate),
+            Ok(rate) => {
+                Err(format!("found {rate}, expected a rate above zero, a byte per second or more"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// `bits` per second.
     pub const fn from_bps(bits: u64) -> Self {
         Self(bits)

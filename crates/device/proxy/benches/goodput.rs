@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use wakeai_host::Namespace;
-use wakeai_proxy::{Access, Config, Event, Leg, Transparent};
+use wakeai_proxy::{Access, Config, Event, Leg};
 
 const REPEATS: usize = 3;
 const SLOW_START: Duration = Duration::from_millis(500);
@@ -101,7 +101,7 @@ impl Proxy {
         let near = Namespace::open(near.name()).unwrap();
         let config = Config {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
-            transparent: Transparent::default(),
+            transparent: Vec::new(),
             in_interfaces: Vec::new(),
             algorithm: None,
             rates: Vec::new(),

@@ -1,8 +1,10 @@
 //! Access lists: the sources whose clients are served, and the destinations that these clients may
 //! reach.
 
+use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use clap::Args;
 use wakeai_host::Network;
 
 /// A source of requests that would make the proxy an open relay.
@@ -11,19 +13,15 @@ use wakeai_host::Network;
     "{0} is too wide a source: the proxy would be an open relay; name your own networks, /8 or \
      longer (IPv4), /16 or longer (IPv6)"
 )]
-pub struct OpenRelay(Network);
+struct OpenRelay(Network);
 
-/// Returns the network if it may be a source of requests. Private and link-local networks always
-/// may.
-///
-/// # Errors
-///
-/// The network covers large parts of the Internet.
-pub fn as_source(network: Network) -> Result<Network, OpenRelay> {
+/// Reads a network that may be a source of requests. Private and link-local networks always may.
+fn source(text: &str) -> Result<Network, Box<dyn Error + Send + Sync>> {
+    let network: Network = text.parse()?;
     let shortest = if network.is_v4() { 8 } else { 16 };
     let mut known = Network::PRIVATE.iter().chain(&Network::LINK_LOCAL);
     let known = known.any(|local| local.includes(network));
-    if known || network.length() >= shortest { Ok(network) } else { Err(OpenRelay(network)) }
+    if known || network.length() >= shortest { Ok(network) } else { Err(OpenRelay(network).into()) }
 }
 
 /// The special networks of IPv4 or of IPv6. Both have the networks of [`Network::SPECIAL`] of their
@@ -89,13 +87,15 @@ fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
 }
 
 /// The two access lists.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Access {
-    /// The sources that are served. An empty list stands for this machine itself,
-    /// [`Network::PRIVATE`] and [`Network::LINK_LOCAL`].
+    /// Networks whose clients are served [default: this machine, private and link-local networks]
+    #[arg(long = "allow-from", value_name = "NETWORK", value_delimiter = ',', value_parser = source)]
     pub from: Vec<Network>,
-    /// The destinations that clients may reach. An empty list stands for [`Network::PRIVATE`], and
-    /// for this machine if the client is on this machine.
+    /// Networks that clients may connect to [default: private networks, and this machine for its own
+    /// clients]. A network such as 0.0.0.0/0 does not allow loopback, unspecified, link-local or multicast
+    /// addresses, nor those of this machine: list them explicitly
+    #[arg(long = "allow-to", value_name = "NETWORK", value_delimiter = ',')]
     pub to: Vec<Network>,
 }
 
@@ -247,11 +247,10 @@ mod tests {
     #[test]
     fn a_source_that_would_open_the_relay_is_refused() {
         for wide in ["0.0.0.0/0", "8.0.0.0/7", "::/0", "2000::/3"] {
-            let network: Network = wide.parse().unwrap();
-            assert!(as_source(network).unwrap_err().to_string().contains("open relay"), "{wide}");
+            assert!(source(wide).unwrap_err().to_string().contains("open relay"), "{wide}");
         }
         for sound in ["10.0.0.0/8", "203.0.113.0/24", "fc00::/7", "2001:db8::/32", "1.2.3.4"] {
-            assert!(as_source(sound.parse().unwrap()).is_ok(), "{sound}");
+            assert!(source(sound).is_ok(), "{sound}");
         }
     }
 }

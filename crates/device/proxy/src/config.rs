@@ -1,9 +1,10 @@
-//! The configuration of a proxy.
+//! The configuration of a proxy. Its documentation is the help of `wakeai proxy`.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use strum::{EnumMessage, IntoStaticStr, VariantArray};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
 use wakeai_net::Local;
 use wakeai_units::{Bytes, Duration};
 
@@ -11,8 +12,7 @@ use crate::access::Access;
 use crate::rates::TargetRate;
 
 /// Which of the proxy's two connections crosses the wireless hop, and so uses the algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Leg {
     /// The connection to the destination, for uploads.
     Destination,
@@ -22,20 +22,13 @@ pub enum Leg {
     Both,
 }
 
-/// The connections that the proxy intercepts, see [`crate::transparent`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transparent {
-    /// Whether it intercepts connections that this machine forwards.
-    pub forwarded: bool,
-    /// Whether it intercepts connections that programs on this machine open.
-    pub own: bool,
-}
-
-impl Transparent {
-    /// Whether the proxy intercepts any connections.
-    pub fn is_any(self) -> bool {
-        self.forwarded || self.own
-    }
+/// Connections that the proxy intercepts, see [`crate::transparent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Intercepted {
+    /// Those that this machine forwards.
+    Forwarded,
+    /// Those that programs on this machine open.
+    Own,
 }
 
 /// The name of a network interface.
@@ -60,43 +53,70 @@ impl FromStr for Interface {
 }
 
 /// The configuration of a proxy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Config {
     /// The addresses to listen on for SOCKS5 and HTTP CONNECT.
+    #[arg(
+        help = "The address on which to listen, link-local ones with their interface ([fe80::5%eth0]:1080); may \
+                  be repeated [default: 127.0.0.1:1080, or none with --transparent]"
+    )]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = wakeai_net::socket_address)]
     pub listen: Vec<SocketAddr>,
-    /// The connections to intercept in addition.
-    pub transparent: Transparent,
-    /// The interfaces over which a forwarded connection must come in to be intercepted. If the list
-    /// is empty, it may come in over any interface.
+    /// Intercept the connections that this machine forwards, or those that its own programs open. Needs
+    /// root and nft. The interception stops when the proxy stops. `forwarded` needs --in-interface, or both --allow-from and
+    /// --allow-to, because intercepted connections do not pass the FORWARD chain of a firewall
+    #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
+    pub transparent: Vec<Intercepted>,
+    /// Intercept only forwarded connections that come in by this interface; may be repeated
+    #[arg(long = "in-interface", value_name = "INTERFACE", value_delimiter = ',')]
     pub in_interfaces: Vec<Interface>,
-    /// The congestion control of the wireless hop; `None` stands for the host's default.
+    /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the rules are made;
+    /// needs root
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// The congestion control of the wireless hop [default: the host's default]
+    #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
-    /// The target rates of connections over the wireless hop, for the algorithm `wakeai_av`.
+    /// The target rate of each connection over the wireless hop, for the algorithm `wakeai_av`. With
+    /// NETWORK=RATE it applies to destinations in that network; may be repeated, the longest prefix applies
+    #[arg(long = "rate", value_name = "[NETWORK=]RATE", value_delimiter = ',')]
     pub rates: Vec<TargetRate>,
-    /// The connection of the proxy that goes over the wireless hop.
+    /// Which connection of the proxy goes over the wireless hop
+    #[arg(long, value_name = "WHICH", default_value = "destination")]
     pub leg: Leg,
     /// The sources that are served, and the destinations that they may reach.
+    #[command(flatten)]
     pub access: Access,
-    /// The largest number of connections at a time; further clients wait in the kernel's queue. If
-    /// the proxy has clients that name their destination and clients that are intercepted, each
-    /// kind gets half of the connections.
+    /// The largest number of connections at a time; further ones wait in the kernel's queue. One client may have at
+    /// most three times as many as are still unused, which is three quarters for a single client. If explicit and transparent clients are served, each kind may have half
+    #[arg(long = "max-connections", value_name = "N", default_value_t = 8000,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub connections: usize,
-    /// The largest number of bytes in all pipes together. Bytes go through pipes without a copy;
-    /// where no pipe is free, they are copied.
+    /// The memory of the pipes that hold relayed bytes; connections without a pipe are relayed by copying
+    #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub memory: Bytes,
-    /// The time limit for a client's request, and then for the connection to the destination.
+    /// The time for a client to send its request, for its name to be looked up, and then for one of the name's addresses to
+    /// accept
+    #[arg(long, value_name = "TIME", default_value = "10s")]
     pub connect_timeout: Duration,
-    /// The idle timeout: a connection that carries no byte for this long is reset. The proxy
-    /// uses a shorter time while the number of connections is close to its limit.
+    /// A connection that carries no data for this long is reset. The time shrinks to as little as a sixtieth when few
+    /// connections are free
+    #[arg(long, value_name = "TIME", default_value = "3600s")]
     pub idle_timeout: Duration,
-    /// The address at which Prometheus may ask for the proxy's figures.
+    /// Where Prometheus may ask for the proxy's figures, on the loopback interface: /metrics at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<Local>,
-    /// Whether the proxy gives up privileges once it listens and no longer needs them. The process
-    /// must then have only one thread.
+    /// Whether the proxy gives up privileges once it listens and no longer needs them. The process must then have only one
+    /// thread, as it must to serve as another user.
+    #[arg(skip = true)]
     pub confined: bool,
-    /// The user as which the proxy serves; `None` stands for the user that started it. To serve as
-    /// another user, the process needs root and must have one thread. The proxy is then confined.
-    pub user: Option<String>,
+}
+
+impl Config {
+    /// Whether the proxy intercepts these connections.
+    pub fn intercepts(&self, whose: Intercepted) -> bool {
+        self.transparent.contains(&whose)
+    }
 }
 
 #[cfg(test)]

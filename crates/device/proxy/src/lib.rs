@@ -27,8 +27,8 @@ mod target;
 pub mod transparent;
 mod unacknowledged;
 
-pub use access::{Access, OpenRelay, as_source};
-pub use config::{Config, Interface, InterfaceError, Leg, Transparent};
+pub use access::Access;
+pub use config::{Config, Intercepted, Interface, InterfaceError, Leg};
 pub use counters::Report;
 pub use error::ProxyError;
 pub use negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};

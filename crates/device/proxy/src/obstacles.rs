@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use wakeai_host::rules_before;
 
-use crate::config::{Interface, Transparent};
+use crate::config::{Config, Intercepted, Interface};
 use crate::error::ProxyError;
 use crate::transparent::{ROUTE_MARK, ROUTE_TABLE};
 
@@ -17,7 +17,7 @@ use crate::transparent::{ROUTE_MARK, ROUTE_TABLE};
 /// # Errors
 ///
 /// [`ProxyError::Obstructed`] where every intercepted connection would hang.
-pub(crate) fn check(transparent: Transparent, interfaces: &[Interface]) -> Result<(), ProxyError> {
+pub(crate) fn check(config: &Config) -> Result<(), ProxyError> {
     let rules = rules_before(ROUTE_MARK, ROUTE_TABLE);
     for (rule, is_delivered) in rules.map_err(ProxyError::system("read the policy rules"))? {
         if !is_delivered {
@@ -28,20 +28,21 @@ pub(crate) fn check(transparent: Transparent, interfaces: &[Interface]) -> Resul
              give it a priority above 0"
         );
     }
-    warn_of_chains(transparent);
-    if transparent.forwarded {
-        warn_of_source_checks(interfaces);
+    let forwards = config.intercepts(Intercepted::Forwarded);
+    warn_of_chains(forwards);
+    if forwards {
+        warn_of_source_checks(&config.in_interfaces);
     }
     Ok(())
 }
 
 /// Warns of every chain that may filter packets which the proxy intercepts, or would have filtered
 /// them.
-fn warn_of_chains(transparent: Transparent) {
+fn warn_of_chains(forwards: bool) {
     let ruleset = output("nft", &["-j", "list", "ruleset"])
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    if transparent.forwarded {
+    if forwards {
         for chain in filters(&ruleset, "forward").into_iter().chain(legacy("FORWARD")) {
             tracing::warn!(
                 "the chain {chain} filters what this machine forwards, and does not see what the proxy \

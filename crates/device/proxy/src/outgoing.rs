@@ -173,7 +173,7 @@ fn socket(shared: &Shared, to: SocketAddr) -> io::Result<Socket> {
     if let Some(algorithm) = shared.destination_algorithm() {
         socket.set_tcp_congestion(algorithm.as_bytes())?;
     }
-    if shared.config.transparent.is_any() {
+    if !shared.config.transparent.is_empty() {
         socket.set_mark(OWN_MARK)?;
     }
     Ok(socket)

@@ -1,7 +1,7 @@
 //! Starts a proxy, serves its clients, and undoes its changes on the host.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use wakeai_host::{
 use wakeai_kernel::{Bounded, Control, release};
 
 use crate::algorithm;
-use crate::config::Config;
+use crate::config::{Config, Intercepted};
 use crate::counters::Report;
 use crate::error::ProxyError;
 use crate::figures::{Slots, page};
@@ -31,6 +31,8 @@ use crate::session;
 use crate::shared::{ATTEMPTS, LOOKUPS, Shared, Slot};
 use crate::transparent;
 
+/// The address on which a proxy listens by default.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1080));
 /// The number of file descriptors that the process itself, its name lookups and its attempts at
 /// further addresses need.
 const OWN_FILES: u64 = 128 + ATTEMPTS as u64;
@@ -117,7 +119,7 @@ fn registered() -> Result<(), String> {
 /// Refuses contradictory options before anything is changed.
 fn check(config: &Config) -> Result<(), ProxyError> {
     let listed = !config.access.from.is_empty() && !config.access.to.is_empty();
-    match (config.transparent.forwarded, config.in_interfaces.is_empty()) {
+    match (config.intercepts(Intercepted::Forwarded), config.in_interfaces.is_empty()) {
         (true, true) if !listed => Err(ProxyError::ForwardedFromAnywhere),
         (false, false) => Err(ProxyError::NothingForwarded),
         _ => Ok(()),
@@ -209,6 +211,9 @@ struct Started {
 }
 
 fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, ProxyError> {
+    if config.listen.is_empty() && config.transparent.is_empty() {
+        config.listen.push(DEFAULT_LISTEN);
+    }
     config.connections = within_files(config.connections, &config);
     let endpoint = config.metrics.map(Endpoint::bind).transpose()?;
     let targets = algorithm::prepare(&config, lease)?;
@@ -219,18 +224,13 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         listeners.push(listen(address, Entry::Explicit, |_| Ok(()))?);
     }
     let listening = listeners.iter().map(|listener| listener.address).collect();
-    if config.transparent.is_any() {
+    if !config.transparent.is_empty() {
         if !transparent::is_privileged() {
             return Err(ProxyError::NotPrivileged);
         }
-        let taken = transparent::take_hold(
-            algorithm::lease(lease)?,
-            config.transparent,
-            &config.in_interfaces,
-            &config.access,
-        );
+        let taken = transparent::take_hold(algorithm::lease(lease)?, config);
         listeners.extend(taken.map_err(named)?);
-        obstacles::check(config.transparent, &config.in_interfaces)?;
+        obstacles::check(config)?;
     }
     for listener in &listeners {
         if let Some(name) = shared.client_algorithm() {
@@ -326,7 +326,7 @@ fn to_undo(config: &Config) -> Vec<Capability> {
 /// The capabilities for serving connections.
 fn to_serve(config: &Config) -> Vec<Capability> {
     let mut kept = Vec::new();
-    let transparent = config.transparent.is_any();
+    let transparent = !config.transparent.is_empty();
     // CAP_NET_ADMIN allows restricted congestion controls, foreign addresses and marks. nft(8) and
     // ip(8) need it when they undo the changes at the end.
     if transparent || config.algorithm.is_some() {

@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Lease, Network, add_local_route, add_packet_rules, has_ipv6};
 
 use crate::access::{Access, is_listed_by_itself, special};
-use crate::config::{Interface, Transparent};
+use crate::config::{Config, Intercepted, Interface};
 use crate::error::ProxyError;
 use crate::listen::{Entry, Listener, listen};
 
@@ -35,16 +35,12 @@ pub(crate) const ROUTE_TABLE: u32 = 0x776b;
 ///
 /// A privilege is missing, another transparent proxy runs in this namespace, or `nft` or `ip`
 /// fails.
-pub(crate) fn take_hold(
-    lease: &Lease,
-    transparent: Transparent,
-    in_interfaces: &[Interface],
-    access: &Access,
-) -> Result<Vec<Listener>, ProxyError> {
+pub(crate) fn take_hold(lease: &Lease, config: &Config) -> Result<Vec<Listener>, ProxyError> {
     let mut listeners = Vec::new();
-    for (asked, entry) in [(transparent.forwarded, Entry::Forwarded), (transparent.own, Entry::Own)]
+    for (whose, entry) in
+        [(Intercepted::Forwarded, Entry::Forwarded), (Intercepted::Own, Entry::Own)]
     {
-        if asked {
+        if config.intercepts(whose) {
             listeners.push(open(Ipv4Addr::LOCALHOST.into(), entry)?);
             if has_ipv6() {
                 listeners.push(open(Ipv6Addr::LOCALHOST.into(), entry)?);
@@ -55,7 +51,7 @@ pub(crate) fn take_hold(
     // one process can hold the route. A second proxy in this namespace therefore fails here, before
     // it has changed anything.
     add_local_route(lease, ROUTE_MARK, ROUTE_TABLE)?;
-    add_packet_rules(lease, TABLE, &rules(access, in_interfaces, &listeners))?;
+    add_packet_rules(lease, TABLE, &rules(&config.access, &config.in_interfaces, &listeners))?;
     Ok(listeners)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use support::{Proxy, config, pattern};
-use wakeai_proxy::{Config, Transparent};
+use wakeai_proxy::Config;
 
 const MEGABYTES: usize = 1 << 23;
 
@@ -518,7 +518,7 @@ fn an_algorithm_that_the_kernel_does_not_have_is_named() {
 fn an_address_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = vec![taken.local_addr().unwrap()];
-    let config = Config { listen, transparent: Transparent::default(), ..config() };
+    let config = Config { listen, transparent: Vec::new(), ..config() };
     let error = wakeai_proxy::run(config, std::future::pending(), |_| {}).unwrap_err();
     assert!(!error.is_missing());
     assert!(error.to_string().contains(&taken.local_addr().unwrap().to_string()), "{error}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::oneshot;
-use wakeai_proxy::{Access, Config, Event, Leg, Report, Transparent, run};
+use wakeai_proxy::{Access, Config, Event, Leg, Report, run};
 
 /// The time after which a test counts as hanging. It is long, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) fn config() -> Config {
     Config {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
-        transparent: Transparent::default(),
+        transparent: Vec::new(),
         in_interfaces: Vec::new(),
         algorithm: None,
         rates: Vec::new(),
