@@ -21,11 +21,11 @@ use wakeai_world::agent::{BSSID, acquaintance, station_number};
 use wakeai_world::reservations::{ReservationLog, reserved};
 use wakeai_world::{STATION_BROADCAST, StationFacts};
 
-use crate::bench::Bench;
 use crate::clock;
 use crate::daemons::{Daemon, Daemons, file_of};
 use crate::error::LabError;
 use crate::host::{Host, STATION_INTERFACE, held_back};
+use crate::shared::SharedResources;
 
 /// The time between two requests for the state of a reservation. Agents decide at this interval.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ impl Agents {
     /// Starts an agent on every station that the condition names, and waits until all are ready.
     /// Configurations and logs go into `directory`, the key and the sockets into the scratch directory.
     pub(crate) fn start(
-        bench: &Bench<'_>,
+        shared: &SharedResources<'_>,
         condition: &ResolvedCondition,
         facts: &[StationFacts],
         stations: &[Host],
@@ -69,7 +69,7 @@ impl Agents {
         }
         let written = |what: &str| LabError::system::<io::Error>(format!("write {what}"));
         fs::create_dir_all(directory).map_err(written("the agents' directory"))?;
-        let key_file = bench.scratch.join("group.key");
+        let key_file = shared.scratch.join("group.key");
         write_key(&key_file).map_err(written("the group key"))?;
         let mut agents = Self::default();
         let reserved = reserved(&condition.experiment.expand(0));
@@ -79,11 +79,11 @@ impl Agents {
             }
             let facts = &facts[index];
             let mut config = config(condition, &key_file, index, law, facts, reserved[index]);
-            config.metrics = bench.metrics;
-            let (daemon, agent) = Agent::spawn(bench, &config, index, host, directory)?;
+            config.metrics = shared.metrics;
+            let (daemon, agent) = Agent::spawn(shared, &config, index, host, directory)?;
             agents.running.0.push((daemon, agent));
         }
-        agents.running.wait_until_ready(bench, Agent::is_ready)?;
+        agents.running.wait_until_ready(shared, Agent::is_ready)?;
         Ok(agents)
     }
 
@@ -155,7 +155,7 @@ impl Agents {
 
 impl Agent {
     fn spawn(
-        bench: &Bench<'_>,
+        shared: &SharedResources<'_>,
         config: &Config,
         station: usize,
         host: &Host,
@@ -168,15 +168,15 @@ impl Agent {
         let config_path = file_of(host, directory, "toml");
         text.and_then(|text| fs::write(&config_path, text)).map_err(failed("write the file"))?;
         // The path of a socket must be short, and that of the logs' directory may be long.
-        let notify_path = file_of(host, bench.scratch, "notify");
+        let notify_path = file_of(host, shared.scratch, "notify");
         let _ = fs::remove_file(&notify_path); // an earlier run may have left it
         let notify = UnixDatagram::bind(&notify_path).map_err(failed("bind the notify socket"))?;
         notify.set_nonblocking(true).map_err(failed("set up the notify socket"))?;
-        let mut command = held_back(bench.wakeai);
+        let mut command = held_back(shared.wakeai);
         command.arg("agent").arg("--config").arg(&config_path);
         command.env("NOTIFY_SOCKET", &notify_path).stdout(Stdio::null());
         let log = file_of(host, directory, "log");
-        let daemon = Daemon::spawn("the agent", &mut command, host, bench.lease, log)?;
+        let daemon = Daemon::spawn("the agent", &mut command, host, shared.lease, log)?;
         let agent = Self {
             station,
             notify,

@@ -10,10 +10,10 @@ use wakeai_host::Lease;
 use wakeai_kernel::HOLDS_A_RATE;
 use wakeai_units::Duration;
 
-use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::{CABLE_INTERFACE, Child, Host, held_back};
+use crate::shared::SharedResources;
 use crate::traffic::FlowPlan;
 
 /// The most time that a daemon may take to start (it loads BPF programs) or to undo its changes.
@@ -46,13 +46,13 @@ impl<T> Daemons<T> {
     /// Waits until `is_ready` holds for every daemon.
     pub(crate) fn wait_until_ready(
         &mut self,
-        bench: &Bench<'_>,
+        shared: &SharedResources<'_>,
         is_ready: impl Fn(&T) -> bool,
     ) -> Result<(), LabError> {
         for (daemon, state) in &mut self.0 {
             let deadline = clock::now() + PATIENCE;
             while !is_ready(state) {
-                bench.check()?;
+                shared.check()?;
                 match daemon.child.process.try_wait() {
                     Ok(Some(status)) if status.code() == Some(MISSING) => {
                         let Daemon { child: Child { station, .. }, program, .. } = daemon;
@@ -160,7 +160,7 @@ pub(crate) type Proxies = Daemons<PathBuf>;
 /// Starts a proxy on every station whose flows need one, and waits until all are ready. Their files
 /// go into `directory`.
 pub(crate) fn start_proxies(
-    bench: &Bench<'_>,
+    shared: &SharedResources<'_>,
     plans: &[FlowPlan],
     hosts: &[Host],
     directory: &Path,
@@ -174,15 +174,15 @@ pub(crate) fn start_proxies(
             let output = file_of(host, directory, "proxy.json");
             let create = || fs::create_dir_all(directory).and_then(|()| File::create(&output));
             let file = create().map_err(LabError::system::<io::Error>(failed))?;
-            let mut command = held_back(bench.wakeai);
+            let mut command = held_back(shared.wakeai);
             arguments(&mut command, plan);
             command.stdout(file);
             let log = file_of(host, directory, "proxy.log");
-            let proxy = Daemon::spawn("the proxy", &mut command, host, bench.lease, log)?;
+            let proxy = Daemon::spawn("the proxy", &mut command, host, shared.lease, log)?;
             proxies.0.push((proxy, output));
         }
     }
-    proxies.wait_until_ready(bench, |output| {
+    proxies.wait_until_ready(shared, |output| {
         fs::read_to_string(output).is_ok_and(|text| text.contains("\"listening\""))
     })?;
     Ok(proxies)

@@ -11,12 +11,12 @@ use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 
-use crate::bench::Bench;
 use crate::driver::Misrouted;
 use crate::driver::realtime::Realtime;
 use crate::error::{LabError, Lapse};
 use crate::host::Steering;
 use crate::run::{self, LabRun};
+use crate::shared::SharedResources;
 use crate::{keys, preflight};
 
 /// How a scenario is run.
@@ -68,7 +68,7 @@ pub fn run(
     let prepared = preflight::load_algorithms(&asked.conditions)
         .and_then(|targets| Ok((targets, scratch(&lease)?)));
     let result = prepared.and_then(|(targets, scratch)| {
-        let bench = Bench {
+        let shared = SharedResources {
             lease: &lease,
             progress,
             wakeai: &options.wakeai,
@@ -78,7 +78,7 @@ pub fn run(
             metrics: options.metrics,
             scratch: &scratch,
         };
-        report(options, &asked, bench)
+        report(options, &asked, shared)
     });
     for (change, reason) in wakeai_kernel::release(lease) {
         progress
@@ -101,11 +101,15 @@ fn note_other_labs(progress: &dyn Progress) {
     }
 }
 
-fn report(options: &LabOptions, asked: &Asked<'_>, bench: Bench<'_>) -> Result<Report, LabError> {
+fn report(
+    options: &LabOptions,
+    asked: &Asked<'_>,
+    shared: SharedResources<'_>,
+) -> Result<Report, LabError> {
     let recorder = asked.recorder(&options.run, Lab::NAME).map_err(RunError::from)?;
     let agents = recorder.as_ref().map(wakeai_world::Recorder::agents).transpose();
     let agents = agents.map_err(RunError::from)?;
-    let lab = Lab { options, bench, agents, first: Mutex::default() };
+    let lab = Lab { options, shared, agents, first: Mutex::default() };
     let report = session::report(1, &lab, asked, recorder)?;
     lab.judged(report)
 }
@@ -120,7 +124,7 @@ fn scratch(lease: &Lease) -> Result<PathBuf, LabError> {
 /// The runs of one command.
 struct Lab<'a> {
     options: &'a LabOptions,
-    bench: Bench<'a>,
+    shared: SharedResources<'a>,
     /// The directory of the agents' files, if the command keeps records.
     agents: Option<PathBuf>,
     /// The first run that was not faithful, and the bound that it exceeded.
@@ -136,11 +140,11 @@ impl World for Lab<'_> {
     }
 
     fn progress(&self) -> &dyn Progress {
-        self.bench.progress
+        self.shared.progress
     }
 
     fn run(&self, task: Task<'_>) -> Result<Outcome, LabError> {
-        let run = run::run(&self.bench, &task, &self.directory(&task))?;
+        let run = run::run(&self.shared, &task, &self.directory(&task))?;
         self.judge(&task.name, &run);
         let lateness = Some(self.lateness(&run));
         Ok(Outcome { lateness, ..run.outcome })
@@ -160,7 +164,7 @@ impl Lab<'_> {
 
     /// The directory of the agents' files of a run.
     fn directory(&self, task: &Task<'_>) -> PathBuf {
-        let scratch = self.bench.scratch;
+        let scratch = self.shared.scratch;
         match (task.place, &self.agents) {
             (None, _) => scratch.join("solo"),
             (Some((_, repeat)), Some(kept)) => {
@@ -184,9 +188,9 @@ impl Lab<'_> {
             "a run has ended"
         );
         for missing in &driver.missing {
-            self.bench.progress.note(missing);
+            self.shared.progress.note(missing);
         }
-        let note = |text: &str| self.bench.progress.note(&format!("{name}: {text}"));
+        let note = |text: &str| self.shared.progress.note(&format!("{name}: {text}"));
         if misrouted != Misrouted::default() {
             note(&format!("packets were lost outside of the medium: {misrouted}"));
         }

@@ -7,7 +7,6 @@
 //! works, and its limits.
 
 mod agents;
-mod bench;
 mod clock;
 mod daemons;
 mod driver;
@@ -19,6 +18,7 @@ mod packet;
 mod preflight;
 mod queues;
 mod run;
+mod shared;
 mod traffic;
 mod watch;
 

@@ -41,7 +41,8 @@ pub(super) fn expand(value: &RecordValue, on_record: &mut dyn FnMut(Record)) {
         record_kind::RECORD_OPENED => event(EventKind::Opened),
         record_kind::RECORD_CLOSED => event(EventKind::Closed),
         record_kind::RECORD_STATE => state_events(value.detail, &mut event),
-        _ => event(EventKind::Retransmit),
+        record_kind::RECORD_RETRANSMIT => event(EventKind::Retransmit),
+        kind => debug_assert!(false, "the monitor sends no record of kind {kind:?}"),
     }
 }
 

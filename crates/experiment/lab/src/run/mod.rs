@@ -13,11 +13,11 @@ use wakeai_world::reservations::{ReservationLog, of_flow};
 use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator};
 
 use crate::agents::Agents;
-use crate::bench::Bench;
 use crate::clock;
 use crate::daemons::start_proxies;
 use crate::driver::{DriverReport, Lateness};
 use crate::error::LabError;
+use crate::shared::SharedResources;
 use crate::traffic::{self as flows, FlowPlan, SenderFacts};
 use crate::watch::Watch;
 use testbed::Testbed;
@@ -42,7 +42,7 @@ pub(crate) struct LabRun {
 /// Runs `task`. The agents' files go into `directory`; everything else of the run is removed when
 /// this returns, also on an error.
 pub(crate) fn run(
-    bench: &Bench<'_>,
+    shared: &SharedResources<'_>,
     task: &Task<'_>,
     directory: &Path,
 ) -> Result<LabRun, LabError> {
@@ -50,14 +50,14 @@ pub(crate) fn run(
     let expanded = experiment.expand(task.seed);
     // After an error the following values are dropped in reverse order: traffic, proxies, agents,
     // monitor, testbed.
-    let testbed = Testbed::build(bench, experiment, &expanded, generator(task.seed))?;
+    let testbed = Testbed::build(shared, experiment, &expanded, generator(task.seed))?;
     let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
     let watch = Watch::start(&testbed.hosts, &plans)?;
     let mut agents =
-        Agents::start(bench, task.condition, &task.facts, testbed.stations(), directory)?;
-    let mut proxies = start_proxies(bench, &plans, &testbed.hosts, directory)?;
+        Agents::start(shared, task.condition, &task.facts, testbed.stations(), directory)?;
+    let mut proxies = start_proxies(shared, &plans, &testbed.hosts, directory)?;
     let has_helpers = !agents.is_empty() || !proxies.0.is_empty();
-    let mut traffic = Traffic::prepare(bench, &expanded, &plans, &testbed, task.sink.clone())?;
+    let mut traffic = Traffic::prepare(shared, &expanded, &plans, &testbed, task.sink.clone())?;
 
     let origin = clock::now() + traffic.lead().max(agents.acquaintance());
     let span = Span::new(origin, experiment);
@@ -66,9 +66,9 @@ pub(crate) fn run(
     testbed.driver().schedule(experiment, origin);
     traffic.start(span, &mut agents)?;
     let mut check = || agents.check().and_then(|()| proxies.check());
-    let mut host = wakeai_host::Watch::new(bench.lease);
-    let (end, waits) = wait(bench, task, &testbed, &mut check, &mut traffic, span, &mut host)?;
-    undisturbed(bench, &mut host)?;
+    let mut host = wakeai_host::Watch::new(shared.lease);
+    let (end, waits) = wait(shared, task, &testbed, &mut check, &mut traffic, span, &mut host)?;
+    undisturbed(shared, &mut host)?;
     testbed.driver().measure(None);
     let Stopped { mut meters, opened } = traffic.stop(end)?;
     // If all flows have completed, the run ended when the last byte arrived.
@@ -79,9 +79,9 @@ pub(crate) fn run(
     }
     let (meter, lost) = watch.stop()?;
     let senders = meter.expect("the monitor was given one at the run's begin");
-    proxies.stop(bench.lease)?;
-    let reservations = agents.stop(bench.lease, end)?;
-    let driver = testbed.remove(bench.lease)?;
+    proxies.stop(shared.lease)?;
+    let reservations = agents.stop(shared.lease, end)?;
+    let driver = testbed.remove(shared.lease)?;
 
     let flows = measured(&expanded, &plans, &meters, &senders, &reservations, end);
     let (rtt, errors) = senders.finish();
@@ -116,7 +116,7 @@ fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts>
 /// thread woke up too late. Agents and proxies wait for a processor as long as this thread does,
 /// because all of them are scheduled as ordinary threads.
 fn wait(
-    bench: &Bench<'_>,
+    shared: &SharedResources<'_>,
     task: &Task<'_>,
     testbed: &Testbed,
     check: &mut dyn FnMut() -> Result<(), LabError>,
@@ -128,7 +128,7 @@ fn wait(
     let mut looked = clock::now();
     loop {
         let now = clock::now();
-        if task.reached(bench.progress, span.since(now)).is_break() {
+        if task.reached(shared.progress, span.since(now)).is_break() {
             return Err(RunError::Interrupted.into());
         }
         if now >= span.end {
@@ -142,7 +142,7 @@ fn wait(
         traffic.check()?;
         if now.saturating_since(looked) >= LOOK_INTERVAL {
             looked = now;
-            undisturbed(bench, host)?;
+            undisturbed(shared, host)?;
         }
         let next = (clock::now() + CHECK_INTERVAL).min(span.end);
         clock::sleep_until(next);
@@ -151,12 +151,15 @@ fn wait(
 }
 
 /// Returns an error if another program has changed the namespaces or the files of the run.
-fn undisturbed(bench: &Bench<'_>, host: &mut wakeai_host::Watch) -> Result<(), LabError> {
-    for drift in host.look(bench.lease, &|| Ok(())) {
+fn undisturbed(
+    shared: &SharedResources<'_>,
+    host: &mut wakeai_host::Watch,
+) -> Result<(), LabError> {
+    for drift in host.look(shared.lease, &|| Ok(())) {
         if matches!(drift.outcome, wakeai_host::Outcome::Lost(_)) {
             return Err(LabError::Disturbed(Box::new(drift)));
         }
-        bench.progress.note(&drift.to_string());
+        shared.progress.note(&drift.to_string());
     }
     Ok(())
 }

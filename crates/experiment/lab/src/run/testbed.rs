@@ -7,11 +7,11 @@ use wakeai_host::Lease;
 use wakeai_medium::StationId;
 use wakeai_scenario::{Expanded, Experiment};
 
-use crate::bench::Bench;
 use crate::driver::{Driver, DriverReport};
 use crate::error::{LabError, unsupported};
 use crate::host::Host;
 use crate::queues::{medium_config, split_queue};
+use crate::shared::SharedResources;
 use crate::traffic::FlowPlan;
 
 /// The largest number of stations that the driver's thread can serve in time.
@@ -30,7 +30,7 @@ pub(super) struct Testbed {
 impl Testbed {
     /// Makes the namespaces and devices, and starts the medium.
     pub(super) fn build(
-        bench: &Bench<'_>,
+        shared: &SharedResources<'_>,
         experiment: &Experiment,
         expanded: &Expanded,
         rng: Pcg64Mcg,
@@ -42,21 +42,22 @@ impl Testbed {
         let config = medium_config(experiment);
         let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
         let mut ports = Vec::new();
-        let (server, tun) = Host::server(bench.lease, bench.steering)?;
+        let (server, tun) = Host::server(shared.lease, shared.steering)?;
         ports.push(server.port(tun, None));
         testbed.hosts.push(server);
         for (index, station) in expanded.stations.iter().enumerate() {
-            bench.check()?;
+            shared.check()?;
             let group = &experiment.stations[station.group];
             let queue = split_queue(&experiment.access_point, group).host;
             let id = StationId(index as u32);
-            let (host, tun) = Host::station(bench.lease, &station.name, id, queue, bench.steering)?;
-            let sender = group.proxy.then(|| host.sender_behind(bench.lease)).transpose()?;
+            let (host, tun) =
+                Host::station(shared.lease, &station.name, id, queue, shared.steering)?;
+            let sender = group.proxy.then(|| host.sender_behind(shared.lease)).transpose()?;
             ports.push(host.port(tun, sender.as_ref()));
             testbed.behind.extend(sender.map(|sender| (testbed.hosts.len(), sender)));
             testbed.hosts.push(host);
         }
-        let driver = Driver::start(config, rng, ports, bench.realtime, bench.steering)?;
+        let driver = Driver::start(config, rng, ports, shared.realtime, shared.steering)?;
         testbed.driver = Some(driver);
         Ok(testbed)
     }

@@ -6,10 +6,10 @@ use wakeai_world::{ReceiverMeter, RunSink, Span};
 
 use super::testbed::Testbed;
 use crate::agents::Agents;
-use crate::bench::Bench;
 use crate::clock;
 use crate::error::LabError;
 use crate::host::Child;
+use crate::shared::SharedResources;
 use crate::traffic::iperf::{self, Receiver};
 use crate::traffic::transfer::OwnTransfer;
 use crate::traffic::{FlowPlan, TrafficKind};
@@ -31,7 +31,7 @@ pub(super) struct Stopped {
 
 /// All flows of a run.
 pub(super) struct Traffic<'a> {
-    bench: &'a Bench<'a>,
+    shared: &'a SharedResources<'a>,
     plans: &'a [FlowPlan],
     testbed: &'a Testbed,
     flows: &'a [Flow],
@@ -50,14 +50,14 @@ pub(super) struct Traffic<'a> {
 impl<'a> Traffic<'a> {
     /// Starts the iperf3 servers, and waits until they listen.
     pub(super) fn prepare(
-        bench: &'a Bench<'a>,
+        shared: &'a SharedResources<'a>,
         expanded: &'a Expanded,
         plans: &'a [FlowPlan],
         testbed: &'a Testbed,
         sink: Option<RunSink>,
     ) -> Result<Self, LabError> {
         let mut traffic = Self {
-            bench,
+            shared,
             plans,
             testbed,
             flows: &expanded.flows,
@@ -70,7 +70,7 @@ impl<'a> Traffic<'a> {
         };
         let mut ports = Vec::new();
         for plan in plans.iter().filter(|plan| !matches!(plan.kind, TrafficKind::Own(_))) {
-            let sender = iperf::spawn_sender(plan, testbed.sender(plan), bench.lease)?;
+            let sender = iperf::spawn_sender(plan, testbed.sender(plan), shared.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
             let spawns = SPAWN_TIME.saturating_mul(traffic.senders.len() as u64);
@@ -104,7 +104,7 @@ impl<'a> Traffic<'a> {
         self.span = Some(span);
         for plan in self.plans.iter().filter(|plan| matches!(plan.kind, TrafficKind::Own(_))) {
             let (from, to) = (self.testbed.sender(plan), &self.testbed.hosts[plan.receiver]);
-            let targets = self.bench.targets.clone();
+            let targets = self.shared.targets.clone();
             let station = plan.sender.checked_sub(1).filter(|_| plan.turns);
             let agent = station.and_then(|station| agents.api_on(station));
             let meter = self.meter(plan.index);
@@ -114,7 +114,7 @@ impl<'a> Traffic<'a> {
         while let Some((at, _)) = self.launches.last().copied()
             && at <= 0
         {
-            self.bench.check()?;
+            self.shared.check()?;
             clock::sleep_until(self.instant(at));
             self.launch_due()?;
         }
@@ -128,7 +128,7 @@ impl<'a> Traffic<'a> {
             self.receivers[index].1.look();
             if !self.receivers[index].1.is_running() {
                 let (_, receiver) = self.receivers.swap_remove(index);
-                return Err(receiver.ended_early(self.bench.lease));
+                return Err(receiver.ended_early(self.shared.lease));
             }
         }
         Ok(())
@@ -151,7 +151,7 @@ impl<'a> Traffic<'a> {
         let stopped: Vec<Instant> = self.receivers.iter().map(|(_, flow)| flow.stop()).collect();
         for ((index, receiver), stopped) in self.receivers.drain(..).zip(stopped) {
             opened[index] = receiver.opened;
-            receiver.collect(stopped, &mut meters[index], self.bench.lease)?;
+            receiver.collect(stopped, &mut meters[index], self.shared.lease)?;
         }
         self.transfers.iter().for_each(|(_, transfer)| transfer.stop());
         for (index, transfer) in self.transfers.drain(..) {
@@ -159,7 +159,7 @@ impl<'a> Traffic<'a> {
             meters[index] = transfer.collect()?;
         }
         for sender in self.senders.drain(..) {
-            sender.end(self.bench.lease)?;
+            sender.end(self.shared.lease)?;
         }
         Ok(Stopped { meters, opened })
     }
@@ -180,7 +180,7 @@ impl<'a> Traffic<'a> {
             self.launches.pop();
             let plan = &self.plans[index];
             let host = &self.testbed.hosts[plan.receiver];
-            let receiver = Receiver::spawn(plan, self.span().length(), host, self.bench.lease)?;
+            let receiver = Receiver::spawn(plan, self.span().length(), host, self.shared.lease)?;
             self.receivers.push((index, receiver));
         }
         Ok(())

@@ -11,7 +11,7 @@ use wakeai_world::{Progress, RunError};
 use crate::host::Steering;
 
 /// The resources that all runs of a command share.
-pub(crate) struct Bench<'a> {
+pub(crate) struct SharedResources<'a> {
     pub(crate) lease: &'a Lease,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) wakeai: &'a Path,
@@ -28,7 +28,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) scratch: &'a Path,
 }
 
-impl Bench<'_> {
+impl SharedResources<'_> {
     /// Returns an error if the user wants the run to end.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         if self.progress.is_interrupted() { Err(RunError::Interrupted) } else { Ok(()) }
