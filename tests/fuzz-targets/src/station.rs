@@ -298,15 +298,19 @@ fn received(counters: &PresenceCounters) -> u64 {
 fn check_parts(bounds: Bounds, actuation: &Actuation) {
     let sockets = || actuation.sockets.iter().map(|(_, part)| part);
     for part in sockets().chain([&actuation.default]) {
-        assert_eq!(part.ceiling == 0, bounds.ceiling == Segments::MAX, "{bounds}: {part:?}");
-        assert!(part.ceiling == 0 || part.floor <= part.ceiling, "{part:?}");
-        assert_eq!(part.pacing_bytes_per_second == 0, bounds.pacing.is_none(), "{part:?}");
-        assert!(Bytes::new(part.small_queue_bytes) <= bounds.small_queue, "{part:?}");
+        assert_eq!(
+            part.ceiling == Segments::MAX,
+            bounds.ceiling == Segments::MAX,
+            "{bounds}: {part:?}"
+        );
+        assert!(part.floor <= part.ceiling, "{part:?}");
+        assert_eq!(part.pacing.is_none(), bounds.pacing.is_none(), "{part:?}");
+        assert!(part.small_queue <= bounds.small_queue, "{part:?}");
     }
-    let floors: u64 = sockets().map(|part| u64::from(part.floor)).sum();
+    let floors: u64 = sockets().map(|part| u64::from(part.floor.get())).sum();
     assert!(floors <= u64::from(bounds.floor.get()), "{bounds}: {floors}");
     if bounds.ceiling != Segments::MAX {
-        let ceilings: u64 = sockets().map(|part| u64::from(part.ceiling)).sum();
+        let ceilings: u64 = sockets().map(|part| u64::from(part.ceiling.get())).sum();
         let most = u64::from(bounds.ceiling.get()) + sockets().count() as u64;
         assert!(ceilings <= most, "{bounds}: {ceilings}");
     }
