@@ -8,7 +8,7 @@ use wakeai_control::{
     Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
     PresenceCounters, ReservationLimit, Share, StationId, TICK,
 };
-use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
+use wakeai_units::{Duration, Instant, Rate, Segments};
 
 /// The group key.
 pub(crate) const KEY: [u8; 32] = [42; 32];
