@@ -63,7 +63,6 @@ impl AssociatedController {
         self.template.station_id
     }
 
-    /// What this station holds and all others have to hold, too.
     pub(crate) fn bssid(&self) -> Option<Bssid> {
         self.current.as_ref().map(|(bssid, _)| *bssid)
     }

@@ -35,9 +35,9 @@ pub(crate) fn read(name: &str) -> io::Result<Option<PacketRules>> {
         let attributes = selects.into_iter().collect();
         let asked = RawMessage { kind, header: HEADER, attributes };
         for mut found in netlink.dump(asked)? {
-            let is_its =
+            let is_of_the_table =
                 |attribute: &Attribute| attribute.kind == TABLE_NAME && attribute.value == name;
-            if found.attributes.iter().any(is_its) {
+            if found.attributes.iter().any(is_of_the_table) {
                 found.attributes.retain(|attribute| effective.contains(&attribute.kind));
                 all.push(found.attributes);
             }

@@ -228,7 +228,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
         if !transparent::is_privileged() {
             return Err(ProxyError::NotPrivileged);
         }
-        let taken = transparent::take_hold(algorithm::lease(lease)?, config);
+        let taken = transparent::intercept(algorithm::lease(lease)?, config);
         listeners.extend(taken.map_err(named)?);
         obstacles::check(config)?;
     }

@@ -35,7 +35,7 @@ pub(crate) const ROUTE_TABLE: u32 = 0x776b;
 ///
 /// A privilege is missing, another transparent proxy runs in this namespace, or `nft` or `ip`
 /// fails.
-pub(crate) fn take_hold(lease: &Lease, config: &Config) -> Result<Vec<Listener>, ProxyError> {
+pub(crate) fn intercept(lease: &Lease, config: &Config) -> Result<Vec<Listener>, ProxyError> {
     let mut listeners = Vec::new();
     for (whose, entry) in
         [(Intercepted::Forwarded, Entry::Forwarded), (Intercepted::Own, Entry::Own)]

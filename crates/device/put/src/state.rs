@@ -179,9 +179,13 @@ mod tests {
         first.keep(Some(&location));
         drop(first);
         let again = open().unwrap();
+        // A child between fork and exec has such a copy: of the same open file, and so of its lock.
+        let copy = again.file.as_ref().unwrap().1.try_clone().unwrap();
         assert_eq!(again.location(), Some(location.clone()));
         assert!(again.is_of(&source) && *again.sent() == source.prefix());
         drop(again);
+        assert!(open().is_ok(), "the lock ends with the upload, not with the copy");
+        drop(copy);
         // A file that was cut off is ignored.
         let kept = fs::read_dir(&states).unwrap().next().unwrap().unwrap().path();
         fs::write(&kept, br#"{"location":"htt"#).unwrap();

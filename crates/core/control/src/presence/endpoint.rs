@@ -123,7 +123,7 @@ impl Endpoint {
 
     /// Authenticates and reads a datagram.
     pub(crate) fn open(&self, datagram: &[u8]) -> Opened {
-        Opened(if FleetCodec::is_its(datagram) {
+        Opened(if FleetCodec::has_format(datagram) {
             self.fleet_codec.decode(datagram).map(DecodedMessage::Fleet)
         } else {
             self.codec

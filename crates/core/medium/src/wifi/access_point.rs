@@ -153,7 +153,7 @@ impl<P> AccessPoint<P> {
         let next = match &mut self.turns {
             Turns::Fifo(order) => loop {
                 let &(receiver, number) = order.front()?;
-                if number >= self.frames[receiver as usize].taken {
+                if number >= self.frames[receiver as usize].front_number {
                     break receiver as usize;
                 }
                 order.pop_front();

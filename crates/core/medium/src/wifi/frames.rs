@@ -138,14 +138,14 @@ pub(crate) struct Frames<P> {
     /// The length of the packets that the sender still keeps, in bytes.
     pub(crate) bytes: u64,
     /// Frames that were removed from the front since the start. It is the number of the frame in front.
-    pub(crate) taken: u64,
+    pub(crate) front_number: u64,
     /// Frames in front that [`Frames::hand_up`] has passed.
     handed_up: usize,
 }
 
 impl<P> Frames<P> {
     pub(crate) fn new() -> Self {
-        Self { queue: VecDeque::new(), waiting: 0, bytes: 0, taken: 0, handed_up: 0 }
+        Self { queue: VecDeque::new(), waiting: 0, bytes: 0, front_number: 0, handed_up: 0 }
     }
 
     /// Packets that were not handed up, at the sender or in the receiver's reorder buffer.
@@ -156,7 +156,7 @@ impl<P> Frames<P> {
 
     /// Adds a frame, and returns its number.
     pub(crate) fn push(&mut self, packet: P, from: Node, to: Destination, shape: Shape) -> u64 {
-        let number = self.taken + self.queue.len() as u64;
+        let number = self.front_number + self.queue.len() as u64;
         self.queue.push_back(Frame {
             packet,
             from,
@@ -314,7 +314,7 @@ impl<P> Frames<P> {
     pub(crate) fn release(&mut self) -> Option<Frame<P>> {
         while self.queue.front().is_some_and(|frame| frame.state != FrameState::Waiting) {
             let frame = self.queue.pop_front()?;
-            self.taken += 1;
+            self.front_number += 1;
             if self.handed_up > 0 {
                 self.handed_up -= 1;
             } else if frame.state == FrameState::Held {

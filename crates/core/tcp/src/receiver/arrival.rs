@@ -37,7 +37,7 @@ impl Receiver {
     /// Whether the segment lies in the window (RFC 9293 section 3.10.7.4, first) and its timestamp
     /// is not older than the echoed one (RFC 7323 section 5).
     fn is_acceptable(&self, segment: &Segment) -> bool {
-        let in_window = segment.end() >= self.window.offered_at
+        let in_window = segment.end() >= self.window.acknowledged
             && segment.seq <= self.window.edge().max(self.next);
         in_window && !self.is_old(segment)
     }
@@ -62,7 +62,7 @@ impl Receiver {
     /// the ACK, but no time in which a segment was missing (RFC 7323 section 4.3).
     fn note_timestamps(&mut self, now: Instant, segment: &Segment) {
         let (Some(_), Some(timestamp)) = (self.echo, segment.timestamp) else { return };
-        if segment.seq <= self.window.offered_at {
+        if segment.seq <= self.window.acknowledged {
             self.echo = Some(timestamp.value);
         }
         let elapsed_ms = Timestamp::clock_ms(now).wrapping_sub(timestamp.echo);
@@ -177,7 +177,7 @@ impl Receiver {
         }
         self.read += taken;
         self.tune_buffer(now);
-        let unacknowledged = self.next.saturating_sub(self.window.offered_at);
+        let unacknowledged = self.next.saturating_sub(self.window.acknowledged);
         self.acks.on_read(unacknowledged, self.held() == 0);
         if !self.finished() && self.window_reopens() {
             self.acks.answer();
@@ -215,7 +215,7 @@ impl Receiver {
             || self.window.available(self.held(), self.acks.segment_size) >= self.window.offered;
         let situation = Situation {
             next: self.next,
-            unacknowledged: self.next.saturating_sub(self.window.offered_at),
+            unacknowledged: self.next.saturating_sub(self.window.acknowledged),
             window_moves: moves,
             gap: !self.reassembly.is_empty(),
             handshake_rtt: self.handshake.rtt,

@@ -22,7 +22,7 @@ pub(super) struct Window {
     /// The last window, and the acknowledgement number with it.
     pub(super) offered: u64,
     /// The acknowledgement number that was sent last.
-    pub(super) offered_at: u64,
+    pub(super) acknowledged: u64,
     /// The window scale that the SYN-ACK proposes (RFC 7323 section 2.2).
     pub(super) scale: u8,
     mss: u64,
@@ -42,7 +42,7 @@ impl Window {
             is_guess: autotuned,
             threshold,
             offered: threshold.min(MAX_UNSCALED),
-            offered_at: 1, // where data begins
+            acknowledged: 1, // where data begins
             scale,
             mss,
         }
@@ -58,7 +58,7 @@ impl Window {
 
     /// The position after the last position that the sender may send.
     pub(super) fn edge(&self) -> u64 {
-        self.offered_at + self.offered
+        self.acknowledged + self.offered
     }
 
     /// The part of the window that is left once everything before `next` has arrived.
@@ -126,11 +126,11 @@ impl Window {
     /// 3.8.6.2.1).
     pub(super) fn offer(&mut self, next: u64, held: u64, segment_size: u64) -> u64 {
         let unit = 1_u64 << self.scale;
-        debug_assert!(next >= self.offered_at, "an acknowledgement is not taken back");
+        debug_assert!(next >= self.acknowledged, "an acknowledgement is not taken back");
         let edge = self.edge();
         let least = up_to(self.left(next), unit);
         self.offered = self.available(held, segment_size).max(least);
-        self.offered_at = next;
+        self.acknowledged = next;
         debug_assert!(self.edge() >= edge.min(next + least), "the edge moved back from {edge}");
         debug_assert!(self.space <= self.limit, "{} of {} bytes", self.space, self.limit);
         self.offered.min(MAX_UNSCALED << self.scale)

@@ -83,7 +83,7 @@ impl FleetCodec {
     }
 
     /// Whether the datagram has this format, in any version.
-    pub(crate) fn is_its(datagram: &[u8]) -> bool {
+    pub(crate) fn has_format(datagram: &[u8]) -> bool {
         datagram.starts_with(&MessageFormat::Fleet.magic())
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let presence = crate::presence::Codec::new(&KEY);
         let bytes = codec().encode(&message);
         assert_eq!(presence.decode(&bytes), Err(DecodeError::Malformed));
-        assert!(FleetCodec::is_its(&bytes));
+        assert!(FleetCodec::has_format(&bytes));
     }
 
     #[test]
