@@ -1,5 +1,7 @@
 //! The segments that a sender and a receiver exchange.
 
+use std::ops::Deref;
+
 use wakeai_units::Instant;
 
 /// Bytes of an IPv4 header without options.
@@ -144,34 +146,13 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// No block.
     pub const NONE: Self = Self { blocks: [(0, 0); MAX_SACK_BLOCKS], len: 0 };
+}
 
-    /// Adds a block behind the others. Returns `false` if there is no room left.
-    pub fn push(&mut self, start: u64, end: u64) -> bool {
-        debug_assert!(start < end, "a block holds at least a byte");
-        let Some(place) = self.blocks.get_mut(usize::from(self.len)) else { return false };
-        *place = (start, end);
-        self.len += 1;
-        true
-    }
+impl Deref for SackBlocks {
+    type Target = [(u64, u64)];
 
-    /// The blocks, in order.
-    pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.blocks[..self.len()]
-    }
-
-    /// The blocks, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.as_slice().iter().copied()
-    }
-
-    /// The number of blocks.
-    pub fn len(&self) -> usize {
-        usize::from(self.len)
-    }
-
-    /// Whether there is no block.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+    fn deref(&self) -> &Self::Target {
+        &self.blocks[..usize::from(self.len)]
     }
 }
 
@@ -179,8 +160,10 @@ impl FromIterator<(u64, u64)> for SackBlocks {
     /// Takes the first [`MAX_SACK_BLOCKS`] blocks.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(blocks: I) -> Self {
         let mut all = Self::NONE;
-        for (start, end) in blocks.into_iter().take(MAX_SACK_BLOCKS) {
-            all.push(start, end);
+        for (place, (start, end)) in all.blocks.iter_mut().zip(blocks) {
+            debug_assert!(start < end, "a block holds at least a byte");
+            *place = (start, end);
+            all.len += 1;
         }
         all
     }
@@ -226,8 +209,7 @@ mod tests {
 
     #[test]
     fn no_fourth_block_fits() {
-        let mut blocks: SackBlocks = (0..3).map(|n| (10 * n, 10 * n + 1)).collect();
-        assert!(!blocks.push(40, 41));
-        assert_eq!(blocks.as_slice(), [(0, 1), (10, 11), (20, 21)]);
+        let blocks: SackBlocks = (0..4).map(|n| (10 * n, 10 * n + 1)).collect();
+        assert_eq!(*blocks, [(0, 1), (10, 11), (20, 21)]);
     }
 }

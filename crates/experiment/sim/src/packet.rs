@@ -118,7 +118,7 @@ impl Wire {
             wire.options[1] = options.window_scale.map_or(NONE, u32::from);
             wire.options[2] = u32::from(options.sack_permitted);
         } else {
-            for (place, (start, end)) in wire.options.chunks_exact_mut(2).zip(sack.iter()) {
+            for (place, &(start, end)) in wire.options.chunks_exact_mut(2).zip(sack.iter()) {
                 // Buffers are far smaller than 2 GB.
                 place[0] = start.wrapping_sub(*ack) as u32;
                 place[1] = end.wrapping_sub(*ack) as u32;

@@ -95,7 +95,7 @@ fn on_the_wire(segment: &Segment, window: u64) -> Tcp {
         scale: segment.options.window_scale.filter(|_| flags.syn),
         sack_permitted: offered(segment.options.sack_permitted),
         timestamps: segment.timestamp.map(|stamp| (stamp.value, stamp.echo)),
-        sack: segment.sack.iter().map(|(start, end)| (wrap(start), wrap(end))).collect(),
+        sack: segment.sack.iter().map(|&(start, end)| (wrap(start), wrap(end))).collect(),
     }
 }
 

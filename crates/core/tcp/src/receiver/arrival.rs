@@ -157,7 +157,7 @@ impl Receiver {
             self.sacks.report_duplicate(from, to);
         }
         self.sacks.report(insertion.merged);
-        if self.config.autotuned_buffers {
+        if self.config.is_linux() {
             self.window.set_space(self.autotune.with_gap(self.ahead()));
         }
     }
@@ -186,7 +186,7 @@ impl Receiver {
     }
 
     fn tune_buffer(&mut self, now: Instant) {
-        if !self.config.autotuned_buffers {
+        if !self.config.is_linux() {
             return;
         }
         let progress = ReadProgress { read: self.read, next: self.next, ahead: self.ahead() };

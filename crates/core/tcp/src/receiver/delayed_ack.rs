@@ -11,12 +11,14 @@
 
 use wakeai_units::{Duration, Instant};
 
-use crate::config::{Profile, TcpConfig};
+use crate::config::TcpConfig;
 
 /// The most quick ACKs in a row.
 const MAX_QUICK: u64 = 16;
 /// The segment size of a peer that announced none, by RFC 9293.
 const DEFAULT_MSS: u64 = 536;
+/// The shortest wait of a delayed ACK.
+const MIN_DELAY: Duration = Duration::from_millis(40);
 /// The longest wait of a delayed ACK (500 ms in RFC 9293).
 const MAX_DELAY: Duration = Duration::from_millis(200);
 
@@ -64,8 +66,7 @@ enum Need {
 /// The delayed ACK of one receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DelayedAck {
-    profile: Profile,
-    min_delay: Duration,
+    linux: bool,
     need: Need,
     /// Quick ACKs left.
     quick: u64,
@@ -91,8 +92,7 @@ impl DelayedAck {
     /// The state of a connection on which nothing has arrived.
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
-            profile: config.profile,
-            min_delay: config.delayed_ack,
+            linux: config.is_linux(),
             segment_size: DEFAULT_MSS.min(u64::from(config.mss)),
             mss: u64::from(config.mss),
             ..Self::default()
@@ -122,7 +122,7 @@ impl DelayedAck {
         // ACK of a write of whole segments would otherwise wait for the delayed ACK's timer.
         self.pushed |= pushed || len < self.segment_size;
         self.segment_size = self.segment_size.max(len.min(self.mss));
-        if self.profile == Profile::Linux {
+        if self.linux {
             self.adapt(now, window, timeout);
         }
         self.last_data = now;
@@ -133,12 +133,12 @@ impl DelayedAck {
     fn adapt(&mut self, now: Instant, window: u64, timeout: Duration) {
         if self.delay.is_zero() {
             self.allow_quick(window);
-            self.delay = self.min_delay;
+            self.delay = MIN_DELAY;
             return;
         }
         let between = now.saturating_since(self.last_data);
-        if between <= self.min_delay / 2 {
-            self.delay = self.delay / 2 + self.min_delay / 2;
+        if between <= MIN_DELAY / 2 {
+            self.delay = self.delay / 2 + MIN_DELAY / 2;
         } else if between < self.delay {
             self.delay = (self.delay / 2 + between).min(timeout);
         } else if between > timeout {
@@ -157,7 +157,7 @@ impl DelayedAck {
 
     /// Asks for quick ACKs, because the window has opened.
     pub(super) fn on_window_growth(&mut self) {
-        if self.profile == Profile::Linux {
+        if self.linux {
             self.quick |= 1;
         }
     }
@@ -193,10 +193,10 @@ impl DelayedAck {
     /// Asks for quick ACKs, because a duplicate or unacceptable segment arrived: the sender may
     /// have lost ACKs.
     pub(super) fn become_quick(&mut self, window: u64) {
-        if self.profile == Profile::Linux {
+        if self.linux {
             self.allow_quick(window);
             self.pingpong = false;
-            self.delay = self.min_delay;
+            self.delay = MIN_DELAY;
         }
     }
 
@@ -211,12 +211,12 @@ impl DelayedAck {
         if self.need != Need::Later {
             return;
         }
-        match self.profile {
-            Profile::Linux => self.decide_linux(now, situation),
-            Profile::Classic if situation.gap || self.segments >= 2 => self.need = Need::Now,
-            Profile::Classic => {
-                self.timer.get_or_insert(now + self.min_delay);
-            }
+        if self.linux {
+            self.decide_linux(now, situation);
+        } else if situation.gap || self.segments >= 2 {
+            self.need = Need::Now;
+        } else {
+            self.timer.get_or_insert(now + MIN_DELAY);
         }
     }
 
@@ -238,8 +238,8 @@ impl DelayedAck {
 
     /// Delays the ACK, by no longer than an RTT where the RTT is known.
     fn delay(&mut self, now: Instant, rtt: Option<Duration>) {
-        let bound = rtt.map_or(MAX_DELAY, |rtt| rtt.clamp(self.min_delay, MAX_DELAY));
-        let delay = self.delay.min(bound.max(self.min_delay));
+        let bound = rtt.map_or(MAX_DELAY, |rtt| rtt.clamp(MIN_DELAY, MAX_DELAY));
+        let delay = self.delay.min(bound.max(MIN_DELAY));
         match self.timer {
             // The timer expires soon in any case.
             Some(at) if at <= now + delay / 4 => self.need = Need::Now,
@@ -250,7 +250,7 @@ impl DelayedAck {
 
     /// Handles a read of the application. `drained` is true where the buffer is empty now.
     pub(super) fn on_read(&mut self, unacknowledged: u64, drained: bool) {
-        if self.need != Need::Later || self.profile == Profile::Classic {
+        if self.need != Need::Later || !self.linux {
             return;
         }
         let last_for_now = self.pushed && !self.pingpong && drained;
@@ -269,7 +269,7 @@ impl DelayedAck {
             return false;
         }
         self.timer = None;
-        if self.profile == Profile::Linux {
+        if self.linux {
             self.inflate(timeout);
         }
         let due = self.need != Need::Nothing;
@@ -284,7 +284,7 @@ impl DelayedAck {
     fn inflate(&mut self, timeout: Duration) {
         if self.pingpong {
             self.pingpong = false;
-            self.delay = self.min_delay;
+            self.delay = MIN_DELAY;
         } else {
             self.delay = (self.delay * 2).min(timeout);
         }
@@ -302,7 +302,7 @@ impl DelayedAck {
         if matches!(self.need, Need::Later | Need::Now) && self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
-                self.delay = self.min_delay;
+                self.delay = MIN_DELAY;
             }
         }
         self.need = Need::Nothing;

@@ -4,6 +4,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::retransmission::{Expiry, FIN_RETRIES, SYN_ACK_RETRIES};
 use super::{Autotune, Due, HandshakeRtt, Receiver, ReceiverPhase as P, Retransmission};
+use crate::config::INITIAL_TIMEOUT;
 use crate::segment::{Segment, Timestamp};
 
 /// The states of RFC 9293 section 3.3.2 for an end that is opened by the peer and closes last.
@@ -43,8 +44,9 @@ impl Receiver {
             self.window.disable_scale();
         }
         self.syn_ack_sent = Some(now);
-        let (first, longest) = (self.config.initial_timeout, self.config.max_timeout);
-        self.retransmission = Some(Retransmission::new(now, first, longest, SYN_ACK_RETRIES));
+        let longest = self.config.max_timeout;
+        let timer = Retransmission::new(now, INITIAL_TIMEOUT, longest, SYN_ACK_RETRIES);
+        self.retransmission = Some(timer);
         self.due = Due::SynAck;
     }
 
@@ -74,7 +76,7 @@ impl Receiver {
         let timed = self.syn_ack_sent.map(|sent| now - sent);
         let rtt = timed.or_else(|| self.elapsed_ms(now, segment).map(millis));
         if let Some(rtt) = rtt {
-            self.handshake = HandshakeRtt::measured(rtt, self.config.min_timeout);
+            self.handshake = HandshakeRtt::measured(rtt);
         }
     }
 
@@ -114,7 +116,7 @@ impl Receiver {
         let timer = Retransmission::new(now, first, longest, FIN_RETRIES);
         // The tail loss probe of a single segment would leave no earlier than its timeout. So the
         // probe leaves at the time of the timeout, and the timeout restarts (RFC 8985 section 7.2).
-        let probes = self.config.has_rack();
+        let probes = self.config.is_linux();
         self.retransmission = Some(if probes { timer.with_probe() } else { timer });
         self.due = Due::Fin;
     }

@@ -2,6 +2,8 @@
 
 use wakeai_units::{Duration, Instant};
 
+use crate::config::{INITIAL_TIMEOUT, MIN_TIMEOUT};
+
 /// Linux's `tcp_synack_retries`. With a first timeout of 1 s the peer is forgotten after 63 s.
 pub(super) const SYN_ACK_RETRIES: u32 = 5;
 /// Linux's `tcp_orphan_retries`, the limit for a connection that no application uses any more.
@@ -75,14 +77,12 @@ pub(super) struct HandshakeRtt {
 
 impl HandshakeRtt {
     /// The estimate without a sample.
-    pub(super) fn unknown(initial_timeout: Duration) -> Self {
-        Self { rtt: None, timeout: initial_timeout }
-    }
+    pub(super) const UNKNOWN: Self = Self { rtt: None, timeout: INITIAL_TIMEOUT };
 
     /// The estimate from the first and only sample (RFC 6298 section 2.2). As in Linux, the minimum
     /// applies to the variance and not to the timeout.
-    pub(super) fn measured(rtt: Duration, min_timeout: Duration) -> Self {
-        Self { rtt: Some(rtt), timeout: rtt + (rtt * 2).max(min_timeout) }
+    pub(super) fn measured(rtt: Duration) -> Self {
+        Self { rtt: Some(rtt), timeout: rtt + (rtt * 2).max(MIN_TIMEOUT) }
     }
 }
 

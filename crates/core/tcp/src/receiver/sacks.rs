@@ -9,39 +9,26 @@ const REMEMBERED: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sacks {
     /// The intervals, the most recently changed first (RFC 2018 section 4).
-    recent: [(u64, u64); REMEMBERED],
-    len: usize,
+    recent: Vec<(u64, u64)>,
     duplicate: Option<(u64, u64)>,
 }
 
 impl Sacks {
     /// Whether one more block would displace another.
     pub(super) fn is_full(&self) -> bool {
-        self.len == REMEMBERED
+        self.recent.len() == REMEMBERED
     }
 
     /// Records the interval to which the segment that has just arrived belongs.
     pub(super) fn report(&mut self, interval: (u64, u64)) {
-        self.forget(|block| interval.0 <= block.0 && block.1 <= interval.1);
-        self.len = (self.len + 1).min(REMEMBERED);
-        self.recent.copy_within(0..self.len - 1, 1);
-        self.recent[0] = interval;
+        self.recent.retain(|block| block.0 < interval.0 || interval.1 < block.1);
+        self.recent.truncate(REMEMBERED - 1);
+        self.recent.insert(0, interval);
     }
 
     /// Forgets the intervals before `next`, which the acknowledgement number covers.
     pub(super) fn acknowledge(&mut self, next: u64) {
-        self.forget(|block| block.1 <= next);
-    }
-
-    fn forget(&mut self, gone: impl Fn((u64, u64)) -> bool) {
-        let mut kept = 0;
-        for index in 0..self.len {
-            if !gone(self.recent[index]) {
-                self.recent[kept] = self.recent[index];
-                kept += 1;
-            }
-        }
-        self.len = kept;
+        self.recent.retain(|block| block.1 > next);
     }
 
     /// Records positions that arrived a second time. Several ranges before the next ACK are
@@ -55,7 +42,7 @@ impl Sacks {
     /// 2883 section 4).
     pub(super) fn take(&mut self) -> (SackBlocks, bool) {
         let duplicate = self.duplicate.take();
-        let recent = self.recent[..self.len].iter().copied();
+        let recent = self.recent.iter().copied();
         debug_assert!(duplicate.is_none_or(|block| block.0 < block.1), "a block has a length");
         (duplicate.into_iter().chain(recent).collect(), duplicate.is_some())
     }
@@ -71,9 +58,9 @@ mod tests {
         for start in [10, 30, 50] {
             sacks.report((start, start + 10));
         }
-        assert_eq!(sacks.take().0.as_slice(), [(50, 60), (30, 40), (10, 20)]);
+        assert_eq!(*sacks.take().0, [(50, 60), (30, 40), (10, 20)]);
         sacks.report((10, 25));
-        assert_eq!(sacks.take().0.as_slice(), [(10, 25), (50, 60), (30, 40)]);
+        assert_eq!(*sacks.take().0, [(10, 25), (50, 60), (30, 40)]);
     }
 
     #[test]
@@ -82,7 +69,7 @@ mod tests {
         sacks.report((10, 20));
         sacks.report((30, 40));
         sacks.report((10, 40));
-        assert_eq!(sacks.take().0.as_slice(), [(10, 40)]);
+        assert_eq!(*sacks.take().0, [(10, 40)]);
     }
 
     #[test]
@@ -91,11 +78,11 @@ mod tests {
         for start in [10, 30, 50, 70] {
             sacks.report((start, start + 10));
         }
-        assert_eq!(sacks.take().0.as_slice(), [(70, 80), (50, 60), (30, 40)]);
+        assert_eq!(*sacks.take().0, [(70, 80), (50, 60), (30, 40)]);
         sacks.report((50, 80));
-        assert_eq!(sacks.take().0.as_slice(), [(50, 80), (30, 40), (10, 20)]);
+        assert_eq!(*sacks.take().0, [(50, 80), (30, 40), (10, 20)]);
         sacks.acknowledge(40);
-        assert_eq!(sacks.take().0.as_slice(), [(50, 80)]);
+        assert_eq!(*sacks.take().0, [(50, 80)]);
     }
 
     #[test]
@@ -106,7 +93,7 @@ mod tests {
         }
         sacks.report_duplicate(2, 4);
         sacks.report_duplicate(4, 6);
-        assert_eq!(sacks.take().0.as_slice(), [(2, 6), (50, 60), (30, 40)]);
-        assert_eq!(sacks.take().0.as_slice(), [(50, 60), (30, 40), (10, 20)]);
+        assert_eq!(*sacks.take().0, [(2, 6), (50, 60), (30, 40)]);
+        assert_eq!(*sacks.take().0, [(50, 60), (30, 40), (10, 20)]);
     }
 }

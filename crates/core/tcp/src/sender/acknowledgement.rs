@@ -115,15 +115,17 @@ impl Sender {
         self.publish();
         let (delivered, lost) = (self.board.delivered - delivered, self.board.lost - lost);
         self.algorithm.on_ack(delivered as u32, lost as u32, rtt_us);
-        if self.config.autotuned_buffers {
+        if self.config.is_linux() {
             let window = self.algorithm.snd_cwnd.max(self.config.initial_window);
             self.stream.grow_buffer(window.max(self.rack.reordering + 1));
         }
     }
 
-    /// Whether this recovery has restarted the timeout already and must not do so again.
+    /// Whether this recovery has restarted the timeout already and must not do so again. Of the
+    /// classic sender only the first partial acknowledgement of a recovery restarts the timeout. A
+    /// long recovery then ends in slow start (RFC 6582 section 4, the impatient variant).
     fn is_out_of_patience(&mut self) -> bool {
-        self.config.impatient
+        !self.config.is_linux()
             && self.state == CongestionState::Recovery
             && self.board.out() > 0
             && std::mem::replace(&mut self.episode.restarted_timer, true)
@@ -132,7 +134,7 @@ impl Sender {
     fn remove_acknowledged(&mut self, now: Instant, sacked_end: u64, ack: &mut Ack) {
         let mut overtaken = None;
         let least_us = self.rtt.least_us();
-        while self.board.first < self.board.next {
+        while self.board.out() > 0 {
             let number = self.board.first;
             let end = self.stream.piece(number).end();
             if end > self.una {
@@ -140,18 +142,17 @@ impl Sender {
             }
             let record = self.board.acknowledge();
             self.host_queue.note_left(record.packet);
-            let marks = record.marks;
             ack.acked = true;
-            if marks.sent_again() {
+            if record.sent_again {
                 ack.retransmission_acked = true;
-            } else if !marks.sacked() {
+            } else if !record.sacked {
                 ack.sample(record.sent_at);
                 ack.original_delivered |= end <= self.episode.high;
                 overtaken = overtaken.or(Some(number));
             }
-            let answers_earlier = marks.sent_again()
+            let answers_earlier = record.sent_again
                 && self.timestamps.answers_before(Timestamp::clock_ms(record.sent_at));
-            if !marks.sacked() && !answers_earlier {
+            if !record.sacked && !answers_earlier {
                 self.rack.deliver(now, number, record, least_us);
             }
         }
@@ -165,14 +166,16 @@ impl Sender {
 
     /// Takes the RTT sample that the acknowledgement gives (RFC 6298 section 3, Karn's algorithm).
     /// Where all acknowledged segments were sent more than once, the timestamp gives the sample
-    /// (RFC 7323 section 4). The congestion control gets the RTT of the newest segment.
+    /// (RFC 7323 section 4). So it does for the classic sender, as in Linux before 3.10; the age of
+    /// the acknowledged segment is longer where acknowledgements are lost. The congestion control
+    /// gets the RTT of the newest segment.
     fn sample_rtt(&mut self, now: Instant, ack: &mut Ack) -> Option<u32> {
         let since = |at: Instant| (now.saturating_since(at).as_micros()).min(1 << 28) as u32;
         let exact = ack.acked_sent.filter(|_| !ack.retransmission_acked);
         let newest = ack.sacked_sent.or(exact).map(|(_, newest)| since(newest));
         let oldest = exact.or(ack.sacked_sent).map(|(oldest, _)| since(oldest));
         let (oldest, newest) = match (oldest, newest) {
-            (Some(oldest), Some(newest)) if !self.config.rtt_by_timestamps => (oldest, newest),
+            (Some(oldest), Some(newest)) if self.config.is_linux() => (oldest, newest),
             _ if self.config.forgets_backoff && ack.retransmission_acked => return None,
             _ if ack.acked && self.timestamps.echoed != 0 => {
                 let echoed_us = self.timestamps.rtt_us(now)?;
@@ -188,8 +191,8 @@ impl Sender {
             // The timer restarts where the selectively acknowledged segments were sent before the
             // last transmission of the oldest outstanding segment. Segments that were sent later
             // must not restart it, or a lost retransmission would never time out.
-            ack.sets_timer |= self.config.restart_on_retransmission
-                && sent_at < self.board.record(self.board.first).sent_at;
+            ack.sets_timer |=
+                self.config.is_linux() && sent_at < self.board.record(self.board.first).sent_at;
         }
         Some(newest)
     }
@@ -199,7 +202,7 @@ impl Sender {
 impl Sender {
     /// Enters the blocks of an acknowledgement into the scoreboard.
     pub(super) fn take_sacks(&mut self, now: Instant, segment: &Segment, ack: &mut Ack) {
-        let blocks = segment.sack.as_slice();
+        let blocks = &*segment.sack;
         let Some(&first) = blocks.first() else { return };
         let below_highest = self.board.sacked_end();
         let within_second = blocks.get(1).is_some_and(|b| b.0 <= first.0 && first.1 <= b.1);
@@ -245,7 +248,7 @@ impl Sender {
         let record = self.board.sack(segment);
         ack.sacked = true;
         self.counting.sack(segment);
-        if !record.marks.sent_again() {
+        if !record.sent_again {
             if segment < below_highest {
                 ack.see_reordered(segment);
             }
@@ -283,11 +286,8 @@ impl Sender {
     /// both copies have arrived.
     fn forget_needless(&mut self, end: u64) {
         let last = self.stream.segment_until(end).saturating_sub(1);
-        if (self.board.first..self.board.next).contains(&last) {
-            let marks = self.board.record(last).marks;
-            if marks.sacked() && marks.retransmitted() {
-                self.board.forget_retransmission(last);
-            }
+        if self.board.is_out(last) && self.board.record(last).sacked {
+            self.board.forget_retransmission(last);
         }
     }
 }

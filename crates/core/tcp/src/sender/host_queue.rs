@@ -3,8 +3,14 @@
 use wakeai_units::Instant;
 
 use super::Sender;
-use crate::config::{Profile, TcpConfig};
+use crate::config::TcpConfig;
 use crate::segment::Segment;
+
+/// With small queues, the host's queue admits as many bytes as the connection is paced to send in
+/// 2^-`SHIFT` s. mac80211 uses 7, so that aggregates fill; Linux's default is 10.
+pub(super) const SHIFT: u32 = 7;
+/// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
+const LIMIT: u64 = 4 << 20;
 
 /// Counts the bytes of the connection's packets in the host's queue, and limits them. Linux counts
 /// the memory of the packets instead. `queued_beside_payload` in the C sources gives the
@@ -12,8 +18,6 @@ use crate::segment::Segment;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HostQueue {
     is_small: bool,
-    shift: u32,
-    limit: u64,
     bytes: u64,
     /// The longest packet that was sent.
     longest: u64,
@@ -24,19 +28,14 @@ pub(super) struct HostQueue {
 
 impl HostQueue {
     pub(super) fn new(config: &TcpConfig) -> Self {
-        Self {
-            is_small: config.small_queues && config.profile == Profile::Linux,
-            shift: config.small_queue_shift,
-            limit: config.small_queue_limit,
-            ..Self::default()
-        }
+        Self { is_small: config.small_queues && config.is_linux(), ..Self::default() }
     }
 
     /// Whether the queue holds more bytes than its limit. The limit is what the connection is paced
-    /// to send in 2^-`shift` s, but at least two packets and at most `limit` bytes. The result is
+    /// to send in 2^-[`SHIFT`] s, but at least two packets and at most [`LIMIT`] bytes. The result is
     /// doubled `doublings` times.
     pub(super) fn is_full(&self, pacing_rate: u64, doublings: u32) -> bool {
-        let allowed = (pacing_rate >> self.shift).max(2 * self.longest).min(self.limit);
+        let allowed = (pacing_rate >> SHIFT).max(2 * self.longest).min(LIMIT);
         self.is_small && self.bytes > allowed << doublings
     }
 
@@ -87,7 +86,7 @@ impl Sender {
         self.counters.local_drops += 1;
         self.host_queue.refuse(segment.packet_len());
         self.note_refused(segment);
-        if self.config.profile == Profile::Classic || segment.flags.syn {
+        if !self.config.is_linux() || segment.flags.syn {
             return; // a SYN has its own timer
         }
         self.advance(now);
@@ -102,7 +101,7 @@ impl Sender {
     fn note_refused(&mut self, segment: &Segment) {
         let number = self.stream.segment_from(segment.seq);
         let carried = segment.end() > segment.seq && !segment.flags.syn;
-        if carried && (self.board.first..self.board.next).contains(&number) {
+        if carried && self.board.is_out(number) {
             self.board.set_packet(number, self.host_queue.left.wrapping_sub(1));
         }
     }

@@ -6,12 +6,15 @@ use wakeai_units::{Duration, Instant};
 
 use super::timers::TimerKind;
 use super::{Sender, SenderPhase};
-use crate::config::Profile;
 use crate::segment::{Flags, Segment, SynOptions, Timestamp};
 
 /// The window scale and the window that the sender announces, although it receives no data.
 const WINDOW_SCALE: u8 = 7;
 pub(super) const OWN_WINDOW: u64 = 65_535;
+
+/// The number of a SYN's timeouts of equal length, before the length begins to double (Linux since
+/// 6.5).
+const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// The longest wait for the peer's FIN after this end's FIN is acknowledged (Linux's
 /// `tcp_fin_timeout`).
@@ -50,7 +53,7 @@ impl Sender {
     pub(super) fn handle_syn_timeout(&mut self, now: Instant) {
         self.timer.clear();
         self.counters.syn_wait = now.saturating_since(self.handshake.opened_at);
-        let linear = self.config.syn_linear_timeouts;
+        let linear = if self.config.is_linux() { LINEAR_SYN_TIMEOUTS } else { 0 };
         if self.counters.syn_timeouts >= self.config.syn_retries + linear {
             self.fail();
             return;
@@ -115,7 +118,7 @@ impl Sender {
     /// Linux then starts with one segment, unless the answer is to the first SYN.
     fn count_lost_syns(&mut self) {
         let spurious = self.timestamps.echoed == Timestamp::clock_ms(self.handshake.opened_at);
-        if self.config.profile == Profile::Linux && self.counters.syn_timeouts > 1 && !spurious {
+        if self.config.is_linux() && self.counters.syn_timeouts > 1 && !spurious {
             self.algorithm.snd_cwnd = 1;
         }
     }

@@ -11,7 +11,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::{Record, Scoreboard};
 use super::timers::{SLACK, TimerKind};
 use super::{Forced, Retransmission, Sender};
-use crate::config::TcpConfig;
+use crate::config::{INITIAL_TIMEOUT, MIN_TIMEOUT, TcpConfig};
 use crate::segment::{SackBlocks, Segment};
 
 /// The number of duplicate acknowledgements that indicate a loss while no reordering was seen (RFC
@@ -37,6 +37,7 @@ type Transmission = (Instant, u64);
 /// window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
+    /// Whether losses are detected by time (RFC 8985) instead of by counting (RFC 6675).
     pub(super) enabled: bool,
     /// The latest transmission that was delivered.
     newest: Transmission,
@@ -61,7 +62,7 @@ pub(super) struct Rack {
 impl Rack {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
-            enabled: config.has_rack(),
+            enabled: config.is_linux(),
             reordering: DUPLICATE_THRESHOLD,
             steps: 1,
             ..Self::default()
@@ -73,7 +74,7 @@ impl Rack {
     /// ignored.
     pub(super) fn deliver(&mut self, now: Instant, segment: u64, record: Record, least_us: u32) {
         let rtt = now.saturating_since(record.sent_at);
-        if record.marks.sent_again() && rtt < Duration::from_micros(u64::from(least_us)) {
+        if record.sent_again && rtt < Duration::from_micros(u64::from(least_us)) {
             return;
         }
         self.advanced = true;
@@ -106,10 +107,9 @@ impl Rack {
     fn judge(&mut self, now: Instant, window: Duration, board: &mut Scoreboard) -> bool {
         let mut undecided = false;
         self.judged = self.judged.max(board.first);
-        while self.judged < board.next {
+        while self.judged < board.next() {
             let record = board.record(self.judged);
-            let marks = record.marks;
-            if !(marks.sacked() || marks.lost() || marks.sent_again()) {
+            if !(record.sacked || record.lost || record.sent_again) {
                 match self.is_lost(now, window, (record.sent_at, self.judged)) {
                     Some(true) => board.lose(self.judged),
                     verdict => {
@@ -138,12 +138,12 @@ impl Rack {
     /// Whether a retransmission is still out: it is the last transmission of its segment, and the
     /// segment is neither acknowledged nor lost.
     fn is_out(board: &Scoreboard, sent_at: Instant, segment: u64) -> bool {
-        if segment < board.first || segment >= board.next {
+        if !board.is_out(segment) {
             return false;
         }
         let record = board.record(segment);
-        let gone = record.marks.lost() && !record.marks.retransmitted();
-        record.sent_at == sent_at && !record.marks.sacked() && !gone
+        let gone = record.lost && !record.retransmitted;
+        record.sent_at == sent_at && !record.sacked && !gone
     }
 
     /// Whether a transmission is lost by now; `None` where no later transmission was delivered.
@@ -230,7 +230,7 @@ impl Counting {
         let end = self.highest[THRESHOLD - 1].saturating_sub(1);
         let mut from = self.judged.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
-            if !board.record(segment).marks.lost() {
+            if !board.record(segment).lost {
                 board.lose(segment);
             }
             from = segment + 1;
@@ -244,7 +244,7 @@ impl Counting {
         let end = board.sacked_end();
         let mut from = self.suspected.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
-            if !board.record(segment).marks.sent_again() {
+            if !board.record(segment).sent_again {
                 return Some(segment);
             }
             from = segment + 1;
@@ -255,10 +255,12 @@ impl Counting {
 
     /// Rule 4: the last segment, once per recovery.
     fn next_rescue(&self, board: &Scoreboard, recovery_point: u64) -> Option<u64> {
-        let last = board.next - 1;
-        let is_spent = self.rescued == recovery_point;
-        let marks = board.record(last).marks;
-        (!is_spent && !marks.sacked() && !marks.sent_again()).then_some(last)
+        if self.rescued == recovery_point || board.out() == 0 {
+            return None;
+        }
+        let last = board.next() - 1;
+        let record = board.record(last);
+        (!record.sacked && !record.sent_again).then_some(last)
     }
 }
 
@@ -330,7 +332,7 @@ impl Sender {
     /// recent.
     pub(super) fn lose_all(&mut self, now: Instant) {
         let first = self.board.first;
-        if self.board.out() > 0 && self.board.record(first).marks.sacked() {
+        if self.board.out() > 0 && self.board.record(first).sacked {
             // The receiver discarded data that it had selectively acknowledged (RFC 2018 section
             // 8).
             self.board.unsack_all();
@@ -338,7 +340,7 @@ impl Sender {
             self.counting = Counting::default();
         }
         let mut from = first;
-        while let Some(segment) = self.board.next_unsacked(from, self.board.next) {
+        while let Some(segment) = self.board.next_unsacked(from, self.board.next()) {
             let sent_at = self.board.record(segment).sent_at;
             let is_recent = self.rack.enabled && sent_at + self.rack.rtt > now;
             if segment == first || !is_recent {
@@ -385,9 +387,9 @@ impl Sender {
         }
         let smoothed = Duration::from_micros(u64::from(self.rtt.smoothed_us()));
         let patience = if smoothed.is_zero() {
-            self.config.initial_timeout
+            INITIAL_TIMEOUT
         } else if self.board.out() == 1 {
-            smoothed * 2 + self.config.min_timeout
+            smoothed * 2 + MIN_TIMEOUT
         } else {
             smoothed * 2 + SLACK
         };

@@ -30,7 +30,7 @@ use wakeai_algorithms::Algorithm;
 use wakeai_connection::{Bounds, CongestionState, EventKind, Signal};
 use wakeai_units::Instant;
 
-use crate::config::TcpConfig;
+use crate::config::{INITIAL_TIMEOUT, TcpConfig};
 use crate::segment::{SackBlocks, Segment};
 use host_queue::HostQueue;
 use lifecycle::Handshake;
@@ -149,14 +149,14 @@ impl Sender {
     /// A connection that is not open yet.
     pub fn new(config: &TcpConfig, mut algorithm: Algorithm) -> Self {
         config.assert_ranges();
-        algorithm.sk_pacing_shift = config.small_queue_shift;
+        algorithm.sk_pacing_shift = host_queue::SHIFT;
         Self {
             algorithm,
             phase: SenderPhase::Idle,
             state: CongestionState::Open,
             handshake: Handshake::default(),
             stream: SendStream::new(config),
-            board: Scoreboard::new(),
+            board: Scoreboard::default(),
             una: 0,
             nxt: 0,
             peer_next: 0,
@@ -241,7 +241,7 @@ impl Sender {
             self.state != CongestionState::Open || self.board.lost_out == 0,
             "something is lost and nothing is done"
         );
-        debug_assert!(self.rto.timeout <= self.config.max_timeout.max(self.config.initial_timeout));
+        debug_assert!(self.rto.timeout <= self.config.max_timeout.max(INITIAL_TIMEOUT));
         self.board.assert_counts();
     }
 

@@ -146,7 +146,7 @@ impl Sender {
 
     pub(super) fn any_retransmission_out(&self) -> bool {
         self.board.retransmitted_out > 0
-            || self.board.out() > 0 && self.board.record(self.board.first).marks.sent_again()
+            || self.board.out() > 0 && self.board.record(self.board.first).sent_again
     }
 
     /// The slow-start threshold that undoing a reduction would restore.
@@ -217,7 +217,7 @@ impl Sender {
         self.episode.high = self.nxt;
         self.tail_probe.end = None;
         // RFC 5682 section 3.1, step 1.
-        self.episode.frto = self.config.undo_spurious && (!was_recovering || self.rto.in_a_row > 0);
+        self.episode.frto = self.config.is_linux() && (!was_recovering || self.rto.in_a_row > 0);
     }
 }
 
@@ -245,9 +245,9 @@ impl Sender {
         }
     }
 
-    /// Whether the episode can be undone.
+    /// Whether the episode can be undone. The classic sender does not undo spurious reductions.
     fn is_undoable(&self) -> bool {
-        self.config.undo_spurious && self.episode.undo_marker.is_some()
+        self.config.is_linux() && self.episode.undo_marker.is_some()
     }
 
     /// The proof that the reduction was spurious, if there is one.

@@ -3,7 +3,7 @@
 
 use wakeai_units::{Duration, Instant};
 
-use crate::config::{Profile, TcpConfig};
+use crate::config::{MIN_TIMEOUT, TcpConfig};
 use crate::segment::Timestamp;
 
 /// The timestamps of a connection.
@@ -38,6 +38,7 @@ impl Timestamps {
 const MINIMUM_WINDOW: Duration = Duration::from_secs(300);
 /// The granularity of the clock in RFC 6298 section 2.
 const GRANULARITY_US: u32 = 1_000;
+const MINIMUM_US: u32 = MIN_TIMEOUT.as_micros() as u32;
 
 /// The smoothed RTT, its variation, and the timeout that follows from both.
 ///
@@ -49,7 +50,6 @@ const GRANULARITY_US: u32 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RttEstimator {
     linux: bool,
-    minimum_us: u32,
     maximum: Duration,
     /// Smoothed RTT, times 8; 0 before the first sample.
     pub(super) smoothed_us_by_8: u32,
@@ -68,12 +68,7 @@ pub(super) struct RttEstimator {
 
 impl RttEstimator {
     pub(super) fn new(config: &TcpConfig) -> Self {
-        Self {
-            linux: config.profile == Profile::Linux,
-            minimum_us: config.min_timeout.as_micros() as u32,
-            maximum: config.max_timeout,
-            ..Self::default()
-        }
+        Self { linux: config.is_linux(), maximum: config.max_timeout, ..Self::default() }
     }
 
     pub(super) fn smoothed_us(&self) -> u32 {
@@ -91,9 +86,9 @@ impl RttEstimator {
             return None;
         }
         let mut timeout_us = u64::from(self.smoothed_us()) + u64::from(self.variation_us);
-        debug_assert!(!self.linux || self.variation_us >= self.minimum_us);
+        debug_assert!(!self.linux || self.variation_us >= MINIMUM_US);
         if !self.linux {
-            timeout_us = timeout_us.max(u64::from(self.minimum_us));
+            timeout_us = timeout_us.max(u64::from(MINIMUM_US));
         }
         Some(Duration::from_micros(timeout_us).min(self.maximum))
     }
@@ -125,11 +120,8 @@ impl RttEstimator {
     fn begin(&mut self, rtt_us: u32, nxt: u64) {
         self.smoothed_us_by_8 = (rtt_us * 8).max(1);
         self.deviation_us_by_4 = rtt_us * 2;
-        self.variation_us = if self.linux {
-            self.deviation_us_by_4.max(self.minimum_us)
-        } else {
-            self.deviation_us_by_4.max(GRANULARITY_US)
-        };
+        let least_us = if self.linux { MINIMUM_US } else { GRANULARITY_US };
+        self.variation_us = self.deviation_us_by_4.max(least_us);
         self.round_deviation_us = self.variation_us;
         self.round_end = nxt;
     }
@@ -158,7 +150,7 @@ impl RttEstimator {
             let surplus_us = self.variation_us.saturating_sub(self.round_deviation_us);
             self.variation_us -= surplus_us / 4;
             self.round_end = nxt;
-            self.round_deviation_us = self.minimum_us;
+            self.round_deviation_us = MINIMUM_US;
         }
     }
 
@@ -219,6 +211,7 @@ impl WindowedMinimum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Profile;
 
     fn estimator(profile: Profile) -> RttEstimator {
         RttEstimator::new(&TcpConfig::new(profile))

@@ -50,7 +50,7 @@ impl SendStream {
             data_end: 1,
             closing: false,
             fin: None,
-            buffer: if config.autotuned_buffers { 0 } else { limit },
+            buffer: if config.is_linux() { 0 } else { limit },
             buffer_limit: limit,
         };
         stream.grow_buffer(config.initial_window);

@@ -5,7 +5,7 @@ use wakeai_connection::EventKind;
 use wakeai_units::{Duration, Instant};
 
 use super::{Forced, Retransmission, Sender, SenderPhase};
-use crate::config::TcpConfig;
+use crate::config::{INITIAL_TIMEOUT, MIN_TIMEOUT, TcpConfig};
 
 /// The event for which the timer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,6 @@ impl Timer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetransmissionTimeout {
     pub(super) timeout: Duration,
-    initial: Duration,
     longest: Duration,
     /// Timeouts since something new was acknowledged.
     pub(super) in_a_row: u32,
@@ -71,13 +70,12 @@ pub(super) struct RetransmissionTimeout {
 
 impl RetransmissionTimeout {
     pub(super) fn new(config: &TcpConfig) -> Self {
-        let (initial, longest) = (config.initial_timeout, config.max_timeout);
-        Self { timeout: initial, initial, longest, in_a_row: 0 }
+        Self { timeout: INITIAL_TIMEOUT, longest: config.max_timeout, in_a_row: 0 }
     }
 
     /// Sets the timeout to the estimate, without backoff.
     pub(super) fn reset(&mut self, estimate: Option<Duration>) {
-        self.timeout = estimate.unwrap_or(self.initial);
+        self.timeout = estimate.unwrap_or(INITIAL_TIMEOUT);
     }
 
     /// Doubles the timeout (RFC 6298 section 5.5).
@@ -180,7 +178,7 @@ impl Sender {
 
     /// Arms the timer of the next window probe.
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let base = self.rto.timeout.max(self.config.min_timeout);
+        let base = self.rto.timeout.max(MIN_TIMEOUT);
         let wait = base.saturating_mul(1 << self.persist.backoff.min(32));
         self.timer.set(TimerKind::Persist, now + wait.min(self.config.max_timeout));
     }

@@ -74,13 +74,13 @@ impl Sender {
         }
         let new = self.sendable_piece();
         let full = self.host_queue.is_full(self.algorithm.sk_pacing_rate, 0);
-        if full || new.is_none() && self.waits_in_host(self.board.next - 1) {
+        if full || new.is_none() && self.waits_in_host(self.board.next() - 1) {
             self.rearm_timeout(now);
             return None;
         }
         let sent = match new {
             Some(piece) => self.send_piece(now, piece),
-            None => self.send_again(now, self.board.next - 1, true),
+            None => self.send_again(now, self.board.next() - 1, true),
         };
         self.note_probe(now, new.is_none());
         Some(sent)
@@ -212,7 +212,11 @@ impl Sender {
         self.counters.retransmits += 1;
         let piece = self.stream.piece(number);
         self.events.push_back(EventKind::Retransmit);
-        if self.config.restart_on_retransmission
+        // In Linux two more events in a recovery restart the timeout. One is the retransmission of
+        // the oldest outstanding segment. The other is a selective acknowledgement of segments that
+        // were sent before this retransmission. By RFC 6298 section 5.1 neither event restarts the
+        // timeout; RFC 6675 section 6 allows both ways.
+        if self.config.is_linux()
             && number == self.board.first
             && !self.timer.is(TimerKind::Reordering)
         {
@@ -290,9 +294,8 @@ impl Sender {
             self.algorithm.prr_out = self.algorithm.prr_out.saturating_sub(1);
         }
         self.pacing.unsend();
-        let last = self.board.next - 1;
-        if self.stream.piece(last).seq == segment.seq && !self.board.record(last).marks.sent_again()
-        {
+        let last = self.board.next() - 1;
+        if self.stream.piece(last).seq == segment.seq && !self.board.record(last).sent_again {
             self.take_back_new(now, segment);
         } else {
             self.take_back_again(now, self.stream.segment_from(segment.seq));
@@ -317,7 +320,7 @@ impl Sender {
     }
 
     fn take_back_again(&mut self, now: Instant, number: u64) {
-        if number < self.board.first || number >= self.board.next {
+        if !self.board.is_out(number) {
             return;
         }
         self.board.forget_retransmission(number);

@@ -93,7 +93,7 @@ pub(crate) fn describe(segment: &Segment) -> String {
     if flags.ack {
         let _ = write!(text, " ack {} win {}", place(segment.ack), segment.window);
     }
-    for (start, end) in segment.sack.iter() {
+    for &(start, end) in &*segment.sack {
         let _ = write!(text, " sack {}..{}", place(start), place(end));
     }
     if let Some(timestamp) = segment.timestamp {

@@ -194,7 +194,7 @@ impl ReceiverScript {
         if sent.flags != Flags::ACK || sent.ack != position(segment) {
             self.transcript.fail(self.now, &format!("expected an ACK of #{segment}"));
         }
-        if sent.sack.as_slice() != expected {
+        if *sent.sack != expected {
             self.transcript.fail(self.now, &format!("expected blocks {blocks:?}"));
         }
         self

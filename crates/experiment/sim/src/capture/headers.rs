@@ -74,7 +74,7 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
     if let Some(scale) = negotiated.window_scale {
         options.extend([Noop, WindowScale(scale)]);
     }
-    let mut blocks = segment.sack.iter().map(|(start, end)| (start as u32, end as u32));
+    let mut blocks = segment.sack.iter().map(|&(start, end)| (start as u32, end as u32));
     if let Some(first) = blocks.next() {
         let rest = [blocks.next(), blocks.next(), blocks.next()];
         options.extend([Noop, Noop, SelectiveAcknowledgement(first, rest)]);
