@@ -66,7 +66,7 @@ pub(crate) struct FuzzedStation {
 
 impl FuzzedStation {
     pub(crate) fn new(config: ControllerConfig, law: LawConfig) -> Self {
-        let controller = Controller::new(Instant::ZERO, &config, OWN_BOOT.0, law.build());
+        let controller = Controller::new(Instant::ZERO, &config, OWN_BOOT.0, &law);
         Self {
             controller,
             now: Instant::ZERO,

@@ -25,9 +25,9 @@ struct Crowd {
 
 fn controller(station: u64) -> Controller {
     let config = ControllerConfig::new(StationId(station), [2, 0, 0, 0, 0, 1], [42; 32]);
-    let law = LawConfig::new(LawName::Airtime).build();
+    let law = LawConfig::new(LawName::Airtime);
     let boot = std::array::from_fn(|index| (station >> (8 * (index % 8))) as u8);
-    Controller::new(Instant::ZERO, &config, boot, law)
+    Controller::new(Instant::ZERO, &config, boot, &law)
 }
 
 const LINK_RATE: Option<Rate> = Some(Rate::from_mbps(65));

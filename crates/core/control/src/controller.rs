@@ -15,8 +15,9 @@ use crate::reservation::Reservations;
 use crate::rtt::common_growth;
 use crate::turns::Turns;
 use crate::{
-    Actuation, Announcement, Connection, ControllerConfig, Decision, Event, Law, Observation,
-    PeerView, Permission, Reservation, ReservationState, RttWatch, StationId, Turn, TurnState,
+    Actuation, Announcement, Connection, ControllerConfig, Decision, Event, Law, LawConfig,
+    LawName, Observation, PeerView, Permission, Reservation, ReservationState, RttWatch, StationId,
+    Turn, TurnState,
 };
 
 /// The largest number of events that wait for [`Controller::poll_event`]. When there are more, the
@@ -31,6 +32,7 @@ const EVENT_LIMIT: usize = 4096;
 /// and [`Controller::poll_event`] until each gives `None`. Then the caller waits until
 /// [`Controller::next_timeout`]. `now` never goes back.
 pub struct Controller {
+    law_name: LawName,
     law: Box<dyn Law + Send>,
     presence: Endpoint,
     connections: ConnectionWatch,
@@ -57,7 +59,7 @@ impl Controller {
         start: Instant,
         config: &ControllerConfig,
         boot_id: [u8; 16],
-        law: Box<dyn Law + Send>,
+        law: &LawConfig,
     ) -> Self {
         let observation = Observation {
             access_point_buffer: config.access_point_buffer,
@@ -77,7 +79,8 @@ impl Controller {
             announced_turn: None,
             reported: (None, ReservationState::None),
             decision: Decision::none(start, law.name()),
-            law,
+            law_name: law.name(),
+            law: law.build(),
             observation,
             now: Instant::ZERO,
             next_tick: start,
@@ -187,8 +190,9 @@ impl Controller {
     }
 
     fn decide(&mut self, now: Instant) -> Decision {
-        let (law, seen) = (self.law.name(), &self.observation);
-        if !self.law.yields() {
+        let (law, seen) = (self.law_name, &self.observation);
+        // Reservations do not change bounds that were set by hand.
+        if law == LawName::Fixed {
             return Decision::new(now, law, seen, self.law.on_tick(now, seen), None);
         }
         let (bounds, basis) = self.law.on_tick(now, &self.reservations.for_law(seen));
@@ -429,7 +433,7 @@ mod tests {
         let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
         change(&mut config);
         let law = LawConfig::by_hand(Segments::new(1), Segments::new(50));
-        Controller::new(Instant::ZERO, &config, [1; 16], law.build())
+        Controller::new(Instant::ZERO, &config, [1; 16], &law)
     }
 
     fn controller() -> Controller {

@@ -105,7 +105,6 @@ proptest! {
     ) {
         for &name in LawName::ALL {
             let mut law = LawConfig::new(name).build();
-            prop_assert_eq!(law.name(), name);
             let mut rtt = RttWatch::default();
             for (tick, (observation, common)) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
@@ -134,8 +133,7 @@ proptest! {
 #[test]
 fn laws_are_found_by_the_names_that_scenarios_use() {
     for &name in LawName::ALL {
-        let law = LawConfig::new(name);
-        assert_eq!((law.name(), law.build().name()), (name, name));
+        assert_eq!(LawConfig::new(name).name(), name);
     }
     let names = [0, 1, 2, 3].map(|law: usize| LawName::ALL[law].as_str());
     assert_eq!(names, ["fixed", "shimada-before", "shimada-after", "airtime"]);

@@ -26,7 +26,7 @@ fn sending(delivered: u64, queue_ms: u64) -> Own {
 /// The events of one of two stations that begin to send after three seconds.
 fn narration(law: LawName) -> String {
     let law = LawConfig::new(law);
-    let start = |id| Controller::new(Instant::ZERO, &config(id), [id as u8; 16], law.build());
+    let start = |id| Controller::new(Instant::ZERO, &config(id), [id as u8; 16], &law);
     let mut ether = Ether::new(vec![start(1), start(2)]);
     let tick = Duration::from_millis(500);
     ether.run(tick * 6);

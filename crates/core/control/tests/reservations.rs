@@ -146,7 +146,7 @@ fn bounds_set_by_hand_do_not_yield() {
     let mut ether = stations(&[Some(10), None]);
     let (config, _) = loud(None);
     let config = ControllerConfig { station_id: StationId(1), ..config };
-    ether.stations[1] = Controller::new(Instant::ZERO, &config, [9; 16], law.build());
+    ether.stations[1] = Controller::new(Instant::ZERO, &config, [9; 16], &law);
     ether.run(seconds(20));
     assert!(ether.stations[1].admits(StationId(0)));
     assert_eq!(limit(&mut ether.stations[1]), None);

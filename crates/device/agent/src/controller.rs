@@ -78,7 +78,7 @@ impl AssociatedController {
                 let mut config = self.template.clone();
                 config.bssid = bssid.0;
                 let boot_id = identity::boot_id()?;
-                Some((bssid, Controller::new(now, &config, boot_id, self.law.build())))
+                Some((bssid, Controller::new(now, &config, boot_id, &self.law)))
             }
             None => None,
         };

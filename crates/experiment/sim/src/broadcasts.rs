@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn each_station_reads_once_what_it_has_received_in_time() {
         let config = ControllerConfig::new(wakeai_control::StationId(1), [2; 6], [7; 32]);
-        let law = LawConfig::new(LawName::Airtime).build();
-        let reader = Controller::new(Instant::ZERO, &config, [1; 16], law);
+        let law = LawConfig::new(LawName::Airtime);
+        let reader = Controller::new(Instant::ZERO, &config, [1; 16], &law);
         let at = Instant::from_nanos;
         let mut broadcasts = Broadcasts::default();
         for start in [Some(at(150)), None, Some(at(u64::MAX))] {

@@ -159,7 +159,7 @@ impl<O: Observer> Simulation<O> {
                 let spread = u128::from(TICK.as_nanos());
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
-                let law_or_none = law.as_ref().unwrap_or(&LawConfig::UNBOUND).build();
+                let law_or_none = law.as_ref().unwrap_or(&LawConfig::UNBOUND);
                 let controller = Controller::new(start, &config, boot_id, law_or_none);
                 self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];

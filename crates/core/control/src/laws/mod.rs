@@ -20,15 +20,6 @@ pub use config::{LARGEST_WINDOW, LawConfig, LawName, LawPlace};
 /// [`Law::on_tick`] is called once per tick (0.5 s), also while nothing is being sent. `now` never
 /// goes back.
 pub trait Law {
-    /// The law's name.
-    fn name(&self) -> LawName;
-
-    /// Whether reservations change the bounds of this law. Reservations do not change bounds that
-    /// were set by hand.
-    fn yields(&self) -> bool {
-        true
-    }
-
     /// The bounds until the next tick, for the station as a whole, and what they follow from.
     fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis);
 }
@@ -37,14 +28,6 @@ pub trait Law {
 struct Fixed(Bounds);
 
 impl Law for Fixed {
-    fn name(&self) -> LawName {
-        LawName::Fixed
-    }
-
-    fn yields(&self) -> bool {
-        false
-    }
-
     fn on_tick(&mut self, _: Instant, _: &Observation) -> (Bounds, Basis) {
         (self.0, Basis::ByHand)
     }

@@ -4,7 +4,7 @@
 
 use wakeai_units::{Duration, Instant, Segments};
 
-use crate::{Basis, Bounds, Law, LawName, Observation};
+use crate::{Basis, Bounds, Law, Observation};
 
 /// Candidate 1: a station's share of the path and of the access point's buffer.
 ///
@@ -36,20 +36,16 @@ type TableRow = (u64, u32, u32);
 /// The law `shimada-before` or `shimada-after`.
 #[derive(Clone, Debug)]
 pub(super) struct Shimada {
-    name: LawName,
     /// One column of table 1.
     table: [TableRow; 5],
 }
 
 /// The left column of table 1, 改善前 (before the improvement).
-pub(super) const BEFORE: Shimada = Shimada {
-    name: LawName::ShimadaBefore,
-    table: [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)],
-};
+pub(super) const BEFORE: Shimada =
+    Shimada { table: [(0, 555, 200), (51, 555, 50), (106, 555, 10), (161, 555, 2), (331, 555, 1)] };
 
 /// The right column of table 1, 改善後 (after the improvement).
 pub(super) const AFTER: Shimada = Shimada {
-    name: LawName::ShimadaAfter,
     table: [(0, 600, 300), (51, 555, 200), (106, 500, 150), (161, 500, 100), (331, 300, 50)],
 };
 
@@ -65,10 +61,6 @@ impl Shimada {
 }
 
 impl Law for Shimada {
-    fn name(&self) -> LawName {
-        self.name
-    }
-
     fn on_tick(&mut self, _now: Instant, observation: &Observation) -> (Bounds, Basis) {
         let growth = observation.rtt.map(|rtt| rtt.growth);
         let by_growth = self.by_growth(growth.unwrap_or(Duration::ZERO));

@@ -17,10 +17,10 @@ pub(crate) fn config(id: u64) -> ControllerConfig {
 }
 
 pub(crate) fn start(now: Instant, config: &ControllerConfig, boot: u8) -> Controller {
-    let law = LawConfig::new(LawName::ShimadaAfter).build();
+    let law = LawConfig::new(LawName::ShimadaAfter);
     let mut boot_id = [boot; 16];
     boot_id[0] = config.station_id.0 as u8;
-    Controller::new(now, config, boot_id, law)
+    Controller::new(now, config, boot_id, &law)
 }
 
 pub(crate) fn station(now: Instant, id: u64, boot: u8) -> Controller {

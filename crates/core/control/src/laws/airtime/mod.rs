@@ -40,7 +40,7 @@ use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
 use wakeai_connection::CongestionState;
 
-use crate::{AirtimeState, Basis, Bounds, Law, LawName, Observation, Phase};
+use crate::{AirtimeState, Basis, Bounds, Law, Observation, Phase};
 
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
 /// begun to send, or that its window is another one.
@@ -198,10 +198,6 @@ impl Airtime {
 }
 
 impl Law for Airtime {
-    fn name(&self) -> LawName {
-        LawName::Airtime
-    }
-
     fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis) {
         let sending = observation.sending().next().is_some();
         let Some(rtt) = observation.rtt.filter(|_| sending) else {
