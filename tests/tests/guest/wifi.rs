@@ -31,8 +31,9 @@ pub(crate) fn agents_follow_their_access_point() {
     }
     let start = |name, station| fleet.start_at(&air.bss, name, station, "auto", "");
     let (mut first, second) = (start("a", 1), start("b", 2));
-    let both_hear = || (first.peers() == [2] && second.peers() == [1]).then_some(());
-    wait_for("two stations of an access point hear each other", both_hear);
+    wait_for("two stations of an access point hear each other", || {
+        hear_each_other(&first, &second)
+    });
     for agent in [&first, &second] {
         assert_eq!(bssid(agent), air.address("ap1"));
         assert_eq!(agent.state(), "controlling");
@@ -64,21 +65,44 @@ pub(crate) fn agents_follow_their_access_point() {
     assert!(said.contains("client isolation"), "{said}");
     passed("status named client isolation as a possible cause", began);
 
+    leave_and_join_again(&air, &first, &second);
+    make_the_interface_again(&air, &first, &second);
+    refuse_the_access_points_interface(&air, &fleet);
+
+    let began = Instant::now();
+    first.end(Signal::SIGKILL);
+    let swept = wakeai(&["sweep"]);
+    assert!(swept.status.success(), "{}", stderr(&swept));
+    assert!(!stderr(&swept).contains("WARN"), "{}", stderr(&swept));
+    drop(second);
+    drop(air);
+    nothing_left();
+    passed("sweep undid what a killed agent left", began);
+}
+
+/// Whether the agents of stations 1 and 2 are each other's peers.
+fn hear_each_other(first: &Agent, second: &Agent) -> Option<()> {
+    (first.peers() == [2] && second.peers() == [1]).then_some(())
+}
+
+fn leave_and_join_again(air: &Air, first: &Agent, second: &Agent) {
     let began = Instant::now();
     for station in ["a", "b"] {
         air.leave(station);
     }
     let waits = |agent: &Agent| (agent.state() == "waiting-for-access-point").then_some(());
-    wait_for("the agent waits for an access point", || waits(&first));
-    wait_for("the agent waits for an access point", || waits(&second));
-    let left = stderr(&probe_air(&air, "a", &[]));
+    wait_for("the agent waits for an access point", || waits(first));
+    wait_for("the agent waits for an access point", || waits(second));
+    let left = stderr(&probe_air(air, "a", &[]));
     assert!(left.contains("wlan0 is not associated with an access point"), "{left}");
     for station in ["a", "b"] {
         air.join(station, "ap1");
     }
-    wait_for("the agents hear each other again", both_hear);
+    wait_for("the agents hear each other again", || hear_each_other(first, second));
     passed("agents were associated again", began);
+}
 
+fn make_the_interface_again(air: &Air, first: &Agent, second: &Agent) {
     let began = Instant::now();
     air.bss.inside("b", &format!("iw dev {WIFI} del"));
     wait_for("the agent notices that the interface is gone", || {
@@ -90,10 +114,12 @@ pub(crate) fn agents_follow_their_access_point() {
     air.bss.inside("b", &format!("iw {radio} interface add {WIFI} type managed"));
     air.set_up("b");
     air.join("b", "ap1");
-    wait_for("the agents hear each other again", both_hear);
+    wait_for("the agents hear each other again", || hear_each_other(first, second));
     wait_for("the agent controls again", || (second.state() == "controlling").then_some(()));
     passed("an interface was deleted and made again", began);
+}
 
+fn refuse_the_access_points_interface(air: &Air, fleet: &Fleet) {
     let began = Instant::now();
     let config = fleet.configure(3, "auto", "");
     let mut command = in_namespace(&air.bss, "ap1");
@@ -102,16 +128,6 @@ pub(crate) fn agents_follow_their_access_point() {
     let said = format!("{}{}", stdout(&checked), stderr(&checked));
     assert!(said.contains("of type AP, not a station"), "{said}");
     passed("an access point's own interface is refused", began);
-
-    let began = Instant::now();
-    first.end(Signal::SIGKILL);
-    let swept = wakeai(&["sweep"]);
-    assert!(swept.status.success(), "{}", stderr(&swept));
-    assert!(!stderr(&swept).contains("WARN"), "{}", stderr(&swept));
-    drop(second);
-    drop(air);
-    nothing_left();
-    passed("sweep undid what a killed agent left", began);
 }
 
 /// `wakeai probe air` in this namespace, as a user without privileges.

@@ -150,35 +150,7 @@ fn serve_all(
         }
         let Started { shared, listeners, endpoint } = started;
         tell(Event::Listening(shared.listening.clone()));
-        // A slot is the right to one connection. Explicit clients, which name their destination, have
-        // other slots than intercepted clients, so that neither kind can use up those of the other.
-        let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
-        let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
-        let total = shared.config.connections;
-        let each = if has_both { total.div_ceil(2) } else { total };
-        let (explicit, transparent) = (Shares::new(each), Shares::new(each));
-        let mut accepting = JoinSet::new();
-        if let Some(endpoint) = endpoint {
-            let has = |entry: bool| listeners.iter().any(|listener| is_explicit(listener) == entry);
-            let of = |entry, shares: &Shares| Slots { entry, shares: shares.clone() };
-            let slots = [
-                has(true).then(|| of("explicit", &explicit)),
-                has(false).then(|| of("transparent", &transparent)),
-            ];
-            let (slots, shared) =
-                (slots.into_iter().flatten().collect::<Vec<_>>(), Rc::clone(&shared));
-            accepting.spawn_local(endpoint.serve(move || page(&shared, &slots)));
-        }
-        for Listener { socket, address, entry } in listeners {
-            let failed = ProxyError::system("listen");
-            let socket = TcpListener::from_std(socket).map_err(failed)?;
-            let slots = match entry {
-                Entry::Explicit => explicit.clone(),
-                Entry::Forwarded | Entry::Own => transparent.clone(),
-            };
-            let listener = Listener { socket, address, entry };
-            accepting.spawn_local(accept(Rc::clone(&shared), listener, slots));
-        }
+        let _accepting = accept_all(&shared, listeners, endpoint)?;
         let mut looks = tokio::time::interval(LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let lost = loop {
@@ -200,6 +172,43 @@ fn serve_all(
     drop(tasks);
     runtime.shutdown_background();
     outcome
+}
+
+/// Starts a task for each listener, and one for the metrics. They end when the set is dropped.
+fn accept_all(
+    shared: &Rc<Shared>,
+    listeners: Vec<Listener>,
+    endpoint: Option<Endpoint>,
+) -> Result<JoinSet<()>, ProxyError> {
+    // A slot is the right to one connection. Explicit clients, which name their destination, have
+    // other slots than intercepted clients, so that neither kind can use up those of the other.
+    let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
+    let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
+    let total = shared.config.connections;
+    let each = if has_both { total.div_ceil(2) } else { total };
+    let (explicit, transparent) = (Shares::new(each), Shares::new(each));
+    let mut accepting = JoinSet::new();
+    if let Some(endpoint) = endpoint {
+        let has = |entry: bool| listeners.iter().any(|listener| is_explicit(listener) == entry);
+        let of = |entry, shares: &Shares| Slots { entry, shares: shares.clone() };
+        let slots = [
+            has(true).then(|| of("explicit", &explicit)),
+            has(false).then(|| of("transparent", &transparent)),
+        ];
+        let (slots, shared) = (slots.into_iter().flatten().collect::<Vec<_>>(), Rc::clone(shared));
+        accepting.spawn_local(endpoint.serve(move || page(&shared, &slots)));
+    }
+    for Listener { socket, address, entry } in listeners {
+        let failed = ProxyError::system("listen");
+        let socket = TcpListener::from_std(socket).map_err(failed)?;
+        let slots = match entry {
+            Entry::Explicit => explicit.clone(),
+            Entry::Forwarded | Entry::Own => transparent.clone(),
+        };
+        let listener = Listener { socket, address, entry };
+        accepting.spawn_local(accept(Rc::clone(shared), listener, slots));
+    }
+    Ok(accepting)
 }
 
 /// The state that a start with all privileges creates. Serving then uses it with fewer privileges.

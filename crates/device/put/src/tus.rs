@@ -74,13 +74,7 @@ pub(super) async fn upload(
     let mut restarted = false;
     loop {
         let Some(At { location, offset }) = &mut at else {
-            match create(transfer).await {
-                Ok(location) => {
-                    transfer.state.keep(Some(&location));
-                    at = Some(At { location, offset: Some(0) });
-                }
-                Err(error) => transfer.failed(error).await?,
-            }
+            at = begin(transfer).await?;
             continue;
         };
         transfer.report.location = target::shown(location);
@@ -129,6 +123,17 @@ pub(super) async fn upload(
     }
     let Some(At { location, .. }) = at else { return Ok(()) };
     verify(transfer, &location, server).await
+}
+
+/// Creates an upload; `None` where it is to be tried again.
+async fn begin(transfer: &mut PutTransfer<'_>) -> Result<Option<At>, PutError> {
+    match create(transfer).await {
+        Ok(location) => {
+            transfer.state.keep(Some(&location));
+            Ok(Some(At { location, offset: Some(0) }))
+        }
+        Err(error) => transfer.failed(error).await.map(|()| None),
+    }
 }
 
 /// The upload of an earlier process, if the source still is what was sent.

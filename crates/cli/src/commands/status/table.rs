@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wakeai_api::{Answers, Holds};
+use wakeai_api::{Answers, Holds, Status};
 use wakeai_units::Rate;
 
 use super::alone;
@@ -10,7 +10,17 @@ use crate::output;
 
 /// One agent: a paragraph, a table of its connections and a table of its peers.
 pub(super) fn render(said: &Answers) -> String {
-    let status = &said.status;
+    let mut text = head(&said.status);
+    text.push_str(&alone::words(&said.status));
+    text.push_str(&bounds(said));
+    text.push_str(&notes(said));
+    text.push_str(&connections(said));
+    text.push_str(&peers(said));
+    text
+}
+
+/// The agent, its station, and what the station measures.
+fn head(status: &Status) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -38,8 +48,13 @@ pub(super) fn render(said: &Answers) -> String {
         time(status.min_rtt_ms),
         time(status.growth_ms)
     );
-    text.push_str(&alone::words(status));
+    text
+}
+
+/// The station's bounds, its share and its reservation.
+fn bounds(said: &Answers) -> String {
     let bounds = &said.bounds;
+    let mut text = String::new();
     let _ = writeln!(
         text,
         "  window {}..{} segments, pacing {}: {}",
@@ -54,7 +69,7 @@ pub(super) fn render(said: &Answers) -> String {
         rate(said.targets.share_mbps),
         rate(Some(said.targets.total_mbps))
     );
-    if let Some(own) = &status.reservation {
+    if let Some(own) = &said.status.reservation {
         let _ = writeln!(
             text,
             "  reservation of {}: {}{}",
@@ -63,6 +78,13 @@ pub(super) fn render(said: &Answers) -> String {
             if own.short { "; the station delivers less" } else { "" }
         );
     }
+    text
+}
+
+/// What went wrong, and what differs from what the agent expects.
+fn notes(said: &Answers) -> String {
+    let status = &said.status;
+    let mut text = String::new();
     let faults: Vec<_> = said
         .metrics
         .iter()
@@ -81,8 +103,6 @@ pub(super) fn render(said: &Answers) -> String {
     for other in &status.other_laws {
         let _ = writeln!(text, "  {}", other.words());
     }
-    text.push_str(&connections(said));
-    text.push_str(&peers(said));
     text
 }
 

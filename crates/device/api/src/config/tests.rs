@@ -52,81 +52,80 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.log.format, LogFormat::Json);
 }
 
+/// What is added to the smallest configuration, and what the error says.
+const ERRORS: &[(&str, &str)] = &[
+    (
+        "[access_point]\nbuffer = 0\n",
+        "line 4, column 10: `access_point.buffer`: found 0; allowed: an integer from 1 to 1000000",
+    ),
+    (
+        "metrics = \"0.0.0.0:9719\"\n",
+        "line 3, column 11: `metrics`: found \"0.0.0.0:9719\"; allowed: an address of the loopback",
+    ),
+    (
+        "[presence]\nport = 65536\n",
+        "line 4, column 8: `presence.port`: found 65536; allowed: an integer from 1 to 65535",
+    ),
+    (
+        "bssid = \"01:00:00:00:00:00\"\n",
+        "line 3, column 9: `bssid`: found \"01:00:00:00:00:00\"; allowed: six octets",
+    ),
+    ("[presence]\nclock_tolerance = \"61s\"\n", "a duration from 1ms to 60s"),
+    ("bssid = \"auto \"\n", "or \"auto\""),
+    (
+        "link_rate = \"0Mbit/s\"\n",
+        "line 3, column 13: `link_rate`: found \"0Mbit/s\"; allowed: a rate above zero",
+    ),
+    ("max = \"fast\"\n", "line 3, column 7: `max`: found \"fast\""),
+    ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "a rate from 1Mbit/s to 54Mbit/s"),
+    (
+        "[access_point]\nreservable_percent = 96\n",
+        "`access_point.reservable_percent`: found 96; allowed: an integer from 0 to 95",
+    ),
+    ("reserve = \"0bit/s\"\n", "`reserve`: found \"0bit/s\"; allowed: a rate above zero"),
+    (
+        "[law]\nname = \"fixed\"\n",
+        "line 4, column 8: `law.name`: found \"fixed\" without bounds; allowed: a ceiling or a floor",
+    ),
+    (
+        "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
+        "line 6, column 11: `law.ceiling`: found 8; allowed: at least `floor`",
+    ),
+    (
+        "[law]\nname = \"airtime\"\nfloor = 9\n",
+        "line 5, column 9: `law.floor`: found 9; allowed: nothing: it is a key of the law \"fixed\"",
+    ),
+    (
+        "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
+        "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
+    ),
+    (
+        "[law]\nname = \"none\"\nqueue_min = \"9ms\"\n",
+        "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
+    ),
+    (
+        "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
+        "`law.queue_min`: found \"0ms\"; allowed: a duration from 1ms to 10s",
+    ),
+    (
+        "[law]\nname = \"airtime\"\nqueue_min = \"20ms\"\nqueue_max = \"5ms\"\n",
+        "`law.queue_max`: found queue_min 20ms above queue_max 5ms",
+    ),
+    ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "an integer from 1 to 10000"),
+    (
+        "[law]\nname = \"best\"\n",
+        "`law.name`: found \"best\"; allowed: \"none\", \"fixed\", \"shimada-before\"",
+    ),
+    ("speed = 3\n", "line 3, column 1: `speed`: found an unknown key; allowed: "),
+    ("[api]\nsocket = \"agent.sock\"\n", "an absolute path of at most 107 bytes"),
+    ("[api]\ngroup = true\n", "line 4, column 9: `api.group`: found true; allowed: a group's name"),
+    ("[log]\nformat = \"xml\"\n", "found \"xml\"; allowed: \"text\", \"json\""),
+    ("port\n", "line 3, column "),
+];
+
 #[test]
 fn an_error_names_line_key_found_and_allowed() {
-    let cases = [
-        (
-            "[access_point]\nbuffer = 0\n",
-            "line 4, column 10: `access_point.buffer`: found 0; allowed: an integer from 1 to 1000000",
-        ),
-        (
-            "metrics = \"0.0.0.0:9719\"\n",
-            "line 3, column 11: `metrics`: found \"0.0.0.0:9719\"; allowed: an address of the loopback",
-        ),
-        (
-            "[presence]\nport = 65536\n",
-            "line 4, column 8: `presence.port`: found 65536; allowed: an integer from 1 to 65535",
-        ),
-        (
-            "bssid = \"01:00:00:00:00:00\"\n",
-            "line 3, column 9: `bssid`: found \"01:00:00:00:00:00\"; allowed: six octets",
-        ),
-        ("[presence]\nclock_tolerance = \"61s\"\n", "a duration from 1ms to 60s"),
-        ("bssid = \"auto \"\n", "or \"auto\""),
-        (
-            "link_rate = \"0Mbit/s\"\n",
-            "line 3, column 13: `link_rate`: found \"0Mbit/s\"; allowed: a rate above zero",
-        ),
-        ("max = \"fast\"\n", "line 3, column 7: `max`: found \"fast\""),
-        ("[access_point]\nbasic_rate = \"1Gbit/s\"\n", "a rate from 1Mbit/s to 54Mbit/s"),
-        (
-            "[access_point]\nreservable_percent = 96\n",
-            "`access_point.reservable_percent`: found 96; allowed: an integer from 0 to 95",
-        ),
-        ("reserve = \"0bit/s\"\n", "`reserve`: found \"0bit/s\"; allowed: a rate above zero"),
-        (
-            "[law]\nname = \"fixed\"\n",
-            "line 4, column 8: `law.name`: found \"fixed\" without bounds; allowed: a ceiling or a floor",
-        ),
-        (
-            "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
-            "line 6, column 11: `law.ceiling`: found 8; allowed: at least `floor`",
-        ),
-        (
-            "[law]\nname = \"airtime\"\nfloor = 9\n",
-            "line 5, column 9: `law.floor`: found 9; allowed: nothing: it is a key of the law \"fixed\"",
-        ),
-        (
-            "[law]\nname = \"fixed\"\nceiling = 9\nqueue_min = \"9ms\"\n",
-            "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
-        ),
-        (
-            "[law]\nname = \"none\"\nqueue_min = \"9ms\"\n",
-            "`law.queue_min`: found \"9ms\"; allowed: nothing: it is a key of the law \"airtime\"",
-        ),
-        (
-            "[law]\nname = \"airtime\"\nqueue_min = \"0ms\"\n",
-            "`law.queue_min`: found \"0ms\"; allowed: a duration from 1ms to 10s",
-        ),
-        (
-            "[law]\nname = \"airtime\"\nqueue_min = \"20ms\"\nqueue_max = \"5ms\"\n",
-            "`law.queue_max`: found queue_min 20ms above queue_max 5ms",
-        ),
-        ("[law]\nname = \"airtime\"\nqueue_rounds_percent = 0\n", "an integer from 1 to 10000"),
-        (
-            "[law]\nname = \"best\"\n",
-            "`law.name`: found \"best\"; allowed: \"none\", \"fixed\", \"shimada-before\"",
-        ),
-        ("speed = 3\n", "line 3, column 1: `speed`: found an unknown key; allowed: "),
-        ("[api]\nsocket = \"agent.sock\"\n", "an absolute path of at most 107 bytes"),
-        (
-            "[api]\ngroup = true\n",
-            "line 4, column 9: `api.group`: found true; allowed: a group's name",
-        ),
-        ("[log]\nformat = \"xml\"\n", "found \"xml\"; allowed: \"text\", \"json\""),
-        ("port\n", "line 3, column "),
-    ];
-    for (text, expected) in cases {
+    for (text, expected) in ERRORS {
         let problem = problem(&format!("{SMALLEST}{text}"));
         assert!(problem.contains(expected), "{text}: {problem}");
     }

@@ -18,7 +18,7 @@ use agents::AgentWatch;
 pub use agents::FindSockets;
 use diag::{DiagSocket, Totals};
 use events::{EventCounter, SeenEvents};
-use namespaces::{Namespaces, Watched};
+use namespaces::{Namespaces, SocketAnswer, Watched};
 use processes::Processes;
 use wakeai_connection::{Bounds, Figures};
 use wakeai_host::NetnsId;
@@ -127,31 +127,25 @@ impl Live {
         applied: Option<&AppliedBounds>,
         missing: &mut Vec<String>,
     ) -> Vec<SeenConnection> {
-        let mut found = Vec::new();
-        for (id, watched) in &self.namespaces.watched {
-            match watched.diag.connections() {
-                Ok(there) => found.push((*id, watched, Clock::now(), there)),
-                Err(error) => missing.push(format!("connections of {}: {error}", watched.name)),
-            }
-        }
-        let all = found.iter().flat_map(|(_, _, _, there)| there);
-        let inodes = all.map(|found| found.inode).filter(|inode| *inode != 0).collect();
+        let answers = self.namespaces.sockets(missing);
+        let all = answers.iter().flat_map(|answer| &answer.sockets);
+        let inodes = all.map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
         self.processes.refresh(&inodes);
         let mut unowned = 0;
         let (mut connections, mut now) = (Vec::new(), HashMap::new());
-        for (netns, watched, read, there) in &found {
-            for found in there {
-                let id = ConnectionId { netns: netns.0, cookie: found.cookie };
+        for SocketAnswer { netns, watched, read, sockets } in &answers {
+            for socket in sockets {
+                let id = ConnectionId { netns: netns.0, cookie: socket.cookie };
                 let before = self.before.get(&id).map(|(then, totals)| {
                     let span = read.saturating_duration_since(*then);
                     (Duration::from_nanos(span.as_nanos() as u64), *totals)
                 });
-                now.insert(id, (*read, found.totals));
+                now.insert(id, (*read, socket.totals));
                 let seen = self.events.as_ref().ok().map(|events| events.seen(id));
                 let monitored = seen.unwrap_or_default();
-                let bounds = bounds_of(applied, found, watched, monitored.interface);
-                let process = self.processes.holder(found.inode);
-                unowned += usize::from(process.is_none() && found.inode != 0);
+                let bounds = bounds_of(applied, socket, watched, monitored.interface);
+                let process = self.processes.holder(socket.inode);
+                unowned += usize::from(process.is_none() && socket.inode != 0);
                 let owner =
                     process.map_or_else(|| "".into(), |process| Arc::clone(&process.command));
                 connections.push(SeenConnection {
@@ -159,16 +153,16 @@ impl Live {
                     namespace: Arc::clone(&watched.name),
                     owner,
                     pid: process.map(|process| process.pid),
-                    local: End::Address(found.local),
-                    remote: End::Address(found.remote),
-                    algorithm: self.texts.share(&found.algorithm),
-                    figures: figures(found, monitored),
+                    local: End::Address(socket.local),
+                    remote: End::Address(socket.remote),
+                    algorithm: self.texts.share(&socket.algorithm),
+                    figures: figures(socket, monitored),
                     bounds,
-                    sent: rate(before, |totals| totals.acknowledged, found),
-                    received: rate(before, |totals| totals.received, found),
-                    limit: before.map(|(span, before)| limit(span, before, found, bounds)),
+                    sent: rate(before, |totals| totals.acknowledged, socket),
+                    received: rate(before, |totals| totals.received, socket),
+                    limit: before.map(|(span, before)| limit(span, before, socket, bounds)),
                     events: seen.map(|seen| seen.events),
-                    retransmits: found.totals.retransmits,
+                    retransmits: socket.totals.retransmits,
                 });
             }
         }
@@ -186,21 +180,21 @@ impl Live {
 }
 
 /// The figures of `sock_diag`, with those that only the monitor knows.
-fn figures(found: &DiagSocket, monitored: SeenEvents) -> Figures {
+fn figures(socket: &DiagSocket, monitored: SeenEvents) -> Figures {
     let SeenEvents { latest_rtt, k, interface, .. } = monitored;
-    Figures { latest_rtt, k, interface: interface.unwrap_or(0), ..found.figures }
+    Figures { latest_rtt, k, interface: interface.unwrap_or(0), ..socket.figures }
 }
 
 /// The bounds that the connection's algorithm applies.
 fn bounds_of(
     applied: Option<&AppliedBounds>,
-    found: &DiagSocket,
+    socket: &DiagSocket,
     watched: &Watched,
     interface: Option<u32>,
 ) -> Bounds {
     let find = || {
-        let applied = applied.filter(|_| Bounded::named(&found.algorithm).is_some())?;
-        applied.of(found.cookie, watched.cookie?, interface).ok()?
+        let applied = applied.filter(|_| Bounded::named(&socket.algorithm).is_some())?;
+        applied.of(socket.cookie, watched.cookie?, interface).ok()?
     };
     find().unwrap_or_default()
 }
@@ -209,21 +203,21 @@ fn bounds_of(
 fn rate(
     before: Option<(Duration, Totals)>,
     of: impl Fn(Totals) -> u64,
-    found: &DiagSocket,
+    socket: &DiagSocket,
 ) -> Option<Rate> {
     let (span, before) = before?;
-    Some(Rate::of(Bytes::new(of(found.totals).saturating_sub(of(before))), span))
+    Some(Rate::of(Bytes::new(of(socket.totals).saturating_sub(of(before))), span))
 }
 
 /// What limited a sender during `span`. The kernel counts how long the sender was busy, and how long of this time the
 /// receiver or the send buffer limited it (`tcp_chrono_start` and the functions after it).
-fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: Bounds) -> Limit {
-    let now = found.totals;
+fn limit(span: Duration, before: Totals, socket: &DiagSocket, bounds: Bounds) -> Limit {
+    let now = socket.totals;
     let during = |of: fn(Totals) -> u64| of(now).saturating_sub(of(before));
     let busy = during(|totals| totals.busy_us);
     // The kernel counts in ticks of some milliseconds, so that short bursts may count as 0.
     let acknowledged = during(|totals| totals.acknowledged);
-    if busy == 0 && acknowledged == 0 && found.figures.packets_out.get() == 0 {
+    if busy == 0 && acknowledged == 0 && socket.figures.packets_out.get() == 0 {
         return Limit::Idle;
     }
     if busy * 2 < span.as_micros() {
@@ -235,7 +229,7 @@ fn limit(span: Duration, before: Totals, found: &DiagSocket, bounds: Bounds) -> 
     if during(|totals| totals.send_buffer_us) * 2 > busy {
         return Limit::SendBuffer;
     }
-    if found.figures.cwnd >= bounds.ceiling { Limit::Ceiling } else { Limit::Window }
+    if socket.figures.cwnd >= bounds.ceiling { Limit::Ceiling } else { Limit::Window }
 }
 
 #[cfg(test)]

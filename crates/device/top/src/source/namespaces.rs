@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use wakeai_host::{Namespace, NetnsId};
 
-use super::diag::Diag;
+use super::diag::{Diag, DiagSocket};
 
 /// A namespace with a socket that reads its connections.
 #[derive(Debug)]
@@ -16,6 +17,14 @@ pub(crate) struct Watched {
     /// Its cookie (`SO_NETNS_COOKIE`); `None` where the kernel gives none.
     pub(crate) cookie: Option<u64>,
     pub(crate) diag: Diag,
+}
+
+/// The connections of a namespace, and the time at which they were read.
+pub(crate) struct SocketAnswer<'a> {
+    pub(crate) netns: NetnsId,
+    pub(crate) watched: &'a Watched,
+    pub(crate) read: Instant,
+    pub(crate) sockets: Vec<DiagSocket>,
 }
 
 /// All watched namespaces, by the inode.
@@ -61,6 +70,20 @@ impl Namespaces {
                 _ => self.closed += 1,
             }
         }
+    }
+
+    /// The connections of each namespace. Tells in `missing` which cannot be read.
+    pub(crate) fn sockets(&self, missing: &mut Vec<String>) -> Vec<SocketAnswer<'_>> {
+        let mut answers = Vec::new();
+        for (&netns, watched) in &self.watched {
+            match watched.diag.connections() {
+                Ok(sockets) => {
+                    answers.push(SocketAnswer { netns, watched, read: Instant::now(), sockets });
+                }
+                Err(error) => missing.push(format!("connections of {}: {error}", watched.name)),
+            }
+        }
+        answers
     }
 }
 

@@ -41,23 +41,8 @@ pub fn measures(row: &LawRow) -> Measures {
             let part = of(&judge.ours) / of(&judge.default);
             judge.measures.at_least("goodput with agents / without", part, 0.95);
         }
-        Promise::Newcomer(_) => {
-            let intervals_s = row.setting.intervals_s(3.0);
-            let timeline = judge.ours.timeline.clone();
-            let (half, most) = (known(timeline.half_s), known(timeline.nine_tenths_s));
-            judge.measures.at_most("half of its share, s", half, intervals_s.max(2.0));
-            judge.measures.at_most("nine tenths, s", most, intervals_s.max(6.0));
-            judge.measures.at_least("part of its share afterwards", known(timeline.kept), 0.9);
-        }
-        Promise::Settles(_) => {
-            let TimelineFigures { shares, at_the_end, .. } = &judge.ours.timeline;
-            let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
-            let furthest = shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
-            let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
-            let end = known(at_the_end.get(&name).copied());
-            let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
-            judge.measures.at_most(what, off, 0.1);
-        }
+        Promise::Newcomer(_) => judge.newcomer(row.setting.intervals_s(3.0)),
+        Promise::Settles(_) => judge.settled(),
         Promise::Steady => {
             let swing = known(judge.ours.timeline.swing);
             let fixed = known(row.of(FIXED).timeline.swing);
@@ -133,5 +118,25 @@ impl Judge {
 
     fn timeouts(&mut self) {
         self.measures.at_most("timeouts", self.ours.timeouts, self.default.timeouts.max(3.0));
+    }
+
+    /// How soon the newcomer has its share, and whether it keeps it.
+    fn newcomer(&mut self, intervals_s: f64) {
+        let timeline = self.ours.timeline.clone();
+        let (half, most) = (known(timeline.half_s), known(timeline.nine_tenths_s));
+        self.measures.at_most("half of its share, s", half, intervals_s.max(2.0));
+        self.measures.at_most("nine tenths, s", most, intervals_s.max(6.0));
+        self.measures.at_least("part of its share afterwards", known(timeline.kept), 0.9);
+    }
+
+    /// How far the station that is furthest from its share is from it.
+    fn settled(&mut self) {
+        let TimelineFigures { shares, at_the_end, .. } = &self.ours.timeline;
+        let off = |(name, share): (&String, &f64)| (name.clone(), (share - 1.0).abs());
+        let furthest = shares.iter().map(off).max_by(|a, b| a.1.total_cmp(&b.1));
+        let (name, off) = furthest.unwrap_or(("nobody".to_owned(), f64::NAN));
+        let end = known(at_the_end.get(&name).copied());
+        let what = format!("{name} is furthest from its share (at the end {end:.2} of it)");
+        self.measures.at_most(what, off, 0.1);
     }
 }
