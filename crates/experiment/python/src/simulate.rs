@@ -58,7 +58,7 @@ pub(crate) fn solos(
     let options = Options { seed, repeat, conditions, ..Options::default() };
     let asked = Asked::new(&scenario.read, &options);
     let asked = asked.map_err(|error| errors::run(py, &error))?;
-    Ok(asked.solos().into_iter().map(|solo| (solo.run, solo.seed)).collect())
+    Ok(asked.solos().into_keys().map(|solo| (solo.run, solo.seed)).collect())
 }
 
 /// Simulates the solo run with the key `run`, one of [`solos`]. Returns the goodput in Mbit/s.

@@ -18,8 +18,8 @@ mod meters;
 mod recorder;
 pub mod reservations;
 pub mod session;
+mod solos;
 mod span;
-mod steps;
 
 pub use agent::StationFacts;
 pub use asked::{Asked, Made, Options, Progress, RunError, Silent, chosen};
@@ -31,8 +31,8 @@ pub use medium::{
 pub use meters::{MeterPlace, ReceiverMeter, SenderMeter};
 pub use recorder::{Recorder, RunSink};
 pub use session::{Task, World};
+pub use solos::{KnownSolos, SoloKey};
 pub use span::Span;
-pub use steps::{KnownSolos, SoloKey};
 pub use wakeai_results::result::Outcome;
 
 /// The version in a result.

@@ -85,12 +85,6 @@ impl Recorder {
         RunSink(Arc::new(Sink { files, ordinal, condition, repeat, expanded, rows }))
     }
 
-    /// Ends all waits for a turn, because a run has failed.
-    pub(crate) fn abandon(&self) {
-        self.state().abandoned = true;
-        self.0.changed.notify_all();
-    }
-
     /// Puts the files into place.
     pub(crate) fn finish(self, report: &Report) -> Result<(), RecordsError> {
         let records = self.state().records.take().expect("finished once");
@@ -208,12 +202,23 @@ impl RunSink {
             }
             _ => Ok(()),
         };
+        let result = written.and(ended);
         (state.turn, state.begun) = (ordinal + 1, false);
+        state.abandoned |= result.is_err();
         files.0.changed.notify_all();
-        written.and(ended)
+        result
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.0.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sink {
+    /// Ends all waits for a turn, where the run has failed: [`RunSink::end`] was not called.
+    fn drop(&mut self) {
+        let mut state = self.files.state();
+        state.abandoned |= state.turn <= self.ordinal;
+        self.files.0.changed.notify_all();
     }
 }

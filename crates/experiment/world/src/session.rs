@@ -3,20 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use wakeai_results::result::{
     FailedRun, Max, MaxFrom, MeasuredFlow, Outcome, Report, Run, given_maxima,
 };
-use wakeai_scenario::{ResolvedCondition, solo_lengths};
+use wakeai_scenario::{ResolvedCondition, repeat_seed, solo_lengths, solo_plan};
 use wakeai_units::Duration;
 
 use crate::VERSION;
 use crate::agent::{StationFacts, facts};
 use crate::asked::{Asked, Made, Progress, RunError, Silent};
 use crate::recorder::{Recorder, RunSink};
-use crate::steps::{ALONE, Step, Steps};
+use crate::solos::{KnownSolos, SoloKey};
+
+/// The name of a solo run in messages.
+const ALONE: &str = "one station alone";
 
 /// An implementation that runs scenarios: the simulator or the lab.
 pub trait World {
@@ -72,7 +76,8 @@ impl Task<'_> {
     }
 }
 
-/// Makes all runs, up to `jobs` at a time. The report does not depend on `jobs`.
+/// Makes all runs, up to `jobs` at a time: first the solo runs, then the runs of the conditions. The report
+/// does not depend on `jobs`.
 ///
 /// # Errors
 ///
@@ -86,14 +91,25 @@ pub fn report<W: World + Sync>(
 where
     W::Error: Send,
 {
-    let session = Session::new(world, asked, recorder);
-    std::thread::scope(|scope| {
-        for _ in 1..jobs {
-            scope.spawn(|| session.work());
-        }
-        session.work();
+    let mut known = asked.known.clone();
+    let solos = asked.solos().into_iter().filter(|(key, _)| !known.contains_key(key));
+    let solos: Vec<(SoloKey, ResolvedCondition)> = solos.collect();
+    let repeats = asked.conditions.iter().flat_map(|of| vec![of; asked.repeat as usize]);
+    let alone = solos.iter().filter_map(|(_, solo)| solo_lengths(&solo.experiment).next());
+    let lengths = alone.chain(repeats.map(|condition| condition.experiment.duration));
+    world.progress().runs(&lengths.collect::<Vec<_>>());
+    let (alone, failed) = at_once(jobs, solos.len(), |number| {
+        let (key, condition) = &solos[number];
+        run_alone(world, number, condition, key.seed)
     });
-    session.finish()
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let before = solos.len();
+    known.extend(solos.into_iter().map(|(key, _)| key).zip(alone));
+    let session = Session { world, asked, recorder, known, before };
+    let (runs, failed) = at_once(jobs, session.count(), |ordinal| session.run(ordinal));
+    session.finish(runs, failed)
 }
 
 /// Runs one station alone and returns its goodput in Mbit/s. `condition` is that of a
@@ -112,148 +128,57 @@ pub fn alone<W: World>(
     run_alone(world, 0, condition, seed)
 }
 
-/// The runs of one command.
-struct Session<'a, W: World> {
+/// The runs of the conditions, by condition and then by repeat.
+struct Session<'a, W> {
     world: &'a W,
     asked: &'a Asked<'a>,
-    steps: Steps,
     recorder: Option<Recorder>,
-    state: Mutex<RunsState<W::Error>>,
-    changed: Condvar,
+    /// The goodputs of all solo runs.
+    known: KnownSolos,
+    /// The number of solo runs that were made before.
+    before: usize,
 }
 
-/// The state of the runs.
-struct RunsState<E> {
-    /// The next step that no thread has taken.
-    next: usize,
-    /// The result of each solo run in Mbit/s, once it is known.
-    alone: Vec<Option<f64>>,
-    /// The result of each step that is a run of a condition.
-    runs: Vec<Option<Run>>,
-    /// The earliest step that failed, and why.
-    failed: Option<(usize, E)>,
-    /// Whether a step has failed or panicked. No further step is begun then.
-    stopped: bool,
-}
-
-impl<'a, W: World> Session<'a, W> {
-    fn new(world: &'a W, asked: &'a Asked<'a>, recorder: Option<Recorder>) -> Self {
-        let steps = Steps::new(&asked.conditions, asked.seed, asked.repeat, &asked.known);
-        let lengths = steps.order.iter().filter_map(|step| match step {
-            Step::Solo(solo) => solo_lengths(&steps.solos[*solo].condition.experiment).next(),
-            Step::Condition { condition, .. } => {
-                Some(asked.conditions[*condition].experiment.duration)
-            }
-        });
-        world.progress().runs(&lengths.collect::<Vec<_>>());
-        let state = RunsState {
-            next: 0,
-            alone: steps.solos.iter().map(|solo| solo.known).collect(),
-            runs: steps.order.iter().map(|_| None).collect(),
-            failed: None,
-            stopped: false,
-        };
-        let (state, changed) = (Mutex::new(state), Condvar::new());
-        Self { world, asked, steps, recorder, state, changed }
+impl<W: World> Session<'_, W> {
+    fn count(&self) -> usize {
+        self.asked.conditions.len() * self.asked.repeat as usize
     }
 
-    fn state(&self) -> MutexGuard<'_, RunsState<W::Error>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The index of the run's condition, and the number of the repeat.
+    fn place(&self, ordinal: usize) -> (usize, u32) {
+        let repeats = self.asked.repeat as usize;
+        (ordinal / repeats, (ordinal % repeats) as u32)
     }
 
-    /// Takes one step after another until none is left or one has failed.
-    fn work(&self) {
-        let guard = StopOnPanic(self);
-        while let Some(number) = self.take() {
-            if let Err(error) = self.step(number) {
-                let mut state = self.state();
-                if state.failed.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
-                    state.failed = Some((number, error));
-                }
-                drop(state);
-                self.stop();
-            }
-            self.changed.notify_all();
-        }
-        drop(guard);
+    /// The name of a run in messages.
+    fn name(&self, ordinal: usize) -> String {
+        let (index, repeat) = self.place(ordinal);
+        format!("{} {}", self.asked.conditions[index].name(), repeat + 1)
     }
 
-    fn stop(&self) {
-        self.state().stopped = true;
-        self.changed.notify_all();
-        self.recorder.iter().for_each(Recorder::abandon);
-    }
-
-    fn take(&self) -> Option<usize> {
-        let mut state = self.state();
-        let number = state.next;
-        if number == self.steps.order.len() || state.stopped {
-            return None;
-        }
-        state.next += 1;
-        Some(number)
-    }
-
-    fn step(&self, number: usize) -> Result<(), W::Error> {
-        match &self.steps.order[number] {
-            Step::Solo(solo) => {
-                let solo_run = &self.steps.solos[*solo];
-                let found = run_alone(self.world, number, &solo_run.condition, solo_run.seed)?;
-                self.state().alone[*solo] = Some(found);
-            }
-            Step::Condition { condition, repeat, seed, needs } => {
-                let Some(alone) = self.wait_for(needs) else { return Ok(()) };
-                let run = self.condition(number, *condition, *repeat, *seed, &alone)?;
-                self.state().runs[number] = Some(run);
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for the results of the solo runs `needs`; `None` if a run has failed. The wait ends,
-    /// because solo runs come before the conditions that need them: a thread has already begun
-    /// them.
-    fn wait_for(&self, needs: &[usize]) -> Option<Vec<f64>> {
-        let mut state = self.state();
-        loop {
-            if state.stopped {
-                return None;
-            }
-            if let Some(found) = needs.iter().map(|solo| state.alone[*solo]).collect() {
-                return Some(found);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn condition(
-        &self,
-        number: usize,
-        index: usize,
-        repeat: u32,
-        seed: u64,
-        alone: &[f64],
-    ) -> Result<Run, W::Error> {
+    fn run(&self, ordinal: usize) -> Result<Run, W::Error> {
+        let (index, repeat) = self.place(ordinal);
         let condition = &self.asked.conditions[index];
+        let seed = repeat_seed(self.asked.seed, repeat);
         let mut maxima = given_maxima(condition);
-        for (solo, mbps) in self.steps.alone[index].iter().zip(alone) {
-            let max = Max { mbps: *mbps, from: MaxFrom::Solo };
-            maxima.extend(solo.applies_to.iter().map(|to| (*to, max)));
+        for solo in solo_plan(condition) {
+            let mbps = self.known[&SoloKey { run: solo.key(), seed }];
+            let max = Max { mbps, from: MaxFrom::Solo };
+            maxima.extend(solo.applies_to.into_iter().map(|to| (to, max)));
         }
-        let ordinal = index * self.asked.repeat as usize + repeat as usize;
         let sink = self.recorder.as_ref().map(|recorder| {
             recorder.run(ordinal, condition.name(), repeat, condition.experiment.expand(seed))
         });
         let task = Task {
-            number,
-            name: self.steps.name(number, self.asked),
+            number: self.before + ordinal,
+            name: self.name(ordinal),
             condition,
             place: Some((index, repeat)),
             seed,
             facts: facts(condition, &maxima),
             sink: sink.clone(),
         };
-        let (began, progress) = (Instant::now(), self.world.progress());
+        let (number, began, progress) = (task.number, Instant::now(), self.world.progress());
         progress.begins(number, &task.name);
         let outcome = self.world.run(task)?;
         progress.ends(number);
@@ -264,35 +189,34 @@ impl<'a, W: World> Session<'a, W> {
         Ok(run)
     }
 
-    fn finish(self) -> Result<Report, W::Error> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// The report of the runs that were made; `failed` is the failure of the next one.
+    fn finish(mut self, runs: Vec<Run>, failed: Option<W::Error>) -> Result<Report, W::Error> {
+        let recorder = self.recorder.take();
         let mut report = Report {
             scenario: self.asked.scenario.name.clone(),
             world: W::NAME.to_owned(),
             version: VERSION.to_owned(),
             seed: self.asked.seed,
-            runs: Vec::new(),
+            runs,
             failed: None,
         };
-        if let Some((number, error)) = state.failed {
-            if self.world.progress().is_interrupted() {
-                return Err(error);
+        let Some(error) = failed else {
+            if let Some(recorder) = recorder {
+                recorder.finish(&report).map_err(RunError::from)?;
             }
-            report.runs = state.runs.into_iter().take(number).flatten().collect();
-            report.failed = Some(FailedRun {
-                run: self.steps.name(number, self.asked),
-                reason: error.to_string(),
-                asked: self.asked.conditions.len() as u64 * u64::from(self.asked.repeat),
-            });
-            let records = self.recorder.and_then(|recorder| recorder.keep(&mut report));
-            let is_first = report.runs.is_empty();
-            return Err(if is_first { error } else { W::after(error, Made { report, records }) });
+            return Ok(report);
+        };
+        if self.world.progress().is_interrupted() {
+            return Err(error);
         }
-        report.runs = state.runs.into_iter().flatten().collect();
-        if let Some(recorder) = self.recorder {
-            recorder.finish(&report).map_err(RunError::from)?;
-        }
-        Ok(report)
+        report.failed = Some(FailedRun {
+            run: self.name(report.runs.len()),
+            reason: error.to_string(),
+            asked: self.count() as u64,
+        });
+        let records = recorder.and_then(|recorder| recorder.keep(&mut report));
+        let is_first = report.runs.is_empty();
+        Err(if is_first { error } else { W::after(error, Made { report, records }) })
     }
 }
 
@@ -329,14 +253,35 @@ fn run_alone<W: World>(
     Ok(mbps)
 }
 
-/// Stops the session when its thread panics. Other threads may wait for a result of that thread,
-/// and would otherwise wait for ever.
-struct StopOnPanic<'a, 'b, W: World>(&'a Session<'b, W>);
-
-impl<W: World> Drop for StopOnPanic<'_, '_, W> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
+/// Makes the things 0 to `count` - 1, up to `jobs` at a time. Returns those before the first that failed, and its
+/// failure. Once one has failed, no further one is begun.
+fn at_once<T: Send, E: Send>(
+    jobs: usize,
+    count: usize,
+    make: impl Fn(usize) -> Result<T, E> + Sync,
+) -> (Vec<T>, Option<E>) {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            let result = make(number);
+            if result.is_err() {
+                next.store(count, Ordering::Relaxed);
+            }
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values();
+    let mut failed = None;
+    let made = results.map_while(|result| result.map_err(|error| failed = Some(error)).ok());
+    (made.collect(), failed)
 }

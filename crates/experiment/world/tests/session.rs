@@ -13,7 +13,8 @@ use wakeai_scenario::Scenario;
 use wakeai_tables::TableReader;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{
-    Asked, Made, Options, Outcome, Progress, ReceiverMeter, RunError, Span, Task, World, session,
+    Asked, KnownSolos, Made, Options, Outcome, Progress, ReceiverMeter, RunError, SoloKey, Span,
+    Task, World, session,
 };
 
 /// A world in which each flow gets up to 1000 bytes in each millisecond. The run with the name `fails` fails at
@@ -23,6 +24,8 @@ struct Fake {
     slow_s: u64,
     /// The lengths of the solo runs, in seconds.
     solos: Mutex<Vec<u64>>,
+    /// The name and the seed of each run.
+    order: Mutex<Vec<(String, u64)>>,
     progress: Interrupted,
 }
 
@@ -48,6 +51,7 @@ impl World for Fake {
 
     fn run(&self, task: Task<'_>) -> Result<Outcome, RunError> {
         let scenario = &task.condition.experiment;
+        self.order.lock().unwrap().push((task.name.clone(), task.seed));
         if task.place.is_none() {
             self.solos.lock().unwrap().push(scenario.duration.as_millis() / 1_000);
         }
@@ -97,7 +101,8 @@ fn made(fake: &Fake, directory: Option<&Path>, force: bool) -> Result<Report, Ru
 }
 
 fn fake(fails: &'static str) -> Fake {
-    Fake { fails, slow_s: 0, solos: Mutex::default(), progress: Interrupted(false) }
+    let (solos, order) = Default::default();
+    Fake { fails, slow_s: 0, solos, order, progress: Interrupted(false) }
 }
 
 /// The condition, the repeat and the number of rows of each run in a table.
@@ -200,4 +205,54 @@ fn a_solo_run_is_made_longer_while_its_flow_gains_speed_and_never_longer_than_th
 /// The condition of the solo run of the only station.
 fn solo(scenario: &Scenario) -> wakeai_scenario::ResolvedCondition {
     wakeai_scenario::solo_plan(&scenario.conditions()[0])[0].condition.clone()
+}
+
+/// Three conditions, the last of which has another rate.
+fn three() -> Scenario {
+    let text = "name = \"x\"\nduration = \"5s\"\naccess_point = { standard = \"802.11g\" }\n\
+                stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n\
+                [[conditions]]\nname = \"one\"\n\
+                [[conditions]]\nname = \"two\"\nset = { \"flows.1.size\" = \"1MB\" }\n\
+                [[conditions]]\nname = \"three\"\nset = { \"stations.a.rate\" = \"9Mbit/s\" }\n";
+    Scenario::parse(text).unwrap()
+}
+
+/// Makes two repeats of [`three`]. Returns the report, and the names and seeds of the runs in the order in which
+/// they began.
+fn twice(jobs: usize, known: KnownSolos) -> (Report, Vec<(String, u64)>) {
+    let options = Options { seed: 7, repeat: 2, known, ..Options::default() };
+    let (scenario, fake) = (three(), fake(""));
+    let asked = Asked::new(&scenario, &options).unwrap();
+    let report = session::report(jobs, &fake, &asked, None).unwrap();
+    (report, fake.order.into_inner().unwrap())
+}
+
+#[test]
+fn a_solo_run_is_made_once_and_before_the_conditions_that_need_it() {
+    let (report, mut order) = twice(1, KnownSolos::new());
+    let run = |(name, seed): (&str, u64)| (name.to_owned(), seed);
+    let conditions =
+        [("one 1", 7), ("one 2", 8), ("two 1", 7), ("two 2", 8), ("three 1", 7), ("three 2", 8)];
+    assert_eq!(order.split_off(4), conditions.map(run));
+    // The second condition has the solo runs of the first, because a solo run has no size.
+    order.sort();
+    assert_eq!(order, [7, 7, 8, 8].map(|seed| run(("one station alone", seed))));
+
+    let (at_once, mut order) = twice(3, KnownSolos::new());
+    assert_eq!(at_once.runs.len(), report.runs.len());
+    for (at_once, alone) in at_once.runs.iter().zip(&report.runs) {
+        assert_eq!((&at_once.condition, at_once.repeat), (&alone.condition, alone.repeat));
+        assert_eq!(at_once.stations, alone.stations);
+    }
+    assert!(order.drain(..4).all(|(name, _)| name == "one station alone"));
+}
+
+#[test]
+fn a_known_solo_run_is_not_made_and_its_goodput_is_used() {
+    let run = wakeai_scenario::solo_plan(&three().conditions()[0])[0].key();
+    let known = KnownSolos::from([(SoloKey { run, seed: 7 }, 12.5)]);
+    let (report, order) = twice(1, known);
+    assert_eq!(order.len(), 3 + 6);
+    let maxima = report.runs.iter().map(|run| run.stations[0].max_mbps == Some(12.5));
+    assert_eq!(maxima.collect::<Vec<_>>(), [true, false, true, false, false, false]);
 }
