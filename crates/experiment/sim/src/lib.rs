@@ -20,8 +20,9 @@ mod simulation;
 mod timers;
 mod world;
 
-pub use carrier::{Observer, Seen};
+pub use carrier::Observer;
 pub use outcome::{FlowDetail, SimOutcome};
+pub use packet::Packet;
 pub use setup::Job;
 pub use world::{alone, run};
 
