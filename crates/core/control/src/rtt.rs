@@ -203,11 +203,11 @@ pub(crate) fn common_delays(peers: &[PeerView], own: Option<Duration>) -> Vec<Du
     all
 }
 
-/// The delay below which `quarters` quarters of the delays are; `None` where fewer than three are
+/// The value below which `quarters` quarters of the values are; `None` where fewer than three are
 /// known.
-pub(crate) fn quantile(delays: &mut [Duration], quarters: usize) -> Option<Duration> {
-    let at = delays.len() * quarters / 4;
-    (delays.len() >= ENOUGH).then(|| *delays.select_nth_unstable(at).1)
+pub(crate) fn quantile<T: Copy + Ord>(values: &mut [T], quarters: usize) -> Option<T> {
+    let at = values.len() * quarters / 4;
+    (values.len() >= ENOUGH).then(|| *values.select_nth_unstable(at).1)
 }
 
 #[cfg(test)]

@@ -18,18 +18,18 @@ pub enum Place {
 }
 
 /// One problem of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem<P = Place> {
     /// The place of the value.
-    pub place: Place,
+    pub place: P,
     /// The key, in the form that `--set` takes; empty for a syntax error.
     pub key: String,
-    /// The condition whose `set` caused the problem, if one did.
-    pub condition: Option<String>,
     /// What was found.
     pub found: String,
     /// What is allowed.
     pub allowed: String,
+    /// The condition whose `set` caused the problem, if one did.
+    pub condition: Option<String>,
 }
 
 impl fmt::Display for Problem {

@@ -271,23 +271,6 @@ fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     if key.len() > 32 {
         return None;
     }
-    let near = known.iter().map(|name| (distance(key, name), *name)).min()?;
+    let near = known.iter().map(|name| (strsim::levenshtein(key, name), *name)).min()?;
     (near.0 <= near.1.len().max(3) / 3).then_some(near.1)
-}
-
-/// The number of characters to insert, delete or replace to change `a` into `b` (Levenshtein
-/// distance).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, a) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

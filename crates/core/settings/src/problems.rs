@@ -2,25 +2,14 @@
 
 use std::cell::RefCell;
 
+use crate::error::Problem;
 use crate::tree::Origin;
 
 /// The largest number of problems that are kept.
 const KEPT: usize = 1_000;
 
 /// One problem, whose place is not yet converted into line and column.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
-    /// The place.
-    pub origin: Origin,
-    /// The key.
-    pub key: String,
-    /// What was found.
-    pub found: String,
-    /// What is allowed.
-    pub allowed: String,
-    /// The condition whose `set` caused the problem, if one did.
-    pub condition: Option<String>,
-}
+pub type Finding = Problem<Origin>;
 
 /// Collects problems, so that one reading finds all of them.
 #[derive(Default)]
@@ -47,7 +36,7 @@ impl Problems {
         let mut findings = self.findings.borrow_mut();
         if findings.len() < KEPT {
             findings.push(Finding {
-                origin,
+                place: origin,
                 key: key.into(),
                 found: found.into(),
                 allowed: allowed.into(),

@@ -61,12 +61,9 @@ impl Source {
     pub fn refuse(&self, mut findings: Vec<Finding>) -> Refused {
         findings.sort();
         let more = findings.len().saturating_sub(LISTED);
-        let problems = findings.into_iter().take(LISTED).map(|finding| Problem {
-            place: self.place(finding.origin),
-            key: finding.key,
-            condition: finding.condition,
-            found: finding.found,
-            allowed: finding.allowed,
+        let problems = findings.into_iter().take(LISTED).map(|finding| {
+            let Finding { place, key, found, allowed, condition } = finding;
+            Problem { place: self.place(place), key, found, allowed, condition }
         });
         let (what, file) = (self.what, self.file.clone());
         Refused { what, file, problems: problems.collect(), more }

@@ -3,19 +3,12 @@
 use std::fmt;
 
 /// The error for a text that is not a quantity of the expected kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found {found:?}, expected {expected}")]
 pub struct ParseQuantityError {
     found: String,
     expected: &'static str,
 }
-
-impl fmt::Display for ParseQuantityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "found {:?}, expected {}", self.found, self.expected)
-    }
-}
-
-impl std::error::Error for ParseQuantityError {}
 
 /// Reads `<decimal><unit>` as a whole number of the smallest unit. Refuses a sign, an exponent, an
 /// unknown unit, a value that does not fit in 64 bits, and a value that is no whole number of the

@@ -7,6 +7,8 @@
 //! check the authenticator of another version, too, and then knows the station that the message
 //! names.
 
+use constant_time_eq::constant_time_eq;
+
 use super::DecodeError;
 use crate::StationId;
 
@@ -140,12 +142,8 @@ fn tag(key: &[u8; 32], body: &[u8]) -> [u8; TAG_LEN] {
 
 fn is_authentic(key: &[u8; 32], message: &[u8]) -> bool {
     let (body, found) = message.split_at(message.len() - TAG_LEN);
-    equal_in_constant_time(&tag(key, body), found)
-}
-
-/// Compares in constant time: the duration does not depend on the place of the first difference.
-fn equal_in_constant_time(one: &[u8; TAG_LEN], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    // The duration must not depend on the place of the first difference.
+    constant_time_eq(&tag(key, body), found)
 }
 
 #[cfg(test)]

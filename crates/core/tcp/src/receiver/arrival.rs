@@ -5,7 +5,7 @@ use wakeai_units::Instant;
 
 use super::Receiver;
 use super::autotune::ReadProgress;
-use super::delayed_ack::{ArrivedSegment, Situation};
+use super::delayed_ack::Situation;
 use super::lifecycle::ReceiverPhase;
 use crate::segment::{Segment, Timestamp};
 
@@ -120,8 +120,7 @@ impl Receiver {
             self.window.note_full_segment();
         }
         let window = self.window.offered;
-        let arrival = ArrivedSegment { len: u64::from(len), pushed: segment.flags.psh, window };
-        self.acks.on_data(now, arrival, self.handshake.timeout);
+        self.acks.on_data(now, segment, window, self.handshake.timeout);
         self.autotune.on_data(now, self.next, window);
         if len >= WORTH_GROWING {
             self.grow_window(len);

@@ -12,6 +12,7 @@
 use wakeai_units::{Duration, Instant};
 
 use crate::config::TcpConfig;
+use crate::segment::Segment;
 
 /// The most quick ACKs in a row.
 const MAX_QUICK: u64 = 16;
@@ -38,16 +39,6 @@ pub(super) struct Situation {
     pub(super) handshake_rtt: Option<Duration>,
     /// The RTT that the data shows, where it is known.
     pub(super) data_rtt: Option<Duration>,
-}
-
-/// Data that arrived in order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ArrivedSegment {
-    pub(super) len: u64,
-    /// Whether the segment has PSH.
-    pub(super) pushed: bool,
-    /// The last window.
-    pub(super) window: u64,
 }
 
 /// Whether an ACK is due.
@@ -114,13 +105,20 @@ impl DelayedAck {
         self.timer.into_iter().chain(self.compression.timer).min()
     }
 
-    /// Handles data that arrived in order. `timeout` is the receiver's own retransmission timeout.
-    pub(super) fn on_data(&mut self, now: Instant, arrival: ArrivedSegment, timeout: Duration) {
-        let ArrivedSegment { len, pushed, window } = arrival;
+    /// Handles data that arrived in order. `window` is the last window, and `timeout` the receiver's
+    /// own retransmission timeout.
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        window: u64,
+        timeout: Duration,
+    ) {
+        let len = u64::from(segment.len);
         self.schedule();
         // Of full segments PSH counts since Linux 6.6 (4720852ed9af): a sender that waits for the
         // ACK of a write of whole segments would otherwise wait for the delayed ACK's timer.
-        self.pushed |= pushed || len < self.segment_size;
+        self.pushed |= segment.flags.psh || len < self.segment_size;
         self.segment_size = self.segment_size.max(len.min(self.mss));
         if self.linux {
             self.adapt(now, window, timeout);

@@ -63,22 +63,11 @@ impl Reassembly {
             after += 1;
         }
         self.bytes += merged.1 - merged.0;
-        self.replace(first, after, merged);
+        self.held.drain(first..after);
+        self.held.insert(first, merged);
         debug_assert!(first == 0 || self.held[first - 1].1 < merged.0, "the one before touches it");
         debug_assert!(self.held.get(first + 1).is_none_or(|later| merged.1 < later.0));
         Insertion { merged, duplicate }
-    }
-
-    /// Replaces the intervals from `first` to before `after` by `merged`.
-    fn replace(&mut self, first: usize, after: usize, merged: (u64, u64)) {
-        if first == after {
-            self.held.insert(first, merged);
-            return;
-        }
-        self.held[first] = merged;
-        if after > first + 1 {
-            self.held.drain(first + 1..after);
-        }
     }
 
     /// Removes the stored data that is in order once everything before `next` has arrived. Returns

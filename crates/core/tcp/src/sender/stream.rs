@@ -110,11 +110,6 @@ impl SendStream {
         self.fin = Some(segment);
     }
 
-    /// Reverts [`Self::mark_fin`], because the segment did not leave.
-    pub(super) fn unmark_fin(&mut self) {
-        self.fin = None;
-    }
-
     /// The segment of this number, which was sent.
     pub(super) fn piece(&self, segment: u64) -> Piece {
         debug_assert!(self.fin.is_none_or(|fin| segment <= fin), "nothing follows the FIN");

@@ -73,11 +73,6 @@ impl RetransmissionTimeout {
         Self { timeout: INITIAL_TIMEOUT, longest: config.max_timeout, in_a_row: 0 }
     }
 
-    /// Sets the timeout to the estimate, without backoff.
-    pub(super) fn reset(&mut self, estimate: Option<Duration>) {
-        self.timeout = estimate.unwrap_or(INITIAL_TIMEOUT);
-    }
-
     /// Doubles the timeout (RFC 6298 section 5.5).
     pub(super) fn back_off(&mut self) {
         self.timeout = self.timeout.saturating_mul(2).min(self.longest);
@@ -138,7 +133,7 @@ impl Sender {
 
     /// Resets the timeout to the present RTT estimate, without backoff.
     pub(super) fn reset_timeout(&mut self) {
-        self.rto.reset(self.rtt.timeout());
+        self.rto.timeout = self.rtt.timeout().unwrap_or(INITIAL_TIMEOUT);
         let sock = &mut *self.algorithm;
         sock.srtt_us = self.rtt.smoothed_us_by_8;
         sock.rttvar_us = self.rtt.variation_us;

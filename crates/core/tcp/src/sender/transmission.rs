@@ -12,7 +12,7 @@ use crate::segment::{Flags, Segment, Timestamp};
 impl Sender {
     /// Returns the next segment that may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        self.pacing.stop_waiting();
+        self.pacing.waits = false;
         match self.phase {
             SenderPhase::Opening => return self.output.syn.then(|| self.send_syn(now)),
             SenderPhase::Established => {}
@@ -307,7 +307,7 @@ impl Sender {
         self.board.unsend();
         self.nxt = segment.seq;
         if segment.flags.fin {
-            self.stream.unmark_fin();
+            self.stream.fin = None;
         }
         self.counters.segments_sent -= 1;
         if self.tail_probe.end == Some(segment.end()) {
@@ -398,10 +398,6 @@ impl Pacing {
     /// Takes back the last segment, which did not leave.
     pub(super) fn unsend(&mut self) {
         self.next_at = self.before;
-    }
-
-    pub(super) fn stop_waiting(&mut self) {
-        self.waits = false;
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {

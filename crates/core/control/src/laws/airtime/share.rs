@@ -4,7 +4,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::SETTLED_TICKS;
 use super::aggregate::{aggregate, alone, nearly_full};
-use crate::rtt::ENOUGH;
+use crate::rtt::quantile;
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
 use crate::{Observation, PeerView};
@@ -168,7 +168,7 @@ impl AirtimeShare {
         let settled = enough && ticks > settles;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
-        self.median = median(&mut parts).map_or(Rate::ZERO, |part| weights.rate(part));
+        self.median = quantile(&mut parts, 2).map_or(Rate::ZERO, |part| weights.rate(part));
         let equal = carried / senders;
         self.round = weights.round(equal, seen);
         let mean = weights.mean();
@@ -188,11 +188,6 @@ impl AirtimeShare {
         let together = self.used.is_some_and(|used| used < TOGETHER_MORE);
         if slow && together { Bottleneck::BeyondTheAir } else { Bottleneck::Air }
     }
-}
-
-fn median(parts: &mut [u64]) -> Option<u64> {
-    let at = parts.len() / 2;
-    (parts.len() >= ENOUGH).then(|| *parts.select_nth_unstable(at).1)
 }
 
 /// The share of a station that begins to send now; `None` where the rate that it reaches alone is
