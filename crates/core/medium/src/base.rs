@@ -23,7 +23,7 @@ pub(crate) struct Base<P> {
     /// The time of the last event.
     pub(crate) clock: Instant,
     /// The packets that have arrived, none of them at an empty set of stations.
-    arrivals: VecDeque<Arrival<P>>,
+    pub(crate) arrivals: VecDeque<Arrival<P>>,
     pub(crate) departures: Departures<P>,
     pub(crate) counters: Counters,
 }
@@ -161,11 +161,6 @@ impl<P: Packet> Base<P> {
         }
     }
 
-    /// The oldest arrival that was not polled yet.
-    pub(crate) fn poll_arrival(&mut self) -> Option<Arrival<P>> {
-        self.arrivals.pop_front()
-    }
-
     /// The oldest arrival at one node that was not polled yet.
     pub(crate) fn poll_delivery(&mut self) -> Option<Delivery<P>> {
         let next = self.arrivals.front_mut()?;
@@ -233,7 +228,7 @@ pub struct Departure<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Departures<P> {
     watched: Vec<bool>,
-    seen: VecDeque<Departure<P>>,
+    pub(crate) seen: VecDeque<Departure<P>>,
 }
 
 impl<P: Packet> Departures<P> {
@@ -246,11 +241,6 @@ impl<P: Packet> Departures<P> {
         if let Some(watched) = self.watched.get_mut(station.index()) {
             *watched = true;
         }
-    }
-
-    /// The oldest departure that was not polled yet.
-    pub(crate) fn poll(&mut self) -> Option<Departure<P>> {
-        self.seen.pop_front()
     }
 
     /// Returns a function that records packets as departures of `station`, where this station is

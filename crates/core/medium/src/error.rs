@@ -55,11 +55,8 @@ pub enum ConfigError {
         access_point: Standard,
     },
     /// A setting that a station has on Wi-Fi but not on a cellular link.
-    #[error("a station on a cellular link has no {what} of its own")]
-    Cellular {
-        /// The key.
-        what: &'static str,
-    },
+    #[error("a station on a cellular link has no {0} of its own")]
+    Cellular(&'static str),
     /// A station that does not exist.
     #[error("there is no station {found}: the BSS has {stations}, counted from 0")]
     NoSuchStation {

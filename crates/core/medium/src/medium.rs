@@ -185,7 +185,7 @@ impl<P: Packet> Medium<P> {
     /// arrived, was given up, or was dropped by the queue after [`Medium::enqueue`] had accepted
     /// it.
     pub fn poll_departure(&mut self) -> Option<Departure<P>> {
-        self.base_mut().departures.poll()
+        self.base_mut().departures.seen.pop_front()
     }
 
     /// Handles all events that are due at or before `now`, in order.
@@ -202,7 +202,7 @@ impl<P: Packet> Medium<P> {
     /// The next packet that has arrived, in the order of arrival. A broadcast is given once, with all of
     /// its receivers. A driver calls either this or [`Medium::poll_delivery`].
     pub fn poll_arrival(&mut self) -> Option<Arrival<P>> {
-        self.base_mut().poll_arrival()
+        self.base_mut().arrivals.pop_front()
     }
 
     /// The time of the next event, provided that nothing is enqueued before. One of the events is
@@ -242,7 +242,7 @@ impl<P: Packet> Medium<P> {
     fn wifi(&mut self, what: &'static str) -> Result<&mut Wifi<P>, ConfigError> {
         match &mut self.air {
             Air::Wifi(wifi) => Ok(wifi),
-            Air::Cellular(_) => Err(ConfigError::Cellular { what }),
+            Air::Cellular(_) => Err(ConfigError::Cellular(what)),
         }
     }
 }

@@ -37,11 +37,6 @@ impl Standard {
     /// All standards, from the oldest to the newest.
     pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
 
-    /// The standard's name, as it is written in a scenario: `802.11ax`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (18.5).
     pub const fn sifs(self) -> Duration {
         match self {

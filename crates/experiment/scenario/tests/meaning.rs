@@ -77,7 +77,7 @@ fn each_standard_has_its_own_rate_contention_and_aggregation() {
         (Standard::Ax, "600.5Mbit/s", Width::Mhz80, 3, 65_535),
     ];
     for (standard, rate, width, aifsn, ampdu) in expected {
-        let scenario = parse(&LEAST.replace("802.11g", standard.name()));
+        let scenario = parse(&LEAST.replace("802.11g", standard.into()));
         let radio = scenario.stations[0].radio.unwrap();
         assert_eq!((radio.standard, radio.rate.to_string().as_str()), (standard, rate));
         let contention = Contention { aifsn, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use wakeai_settings::{Field, Fields, Origin, Problems};
+use wakeai_settings::{Field, Fields, Problems};
 use wakeai_units::{Bytes, Duration, Rate};
 
 use super::names::{Names, overlap};
-use super::{Context, LONGEST_RUN, Span, rate};
+use super::{Context, LONGEST_RUN, Span, TablePlace, rate, with_places};
 use crate::experiment::{Chunks, Endpoint, FlowKind, FlowKnobs, FlowSpec, Selector, StationGroup};
 
 /// The largest number of single flows in all entries together.
@@ -32,13 +32,7 @@ pub(super) fn read(fields: &mut Fields<'_>, context: &Context<'_>) -> Vec<FlowSp
     if tables.is_empty() {
         field.refuse_as("no flow that can be read", "at least one [[flows]]");
     }
-    let (places, flows): (Vec<_>, Vec<_>) = tables
-        .into_iter()
-        .filter_map(|table| {
-            let place = (table.origin, table.path.clone());
-            Some((place, flow(table, names, span)?))
-        })
-        .unzip();
+    let (places, flows) = with_places(tables, |table| flow(table, names, span));
     check_proxied(&flows, &places, groups, problems);
     let count = |endpoint| match endpoint {
         Endpoint::Server | Endpoint::Stations(Selector { number: Some(_), .. }) => 1,
@@ -179,25 +173,23 @@ fn limit(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
 }
 
 fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<Chunks> {
-    let splits = kind == FlowKind::Tcp && size.is_some();
-    if let Some(text) = field.node.as_str() {
-        if text != "auto" {
+    let chunks = match field.node.as_str() {
+        Some("auto") => Chunks::Auto,
+        Some(_) => {
             field.refuse(format!("an integer from 1 to {MOST_CHUNKS}, or \"auto\""));
             return None;
         }
-        if !splits {
-            field.refuse("1, or a TCP flow with `size`, which is what is split");
-        }
-        return Some(Chunks::Auto);
-    }
-    let chunks = field.integer(1..=MOST_CHUNKS)?;
-    if chunks > 1 && !splits {
+        None => Chunks::Count(field.integer(1..=MOST_CHUNKS)?),
+    };
+    if chunks != Chunks::Count(1) && (kind == FlowKind::Udp || size.is_none()) {
         field.refuse("1, or a TCP flow with `size`, which is what is split");
     }
-    if size.is_some_and(|size| size.get() < u64::from(chunks)) {
+    if let Chunks::Count(count) = chunks
+        && size.is_some_and(|size| size.get() < u64::from(count))
+    {
         field.refuse("no more chunks than `size` has bytes");
     }
-    Some(Chunks::Count(chunks))
+    Some(chunks)
 }
 
 fn turns(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<bool> {
@@ -213,7 +205,7 @@ fn turns(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<bool>
 /// flow in the file.
 fn check_proxied(
     flows: &[FlowSpec],
-    places: &[(Origin, String)],
+    places: &[TablePlace],
     groups: &[StationGroup],
     problems: &Problems,
 ) {

@@ -127,6 +127,21 @@ fn limit(field: &Field<'_>) -> Option<QueueLimit> {
     queue(field).map(QueueLimit::Packets)
 }
 
+/// The place of a table in the file.
+type TablePlace = (Origin, String);
+
+/// What `read` makes of those tables that it can read, and the place of each.
+fn with_places<'a, T>(
+    tables: Vec<Fields<'a>>,
+    read: impl Fn(Fields<'a>) -> Option<T>,
+) -> (Vec<TablePlace>, Vec<T>) {
+    let placed = tables.into_iter().filter_map(|table| {
+        let place = (table.origin, table.path.clone());
+        Some((place, read(table)?))
+    });
+    placed.unzip()
+}
+
 /// The tables of the list `key`, which may be absent.
 fn list<'a>(fields: &mut Fields<'a>, key: &'static str, most: usize) -> Vec<Fields<'a>> {
     fields.get(key).map(|field| field.tables(most)).unwrap_or_default()

@@ -144,7 +144,7 @@ impl ContentionKeys {
 }
 
 pub(super) fn standard(field: &Field<'_>) -> Option<Standard> {
-    field.choice(&Standard::ALL.map(|standard| (standard.name(), standard)))
+    field.choice(&Standard::ALL.map(|standard| (standard.into(), standard)))
 }
 
 /// A PHY rate of data frames of `standard` in `bss`. It has to be written with the rounding of the

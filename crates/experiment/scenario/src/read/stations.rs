@@ -5,7 +5,7 @@ use wakeai_wifi::{Bss, Standard, StationRadio};
 
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
-use super::{FASTEST, delay, queue, rate};
+use super::{FASTEST, delay, queue, rate, with_places};
 use crate::experiment::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
 use wakeai_settings::{Field, Fields, quoted};
 
@@ -16,13 +16,7 @@ pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<
     let field = fields.require("stations", "at least one [[stations]]");
     let tables = field.map(|field| field.tables(MOST as usize)).unwrap_or_default();
     let problems = fields.problems;
-    let (places, groups): (Vec<_>, Vec<_>) = tables
-        .into_iter()
-        .filter_map(|table| {
-            let place = (table.origin, table.path.clone());
-            Some((place, group(table, access_point)?))
-        })
-        .unzip();
+    let (places, groups) = with_places(tables, |table| group(table, access_point));
     let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
     if total > u64::from(MOST) {
         let origin = places.last().map_or(fields.origin, |(origin, _)| *origin);
