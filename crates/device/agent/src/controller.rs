@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::io;
 
+use nix::time::ClockId;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_control::{
     Clocks, CommonLaw, Controller, ControllerConfig, Event, LawConfig, PeerChange,
     PresenceCounters, Share, StationId,
 };
-use wakeai_units::{Bytes, Instant, Rate};
+use wakeai_host::{read_clock, since_boot};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use crate::clock;
 use crate::counters::{self, Named};
 use crate::identity;
 use crate::key::GroupKeys;
@@ -42,7 +43,7 @@ impl AssociatedController {
         template.reserve = config.reserve;
         template.reservable = Share::from_percent(config.access_point.reservable_percent);
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {
-            Clocks::Synchronised { unix_at_epoch: clock::unix_at_epoch(), tolerance }
+            Clocks::Synchronised { unix_at_epoch: unix_at_epoch(), tolerance }
         });
         let common_law = CommonLaw::new(config.law.as_ref(), &template);
         template.common_law = Some(common_law);
@@ -125,7 +126,7 @@ impl AssociatedController {
 
     /// Reads the system's clock again, because it may have been set.
     pub(crate) fn read_clock(&mut self) {
-        let unix = clock::unix_at_epoch();
+        let unix = unix_at_epoch();
         if let Clocks::Synchronised { unix_at_epoch, .. } = &mut self.template.clocks {
             *unix_at_epoch = unix;
         }
@@ -185,6 +186,11 @@ impl AssociatedController {
         let current = self.controller().map(|current| counters::presence(current.counters()));
         counters::sum(self.past.clone(), current.unwrap_or_default())
     }
+}
+
+/// The Unix time at the epoch of [`since_boot`].
+fn unix_at_epoch() -> Duration {
+    read_clock(ClockId::CLOCK_REALTIME).saturating_since(since_boot())
 }
 
 #[cfg(test)]

@@ -17,11 +17,6 @@ pub(crate) fn station_number(machine_id: &str, hardware: [u8; 6]) -> u64 {
     u64::from_le_bytes(*first)
 }
 
-/// The machine id (machine-id(5)).
-pub(crate) fn machine_id() -> io::Result<String> {
-    std::fs::read_to_string("/etc/machine-id")
-}
-
 /// A random id. The agent makes a new one for each association.
 pub(crate) fn boot_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];

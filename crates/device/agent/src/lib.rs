@@ -11,7 +11,6 @@
 mod access;
 mod actuator;
 mod check;
-mod clock;
 mod controller;
 mod counters;
 mod distributions;

@@ -1,5 +1,6 @@
 //! The life of an agent: it starts, runs its event loop, and undoes all its changes at the end.
 
+use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,9 +15,9 @@ use wakeai_api::config::{Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
-    Capability, Guard, Lease, MakeError, NetnsId, OtherChange, Role, Told, WatchOthers,
+    Capability, Change, Guard, Lease, MakeError, NetnsId, OtherChange, Role, Told, WatchOthers,
     block_signals, check_socket_path, holders, read_sysctl, require_privileges, serving_user,
-    set_sysctl,
+    set_sysctl, since_boot,
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, SupervisedBounds, move_connections, netns_cookie, parts,
@@ -24,7 +25,6 @@ use wakeai_kernel::{
 };
 
 use crate::actuator::Actuator;
-use crate::clock;
 use crate::controller::AssociatedController;
 use crate::distributions::Distributions;
 use crate::error::AgentError;
@@ -92,7 +92,8 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
-    agents.flat_map(|holder| &holder.changes).any(|change| change.socket() == Some(path))
+    let mut changes = agents.flat_map(|holder| &holder.changes);
+    changes.any(|change| matches!(change, Change::Socket { path: at, .. } if at == path))
 }
 
 fn start(
@@ -252,7 +253,7 @@ fn set_up(
         },
         clients: Clients { report, reserve: wanted, transfers, fleet },
         counters: server.counters(),
-        health: Health::new(clock::now()),
+        health: Health::new(since_boot()),
         distributions: Distributions::default(),
         config,
     };
@@ -323,7 +324,7 @@ fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
 pub(crate) fn derived_station(config: &Config, interface: Interface) -> Result<u64, AgentError> {
     let missing = || AgentError::NoStation(config.interface.clone());
     let hardware = interface.hardware.ok_or_else(missing)?;
-    let machine = identity::machine_id().map_err(|_| missing())?;
+    let machine = fs::read_to_string("/etc/machine-id").map_err(|_| missing())?;
     Ok(identity::station_number(&machine, hardware))
 }
 

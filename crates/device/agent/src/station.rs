@@ -14,12 +14,11 @@ use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
 use wakeai_control::{Connection, Controller, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
-use wakeai_host::{Drifts, Told};
+use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::actuator::Actuator;
-use crate::clock;
 use crate::controller::AssociatedController;
 use crate::counters::{Counters, Fault, Faults};
 use crate::distributions::Distributions;
@@ -147,7 +146,7 @@ impl Station {
     /// Does the first tick and the first heartbeat. From then on bounds also apply to new
     /// connections.
     pub(crate) fn begin(&mut self) {
-        let now = clock::now();
+        let now = since_boot();
         self.tick(now);
         self.heartbeat(now);
     }
@@ -160,10 +159,10 @@ impl Station {
         told: &Told,
     ) {
         let mut shutdown = pin!(shutdown);
-        let began = clock::now();
+        let began = since_boot();
         let (mut next_tick, mut next_heartbeat) = (began + TICK, began + HEARTBEAT);
         loop {
-            let now = clock::now();
+            let now = since_boot();
             if now >= next_heartbeat {
                 self.heartbeat(now);
                 next_heartbeat = now + HEARTBEAT;
@@ -179,9 +178,9 @@ impl Station {
                 self.tick(now);
                 next_tick = now + TICK;
             }
-            self.decide_on_transfers(clock::now());
-            self.show_fleet(clock::now());
-            self.transmit(clock::now());
+            self.decide_on_transfers(since_boot());
+            self.show_fleet(since_boot());
+            self.transmit(since_boot());
             self.controller.log_events();
             let due = self
                 .controller
@@ -190,7 +189,7 @@ impl Station {
                 .map_or(next_tick, |timeout| timeout.min(next_tick));
             // Waits for at least a millisecond, so that an overdue timeout does not make the loop
             // spin.
-            let wait = due.min(next_heartbeat).saturating_since(clock::now());
+            let wait = due.min(next_heartbeat).saturating_since(since_boot());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error the socket is read again at the next tick, so that a lasting error does not make the
             // loop spin.
@@ -420,7 +419,7 @@ impl Station {
     }
 
     fn receive(&mut self, readable: std::io::Result<()>) {
-        let now = clock::now();
+        let now = since_boot();
         let bssid = self.controller.bssid().map(|bssid| bssid.0);
         let (controller, presence) = (self.controller.controller_mut(), &self.network.presence);
         let others = &mut self.network.other_versions;

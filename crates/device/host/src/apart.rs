@@ -22,8 +22,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, User, fork, geteuid, getppid};
 
 use crate::lease::Lease;
-use crate::privileges::{Capability, PrivilegeError, become_user, drop_privileges};
-use crate::watch::{Keeper, Told, WatchOthers, channel};
+use crate::privileges::{
+    Capability, PrivilegeError, become_user, drop_privileges, wait_for_one_thread,
+};
+use crate::watch::{Keeper, Told, Watch, WatchOthers, channel};
 
 /// The shortest time between two looks at the changes.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -114,10 +116,11 @@ pub fn serve_apart(
     serve: impl FnOnce(&Told) -> u8,
 ) -> Result<(), ApartError> {
     let failed = |source| ApartError::System { asked: "open a channel", source };
-    let (teller, told) = channel().map_err(failed)?;
+    let (to, told) = channel().map_err(failed)?;
+    let parent = Pid::this();
     match split()? {
-        Apart::Serving(parent) => {
-            drop(teller);
+        ForkResult::Child => {
+            drop(to);
             let status = serve_as(user, to_serve, parent).map_or_else(
                 |error| {
                     tracing::error!(%error, "the serving process ends");
@@ -127,39 +130,22 @@ pub fn serve_apart(
             );
             std::process::exit(status.into())
         }
-        Apart::Supervising(child) => {
+        ForkResult::Parent { child } => {
             drop((serve, told));
             let mut kept = to_undo.to_vec();
             kept.extend(user.map(|_| Capability::CAP_KILL)); // the child belongs to another user
-            supervise(child, &kept, &mut Keeper::new(lease, others, teller))
+            supervise(child, &kept, &mut Keeper { watch: Watch::new(lease), lease, others, to })
         }
     }
 }
 
-/// One of the two processes.
-enum Apart {
-    /// The serving process, with the PID of its parent.
-    Serving(Pid),
-    /// The supervising process, with the PID of its child.
-    Supervising(Pid),
-}
-
 /// Splits the process, which must have one thread.
 #[allow(unsafe_code, reason = "no crate at hand wraps fork(2)")]
-fn split() -> Result<Apart, ApartError> {
-    let read = std::fs::read_dir("/proc/self/task");
-    let threads =
-        read.map_err(|source| ApartError::System { asked: "count threads", source })?.count();
-    if threads != 1 {
-        return Err(PrivilegeError::Threads(threads).into());
-    }
-    let parent = Pid::this();
+fn split() -> Result<ForkResult, ApartError> {
+    wait_for_one_thread()?;
     // SAFETY: the process has one thread. So no other thread, which the child would not have, holds
     // a lock that the child needs.
-    match unsafe { fork() }.map_err(refused("start the serving process"))? {
-        ForkResult::Parent { child } => Ok(Apart::Supervising(child)),
-        ForkResult::Child => Ok(Apart::Serving(parent)),
-    }
+    unsafe { fork() }.map_err(refused("start the serving process"))
 }
 
 /// Gives this process to `user`, if one is given, with the capabilities `kept` alone. From then on the kernel kills
@@ -182,7 +168,7 @@ fn supervise(child: Pid, kept: &[Capability], keeper: &mut Keeper<'_>) -> Result
     let signals = SignalFd::with_flags(&passed_on(), flags).map_err(refused("wait for signals"))?;
     loop {
         keeper.look();
-        keeper.take_back();
+        keeper.others.take_back();
         wait(&signals, keeper).map_err(refused("wait for signals"))?;
         while let Some(signal) = signals.read_signal().map_err(refused("wait for signals"))? {
             let signal = i32::try_from(signal.ssi_signo).ok().map(Signal::try_from);
@@ -217,7 +203,7 @@ fn wait(signals: &SignalFd, keeper: &Keeper<'_>) -> Result<(), Errno> {
         return Ok(());
     }
     let mut ready: Vec<_> =
-        keeper.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
+        keeper.watch.sockets().map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
     ready.push(signal());
     poll_for(&mut ready, CHECK_EVERY).map(drop)
 }

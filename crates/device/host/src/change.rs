@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::Metadata;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
@@ -69,13 +69,6 @@ pub enum Change {
         /// The identity of the directory, once it is made.
         made: Option<FileId>,
     },
-    /// A regular file.
-    File {
-        /// Its absolute path.
-        path: PathBuf,
-        /// The identity of the file, once it is made.
-        made: Option<FileId>,
-    },
     /// A table of nftables, of the family inet.
     PacketRules {
         /// Its namespace.
@@ -96,14 +89,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// The path, where the change is a socket.
-    pub fn socket(&self) -> Option<&Path> {
-        match self {
-            Self::Socket { path, .. } => Some(path),
-            _ => None,
-        }
-    }
-
     /// What was changed, without the value to which it goes back.
     pub fn what(&self) -> String {
         match self {
@@ -114,7 +99,6 @@ impl Change {
             Self::Other(other) => other.what.clone(),
             Self::Socket { path, .. } => format!("socket {}", path.display()),
             Self::Directory { path, .. } => format!("directory {}", path.display()),
-            Self::File { path, .. } => format!("file {}", path.display()),
             Self::PacketRules { table, .. } => format!("table inet {table} of nftables"),
             Self::LocalRoute { mark, .. } => format!("route for packets with mark {mark:#x}"),
         }

@@ -72,7 +72,7 @@ impl MakeError {
 ///
 /// [`MakeError`], which says what was found at the path.
 pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
-    vacancy(path)?;
+    has_dead_socket(path, Kind::Socket)?;
     let parent = path.parent().unwrap_or(Path::new("/"));
     if fs::metadata(parent).map_err(MakeError::io(path))?.is_dir() {
         return Ok(());
@@ -89,21 +89,17 @@ impl Lease {
     /// [`MakeError`], where anything else is at the path, or where the socket or the lease cannot
     /// be written; then nothing was changed.
     pub fn bind_socket(&self, path: &Path, mode: u32) -> Result<UnixListener, MakeError> {
-        let made =
-            self.make(path, Kind::Socket, || vacancy(path), |found| bind(path, mode, found))?;
-        self.keep_spare(path)?;
-        Ok(made)
+        let (listener, made) =
+            self.make(path, Kind::Socket, |replaces| bind(path, mode, replaces))?;
+        self.keep_spare(path, made)?;
+        Ok(listener)
     }
 
     /// Gives the new socket at `path` its second name. Another file system, for example, allows none;
     /// then the socket has one name.
-    fn keep_spare(&self, path: &Path) -> Result<(), LeaseError> {
-        let changes = self.changes();
-        let is_it =
-            |change: &&Change| matches!(change, Change::Socket { path: at, .. } if at == path);
-        let Some(Change::Socket { made, .. }) = changes.iter().find(is_it) else { return Ok(()) };
-        let with = |spare| Change::Socket { path: path.to_owned(), made: *made, spare };
-        let spare = self.spare_path(changes.len());
+    fn keep_spare(&self, path: &Path, made: FileId) -> Result<(), LeaseError> {
+        let with = |spare| Change::Socket { path: path.to_owned(), made: Some(made), spare };
+        let spare = self.spare_path(self.changes().len());
         self.replace(&with(None), with(Some(spare.clone())))?;
         if let Err(error) = fs::hard_link(path, &spare) {
             tracing::debug!(path = %path.display(), %error, "the socket has no second name");
@@ -119,13 +115,7 @@ impl Lease {
     /// [`MakeError`], where anything is at the path, or where the directory or the lease cannot be
     /// written; then nothing was changed.
     pub fn create_directory(&self, path: &Path) -> Result<(), MakeError> {
-        let vacant = || match vacancy(path)? {
-            Vacancy::Nothing => Ok(Vacancy::Nothing),
-            Vacancy::DeadSocket => {
-                Err(MakeError::Occupied { path: path.to_owned(), found: "a socket" })
-            }
-        };
-        self.make(path, Kind::Directory, vacant, |_| create_directory(path))
+        self.make(path, Kind::Directory, |_| create_directory(path)).map(drop)
     }
 
     /// Makes a network namespace, see [`Namespace::create`].
@@ -154,7 +144,8 @@ impl Lease {
         Ok(made)
     }
 
-    /// If `vacant` returns no error, records the path, makes the file, and records its identity.
+    /// If the path is free, records it, makes the file, and records its identity. `make` is told whether
+    /// the new socket replaces a dead one.
     ///
     /// The lock on the leases is held meanwhile. Otherwise a sweep (which undoes the changes of
     /// dead processes) could take the new socket for a dead one between bind(2) and listen(2).
@@ -162,17 +153,14 @@ impl Lease {
         &self,
         path: &Path,
         kind: Kind,
-        vacant: impl FnOnce() -> Result<Vacancy, MakeError>,
-        make: impl FnOnce(Vacancy) -> io::Result<(T, FileId)>,
-    ) -> Result<T, MakeError> {
+        make: impl FnOnce(bool) -> io::Result<(T, FileId)>,
+    ) -> Result<(T, FileId), MakeError> {
         let change = |made| kind.change(path, made);
         let mut editing = self.editing()?;
-        let found = vacant()?;
+        let replaces = has_dead_socket(path, kind)?;
         editing.write(|changes| changes.push(change(None)))?;
-        let drop_record = |changes: &mut Vec<Change>| {
-            changes.pop();
-        };
-        let (made, id) = match make(found) {
+        let drop_record = |changes: &mut Vec<Change>| drop(changes.pop());
+        let (made, id) = match make(replaces) {
             Ok(made) => made,
             Err(source) => {
                 // If this fails, the record stays. It has no identity, so it removes no file of the user.
@@ -191,39 +179,32 @@ impl Lease {
             let _ = editing.write(drop_record); // as above, a record that stays removes no file
             return Err(error.into());
         }
-        Ok(made)
+        Ok((made, id))
     }
 }
 
-/// The states in which the path of a new socket may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Vacancy {
-    Nothing,
-    DeadSocket,
-}
-
-fn vacancy(path: &Path) -> Result<Vacancy, MakeError> {
+/// Whether a dead socket is at the path of a new file, which may replace it where it is a socket itself.
+/// Anything else there is an error.
+fn has_dead_socket(path: &Path, wanted: Kind) -> Result<bool, MakeError> {
     let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vacancy::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         other => other.map_err(MakeError::io(path))?,
     };
-    if !metadata.file_type().is_socket() {
-        return Err(MakeError::Occupied { path: path.to_owned(), found: kind(&metadata) });
+    let occupied = |found| Err(MakeError::Occupied { path: path.to_owned(), found });
+    if wanted != Kind::Socket || !metadata.file_type().is_socket() {
+        return occupied(kind(&metadata));
     }
     match is_dead(path) {
-        Ok(true) if metadata.uid() == geteuid().as_raw() => Ok(Vacancy::DeadSocket),
-        Ok(true) => {
-            let found = "a socket of another user";
-            Err(MakeError::Occupied { path: path.to_owned(), found })
-        }
+        Ok(true) if metadata.uid() == geteuid().as_raw() => Ok(true),
+        Ok(true) => occupied("a socket of another user"),
         Ok(false) => Err(MakeError::Listened(path.to_owned())),
         Err(error) => Err(MakeError::io(path)(error)),
     }
 }
 
-/// Listens at `path`, whose state is `found`, with these permissions.
-fn bind(path: &Path, mode: u32, found: Vacancy) -> io::Result<(UnixListener, FileId)> {
-    if found == Vacancy::DeadSocket {
+/// Listens at `path` with these permissions, instead of the dead socket there if it `replaces` one.
+fn bind(path: &Path, mode: u32, replaces: bool) -> io::Result<(UnixListener, FileId)> {
+    if replaces {
         fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;

@@ -197,11 +197,6 @@ impl Namespace {
         })
     }
 
-    /// Whether a namespace other than `made` has the name `name`.
-    pub(crate) fn is_another(name: &str, made: NetnsId) -> bool {
-        Self::open(name).is_ok_and(|found| found.id != made)
-    }
-
     /// Removes the name; the kernel frees the namespace when its last process has ended and its
     /// last socket is closed. Returns `false` where there was no such name.
     ///

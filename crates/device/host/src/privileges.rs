@@ -108,7 +108,7 @@ pub fn drop_privileges(kept: &[Capability]) -> Result<(), PrivilegeError> {
 }
 
 /// A thread that was joined may still be listed for a moment, because the kernel wakes the joining thread first.
-fn wait_for_one_thread() -> Result<(), PrivilegeError> {
+pub(crate) fn wait_for_one_thread() -> Result<(), PrivilegeError> {
     let give_up = Instant::now() + PATIENCE;
     loop {
         let threads = std::fs::read_dir("/proc/self/task").map_err(refused)?.count();

@@ -36,7 +36,6 @@ pub(crate) enum Undone {
 pub(crate) enum Kind {
     Socket,
     Directory,
-    File,
 }
 
 impl Kind {
@@ -45,7 +44,6 @@ impl Kind {
         match self {
             Self::Socket => Change::Socket { path, made, spare: None },
             Self::Directory => Change::Directory { path, made },
-            Self::File => Change::File { path, made },
         }
     }
 }
@@ -62,14 +60,13 @@ pub(crate) fn remove(path: &Path, what: Kind, made: Option<&FileId>) -> io::Resu
     let is_kind = match what {
         Kind::Socket => file_type.is_socket(),
         Kind::Directory => file_type.is_dir(),
-        Kind::File => file_type.is_file(),
     };
     if !is_kind || FileId::of(&metadata) != *made {
         return Ok(Undone::Kept(format!("{} has taken its place since", kind(&metadata))));
     }
     match what {
         Kind::Directory => remove_directory(path, made),
-        Kind::Socket | Kind::File => fs::remove_file(path).map(|()| Undone::Done),
+        Kind::Socket => fs::remove_file(path).map(|()| Undone::Done),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::lease::Lease;
 use crate::process::ProcessId;
 use crate::registry::{Holder, Registry};
 use crate::remove::Undone;
-use crate::undo::{UndoKind, UndoKinds, undo};
+use crate::undo::{UndoKinds, undo};
 
 /// A change that a sweep has undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,8 @@ impl Lease {
                 return Vec::new();
             }
         };
-        let mut failed = undo_all(&holder, kinds);
+        let own = holder.changes.iter().rev().filter(|change| change.stage() != Stage::Shared);
+        let mut failed = undo_all(own, kinds);
         let all = std::mem::take(&mut holder.changes);
         holder.changes = failed.iter().map(|(change, _)| change.clone()).rev().collect();
         let kept =
@@ -88,23 +89,20 @@ impl Lease {
         if let Err(error) = kept {
             tracing::warn!(%error, "the lease file could not be updated");
         }
-        for (kind, change) in shared(kinds) {
-            if all.contains(&change)
-                && !is_held(&registry, &change)
-                && let Err(error) = undo_shared(kind, &change)
-            {
-                failed.push((change, error.to_string()));
-            }
-        }
+        let is_unheld = |change: &Change| all.contains(change) && !is_held(&registry, change);
+        let unheld: Vec<_> = shared(kinds).filter(is_unheld).collect();
+        failed.extend(undo_all(unheld.iter(), kinds));
         failed
     }
 }
 
-/// Undoes the changes of one lease, the newest first, but what is shared; returns those that could not
-/// be undone.
-fn undo_all(holder: &Holder, kinds: UndoKinds<'_>) -> Vec<(Change, String)> {
+/// Undoes these changes; returns those that could not be undone, with the reasons.
+fn undo_all<'a>(
+    changes: impl Iterator<Item = &'a Change>,
+    kinds: UndoKinds<'_>,
+) -> Vec<(Change, String)> {
     let mut failed = Vec::new();
-    for change in holder.changes.iter().rev().filter(|change| change.stage() != Stage::Shared) {
+    for change in changes {
         match undo(change, kinds) {
             Ok(Undone::Done | Undone::Nothing) => {}
             Ok(Undone::Kept(reason)) => tracing::warn!("left alone: {change}: {reason}"),
@@ -115,15 +113,8 @@ fn undo_all(holder: &Holder, kinds: UndoKinds<'_>) -> Vec<(Change, String)> {
 }
 
 /// The changes that processes share.
-fn shared(kinds: UndoKinds<'_>) -> impl Iterator<Item = (&dyn UndoKind, Change)> {
-    kinds.iter().filter_map(|kind| Some((*kind, Change::Other(kind.shared()?))))
-}
-
-fn undo_shared(kind: &dyn UndoKind, change: &Change) -> Result<bool, Box<dyn std::error::Error>> {
-    match change {
-        Change::Other(other) => kind.undo(other),
-        _ => Ok(false),
-    }
+fn shared(kinds: UndoKinds<'_>) -> impl Iterator<Item = Change> {
+    kinds.iter().filter_map(|kind| kind.shared())
 }
 
 /// Whether a living process has recorded the change. It is also `true` where that is not known,
@@ -238,45 +229,34 @@ impl Sweep<'_> {
     /// Undoes a dead process's changes of this stage, the newest first; returns `false` where one could
     /// not be undone.
     fn undo(&mut self, holder: &Holder, now: Stage) -> bool {
-        let mut all = true;
-        for change in holder.changes.iter().rev().filter(|change| change.stage() == now) {
-            match undo(change, self.kinds) {
-                Ok(Undone::Done) => {
-                    let change = change.clone();
-                    self.removed.push(Removed { process: Some(holder.process), change });
-                }
-                Ok(Undone::Nothing) => {}
-                Ok(Undone::Kept(reason)) => {
-                    self.errors.push(SweepError::Kept { change: change.clone(), reason });
-                }
-                Err(error) => {
-                    all = false;
-                    self.fail(change, &*error);
-                }
-            }
+        let changes = holder.changes.iter().rev().filter(|change| change.stage() == now);
+        changes.fold(true, |all, change| all & self.undo_one(Some(holder.process), change))
+    }
+
+    /// Undoes a change of a dead process, or of none; returns `false` where that was not possible.
+    fn undo_one(&mut self, process: Option<ProcessId>, change: &Change) -> bool {
+        let undone = undo(change, self.kinds);
+        let (is_undone, change) = (undone.is_ok(), change.clone());
+        match undone.map_err(|error| error.to_string()) {
+            Ok(Undone::Done) => self.removed.push(Removed { process, change }),
+            Ok(Undone::Nothing) => {}
+            Ok(Undone::Kept(reason)) => self.errors.push(SweepError::Kept { change, reason }),
+            Err(reason) => self.errors.push(SweepError::Undo { change, reason }),
         }
-        all
+        is_undone
     }
 
     /// Undoes what processes share and no living process holds; returns whether anything is held.
     fn undo_shared(&mut self, registry: &Registry) -> bool {
         let mut any_held = false;
-        for (kind, change) in shared(self.kinds) {
+        for change in shared(self.kinds) {
             if is_held(registry, &change) {
                 any_held = true;
-                continue;
-            }
-            match undo_shared(kind, &change) {
-                Ok(true) => self.removed.push(Removed { process: None, change }),
-                Ok(false) => {}
-                Err(error) => self.fail(&change, &*error),
+            } else {
+                self.undo_one(None, &change);
             }
         }
         any_held
-    }
-
-    fn fail(&mut self, change: &Change, error: &dyn std::error::Error) {
-        self.errors.push(SweepError::Undo { change: change.clone(), reason: error.to_string() });
     }
 }
 
@@ -287,6 +267,7 @@ mod tests {
     use crate::lease::LeaseError;
     use crate::namespace::NetnsId;
     use crate::registry::Role;
+    use crate::undo::UndoKind;
     use std::cell::Cell;
 
     /// What processes share, which this function removes.
@@ -297,9 +278,8 @@ mod tests {
             "parts"
         }
 
-        fn shared(&self) -> Option<OtherChange> {
-            let Change::Other(parts) = parts() else { return None };
-            Some(parts)
+        fn shared(&self) -> Option<Change> {
+            Some(parts())
         }
 
         fn undo(&self, _: &OtherChange) -> Result<bool, Box<dyn std::error::Error>> {
@@ -338,11 +318,11 @@ mod tests {
         ProcessId { start_time: me.start_time - 1, ..me }
     }
 
-    /// Makes a file, and returns its record.
+    /// Makes a directory, and returns its record.
     fn made(path: &std::path::Path) -> Change {
-        std::fs::write(path, "").unwrap();
+        std::fs::create_dir(path).unwrap();
         let made = FileId::of(&std::fs::symlink_metadata(path).unwrap());
-        Change::File { path: path.to_owned(), made: Some(made) }
+        Change::Directory { path: path.to_owned(), made: Some(made) }
     }
 
     fn agent() -> Role {
@@ -595,7 +575,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let stuck = file.join("under-a-file"); // ENOTDIR
         let _ = registry.lock().unwrap();
-        let change = Change::File { path: stuck, made: None };
+        let change = Change::Directory { path: stuck, made: None };
         registry
             .write(&Holder { process: dead(), sequence: 0, role: Role::Lab, changes: vec![change] })
             .unwrap();

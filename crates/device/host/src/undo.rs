@@ -15,7 +15,7 @@ pub trait UndoKind {
 
     /// The change, where processes share a single one. A sweep undoes it whenever no living process has
     /// recorded it, so it also removes what no lease names.
-    fn shared(&self) -> Option<OtherChange> {
+    fn shared(&self) -> Option<Change> {
         None
     }
 
@@ -32,7 +32,7 @@ pub type UndoKinds<'a> = &'a [&'a dyn UndoKind];
 
 /// Undoes the change.
 pub(crate) fn undo(change: &Change, kinds: UndoKinds<'_>) -> Result<Undone, Box<dyn Error>> {
-    let was_there = match change {
+    let undone = match change {
         Change::Socket { path, made, spare } => {
             if let Some(spare) = spare {
                 remove(spare, Kind::Socket, made.as_ref())?;
@@ -42,40 +42,38 @@ pub(crate) fn undo(change: &Change, kinds: UndoKinds<'_>) -> Result<Undone, Box<
         Change::Directory { path, made } => {
             return Ok(remove(path, Kind::Directory, made.as_ref())?);
         }
-        Change::File { path, made } => return Ok(remove(path, Kind::File, made.as_ref())?),
-        Change::Namespace { name, made: Some(made) } if Namespace::is_another(name, *made) => {
+        Change::Namespace { name, made: Some(made) }
+            if Namespace::open(name).is_ok_and(|found| found.id() != *made) =>
+        {
             return Ok(Undone::Kept("another namespace has its name now".to_owned()));
         }
-        Change::Namespace { name, .. } => Namespace::remove(name)?,
-        Change::Process(process) => process.kill()?,
+        Change::Namespace { name, .. } => Some(Ok(Namespace::remove(name)?)),
+        Change::Process(process) => Some(process.kill()),
         Change::Sysctl { netns, name, before, ours } => {
-            inside(*netns, || sysctl::restore(name, before, ours))?
+            within(*netns, || sysctl::restore(name, before, ours))
         }
         Change::Route { netns, route, before, ours } => {
-            inside(*netns, || route::restore(route, before.as_deref(), ours))?
+            within(*netns, || route::restore(route, before.as_deref(), ours))
         }
         Change::PacketRules { netns, table } => {
-            inside(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))?
+            within(*netns, || routing::remove_packet_rules(table).map_err(io::Error::other))
         }
         Change::LocalRoute { netns, mark, table } => {
-            inside(*netns, || routing::remove_local_route(*mark, *table))?
+            within(*netns, || routing::remove_local_route(*mark, *table))
         }
         Change::Other(other) => {
             let kind = kinds.iter().find(|kind| kind.name() == other.name);
-            kind.ok_or("this command cannot undo this kind of change")?.undo(other)?
+            Some(Ok(kind.ok_or("this command cannot undo this kind of change")?.undo(other)?))
         }
     };
+    // Where the namespace does not exist any more, nothing is left to undo.
+    let was_there = undone.unwrap_or(Ok(false))?;
     Ok(if was_there { Undone::Done } else { Undone::Nothing })
 }
 
-/// Runs `undo` in a namespace. Where the namespace does not exist any more, nothing is left to
-/// undo. In the calling thread's own namespace it runs `undo` directly, because setns(2) needs a
-/// privilege that the process may have dropped.
-fn inside(netns: NetnsId, undo: impl FnOnce() -> io::Result<bool> + Send) -> io::Result<bool> {
-    within(netns, undo).unwrap_or(Ok(false))
-}
-
-/// Does what [`inside`] does; `None` where the namespace does not exist any more.
+/// Runs `work` in a namespace; `None` where the namespace does not exist any more. In the calling
+/// thread's own namespace it runs `work` directly, because setns(2) needs a privilege that the
+/// process may have dropped.
 pub(crate) fn within<T: Send>(
     netns: NetnsId,
     work: impl FnOnce() -> io::Result<T> + Send,

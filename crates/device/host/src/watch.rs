@@ -13,7 +13,7 @@
 //! serves as another user, the process that stays root looks, through a [`Keeper`], and the
 //! serving process reads the findings from [`Told`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -127,7 +127,7 @@ impl fmt::Display for Drift {
 /// The findings since the start of a process, for its answers and figures.
 #[derive(Debug, Default)]
 pub struct Drifts {
-    counts: [u64; Outcome::VARIANTS.len()],
+    counts: BTreeMap<&'static str, u64>,
     last: VecDeque<(Instant, Drift)>,
 }
 
@@ -137,8 +137,7 @@ const KEPT: usize = 8;
 impl Drifts {
     /// Adds a finding.
     pub fn add(&mut self, drift: Drift) {
-        let count = Outcome::VARIANTS.iter().position(|name| *name == drift.outcome.name());
-        let count = &mut self.counts[count.expect("every outcome has a name")];
+        let count = self.counts.entry(drift.outcome.name()).or_default();
         *count = count.saturating_add(1);
         self.last.truncate(KEPT - 1);
         self.last.push_front((since_boot(), drift));
@@ -146,7 +145,7 @@ impl Drifts {
 
     /// The number of findings with each outcome.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Outcome::VARIANTS.iter().copied().zip(self.counts)
+        Outcome::VARIANTS.iter().map(|name| (*name, self.counts.get(name).copied().unwrap_or(0)))
     }
 
     /// The last findings and their ages, the newest first.
@@ -250,7 +249,12 @@ fn look_at_record(lease: &Lease) -> Option<Drift> {
         Ok(()) => Outcome::PutBack,
         Err(error) => Outcome::Waits(error.to_string()),
     };
-    let change = Change::File { path, made: None };
+    let change = Change::Other(OtherChange {
+        name: "lease".to_owned(),
+        what: format!("file {}", path.display()),
+        stage: Stage::Rest,
+        details: String::new(),
+    });
     let drift = Drift { change, found: "no such file".to_owned(), outcome };
     log(&drift);
     Some(drift)
@@ -355,7 +359,7 @@ fn why_never(change: &Change) -> Option<&'static str> {
             Some("a table of the firewall is not put back against a person")
         }
         Change::Namespace { .. } => Some("what was measured in it would not be one network"),
-        Change::Directory { .. } | Change::File { .. } => Some("its contents are gone with it"),
+        Change::Directory { .. } => Some("its contents are gone with it"),
         Change::Socket { spare: None, .. } => Some("it has no second name"),
         Change::Other(other) if other.stage == Stage::Shared => {
             Some("they are shared with other processes")
@@ -373,8 +377,7 @@ fn standing(
     let gone = || Some(Ok(Some("its network namespace is gone".to_owned())));
     let inside = match change {
         Change::Socket { path, made: Some(made), .. }
-        | Change::Directory { path, made: Some(made) }
-        | Change::File { path, made: Some(made) } => return file(path, made),
+        | Change::Directory { path, made: Some(made) } => return file(path, made),
         Change::Namespace { name, made: Some(made) } => {
             let found = Namespace::open(name).ok();
             return match found {
@@ -384,32 +387,17 @@ fn standing(
             };
         }
         Change::Other(other) => return Ok(others.holds(other).err()),
-        Change::Sysctl { netns, name, ours, .. } => within(*netns, || {
-            let now = sysctl::read_sysctl(name)?;
-            let by_us = |now: &String| {
-                is_of_another(|of| {
-                    matches!(of, Change::Sysctl {
-                netns: there, name: that, ours, ..
-            } if there == netns && that == name && ours == now)
-                })
-            };
-            Ok((now != *ours && !by_us(&now)).then(|| format!("{now}, expected {ours}")))
-        }),
+        Change::Sysctl { netns, name, ours, .. } => {
+            within(*netns, || Ok(other_value(change, ours, &sysctl::read_sysctl(name)?)))
+        }
         Change::Route { netns, route, ours, .. } => within(*netns, || {
-            let Some(found) = route::with_key(route)? else {
-                return Ok(Some("no such route".to_owned()));
-            };
-            let now = found.algorithm();
-            let by_us = || {
-                is_of_another(|of| {
-                    matches!(of, Change::Route { netns: there, route: that, ours, .. }
-                        if there == netns && that == route && now.as_ref() == Some(ours))
-                })
-            };
-            if now.as_ref() == Some(ours) || by_us() {
-                return Ok(None);
-            }
-            Ok(Some(format!("{}, expected {ours}", now.as_deref().unwrap_or("none"))))
+            Ok(match route::with_key(route)? {
+                Some(found) => {
+                    let now = found.algorithm();
+                    other_value(change, ours, now.as_deref().unwrap_or("none"))
+                }
+                None => Some("no such route".to_owned()),
+            })
         }),
         Change::PacketRules { netns, table } => within(*netns, || packet_table(table, before)),
         Change::LocalRoute { netns, mark, table } => {
@@ -419,20 +407,30 @@ fn standing(
         Change::Process(_)
         | Change::Socket { .. }
         | Change::Directory { .. }
-        | Change::File { .. }
         | Change::Namespace { .. } => return Ok(None),
     };
     inside.or_else(gone).unwrap_or(Ok(None))
 }
 
-/// Whether another living process of Wakeai has recorded such a change: a later `wakeai use`, say,
-/// in the namespace of an agent. Its change is no drift.
-fn is_of_another(is_it: impl Fn(&Change) -> bool) -> bool {
+/// The value `now` of a setting, if it is neither `ours` nor that of another living process of Wakeai: a
+/// later `wakeai use`, say, in the namespace of an agent. Its change is no drift.
+fn other_value(change: &Change, ours: &str, now: &str) -> Option<String> {
+    let sets_it = |of: &Change| match (of, change) {
+        (Change::Sysctl { netns, name, ours, .. }, Change::Sysctl { netns: at, name: of, .. }) => {
+            (netns, name, ours.as_str()) == (at, of, now)
+        }
+        (Change::Route { netns, route, ours, .. }, Change::Route { netns: at, route: of, .. }) => {
+            (netns, route, ours.as_str()) == (at, of, now)
+        }
+        _ => false,
+    };
     let own = std::process::id();
-    let others = crate::holders().unwrap_or_default().into_iter();
-    others
-        .filter(|holder| holder.process.pid.cast_unsigned() != own)
-        .any(|holder| holder.changes.iter().any(&is_it))
+    let is_of_another = || {
+        let others = crate::holders().unwrap_or_default().into_iter();
+        let mut others = others.filter(|holder| holder.process.pid.cast_unsigned() != own);
+        others.any(|holder| holder.changes.iter().any(sets_it))
+    };
+    (now != ours && !is_of_another()).then(|| format!("{now}, expected {ours}"))
 }
 
 fn file(path: &Path, made: &FileId) -> io::Result<Option<String>> {
@@ -492,26 +490,17 @@ fn local_route(mark: u32, table: u32, before: &Baseline) -> io::Result<Option<St
 fn put_back(change: &Change, others: &dyn WatchOthers) -> io::Result<()> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "its network namespace is gone");
     let done = match change {
-        Change::Sysctl { netns, name, ours, .. } => {
-            within(*netns, || sysctl::write(name, ours)).ok_or_else(gone)
-        }
-        Change::Route { netns, route, ours, .. } => {
-            within(*netns, || route::put_back(route, ours)).ok_or_else(gone)
-        }
+        Change::Sysctl { netns, name, ours, .. } => within(*netns, || sysctl::write(name, ours)),
+        Change::Route { netns, route, ours, .. } => within(*netns, || route::put_back(route, ours)),
         Change::LocalRoute { netns, mark, table } => {
-            let again = || routing::make_local_route_again(*mark, *table);
-            within(*netns, again).ok_or_else(gone)
+            within(*netns, || routing::make_local_route_again(*mark, *table))
         }
         Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),
         Change::Other(other) => return others.put_back(other),
         _ => return Ok(()),
     };
-    done?
+    done.ok_or_else(gone)?
 }
-
-/// The end of the channel through which the process that stays root tells what it has found.
-#[derive(Debug)]
-pub(crate) struct Teller(UnixDatagram);
 
 /// The end of the channel at which the serving process reads what was found.
 #[derive(Debug)]
@@ -522,12 +511,12 @@ pub struct Told(UnixDatagram);
 /// # Errors
 ///
 /// Where the kernel refuses.
-pub(crate) fn channel() -> io::Result<(Teller, Told)> {
+pub(crate) fn channel() -> io::Result<(UnixDatagram, Told)> {
     let (to, from) = UnixDatagram::pair()?;
     to.set_nonblocking(true)?;
     from.set_nonblocking(true)?;
     to.shutdown(std::net::Shutdown::Read)?;
-    Ok((Teller(to), Told(from)))
+    Ok((to, Told(from)))
 }
 
 impl Told {
@@ -550,33 +539,19 @@ impl Told {
 
 /// A watch in the process that stays root, for [`crate::serve_apart`].
 pub(crate) struct Keeper<'a> {
-    watch: Watch,
-    lease: &'a Lease,
-    others: &'a dyn WatchOthers,
-    to: Teller,
+    pub(crate) watch: Watch,
+    pub(crate) lease: &'a Lease,
+    pub(crate) others: &'a dyn WatchOthers,
+    /// The end of the channel at which the serving process does not read.
+    pub(crate) to: UnixDatagram,
 }
 
-impl<'a> Keeper<'a> {
-    /// Keeps what the lease has recorded.
-    pub(crate) fn new(lease: &'a Lease, others: &'a dyn WatchOthers, to: Teller) -> Self {
-        Self { watch: Watch::new(lease), lease, others, to }
-    }
-
-    /// See [`WatchOthers::take_back`].
-    pub(crate) fn take_back(&self) {
-        self.others.take_back();
-    }
-
-    /// See [`Watch::sockets`].
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.watch.sockets()
-    }
-
+impl Keeper<'_> {
     /// Looks, and tells the serving process what was found. Where that does not read, the log has it.
     pub(crate) fn look(&mut self) {
         for drift in self.watch.look(self.lease, self.others) {
             let told = serde_json::to_vec(&drift).map_err(io::Error::from);
-            if let Err(error) = told.and_then(|told| self.to.0.send(&told)) {
+            if let Err(error) = told.and_then(|told| self.to.send(&told)) {
                 tracing::debug!(%error, "the serving process was not told");
             }
         }

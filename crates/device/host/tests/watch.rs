@@ -320,8 +320,8 @@ fn the_record_itself_is_written_again() {
         })
         .map(|entry| entry.path())
     };
-    let change =
-        wakeai_host::Change::File { path: PathBuf::from("/nonexistent/wkt-record"), made: None };
+    let path = PathBuf::from("/nonexistent/wkt-record");
+    let change = wakeai_host::Change::Directory { path, made: None };
     lease.record(change.clone()).unwrap();
     let mut watch = Watch::new(lease);
     std::fs::remove_file(file().unwrap()).unwrap();

@@ -26,7 +26,7 @@ pub fn netns_cookie() -> io::Result<u64> {
 #[derive(Clone, Copy)]
 struct NetnsCookie;
 
-nix::getsockopt_impl!(NetnsCookie, libc::SOL_SOCKET, SO_NETNS_COOKIE, u64, GetStruct<u64>);
+nix::getsockopt_impl!(NetnsCookie, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, u64, GetStruct<u64>);
 
 /// The error of the operation `asked`, for which the cookie could not be read.
 pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {
@@ -39,9 +39,6 @@ pub(crate) fn unreadable(asked: &str, error: io::Error) -> Error {
         remedy: "use Linux 6.0 or later".to_owned(),
     }
 }
-
-/// `<asm-generic/socket.h>`
-const SO_NETNS_COOKIE: libc::c_int = 71;
 
 #[cfg(test)]
 mod tests {

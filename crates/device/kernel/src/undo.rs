@@ -14,16 +14,12 @@ pub const UNDO: UndoKinds<'static> = &[&Parts { is_leaving: false }, &Connection
 
 /// The registrations of the algorithms in the kernel and the pinned BPF maps. All processes share them.
 pub fn parts() -> Change {
-    Change::Other(shared_parts())
-}
-
-fn shared_parts() -> OtherChange {
-    OtherChange {
+    Change::Other(OtherChange {
         name: PARTS.to_owned(),
         what: "BPF registrations and pins".to_owned(),
         stage: Stage::Shared,
         details: String::new(),
-    }
+    })
 }
 
 const PARTS: &str = "kernel_parts";
@@ -46,8 +42,8 @@ impl UndoKind for Parts {
         PARTS
     }
 
-    fn shared(&self) -> Option<OtherChange> {
-        Some(shared_parts())
+    fn shared(&self) -> Option<Change> {
+        Some(parts())
     }
 
     fn undo(&self, _: &OtherChange) -> Result<bool, Box<dyn StdError>> {

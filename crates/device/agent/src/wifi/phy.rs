@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use wakeai_units::Rate;
-use wl_nl80211::{Nl80211EhtGi, Nl80211HeGi, Nl80211RateInfo};
+use wl_nl80211::Nl80211RateInfo;
 
 /// The modulation of the last frame. A value is `None` if the driver does not report it, or if the modulation does
 /// not have this value.
@@ -59,8 +59,8 @@ impl PhyRate {
                 Nl80211RateInfo::MhzWidth(width) => found.width_mhz = Some(width),
                 Nl80211RateInfo::MhzWidth80Plus80 => found.width_mhz = Some(160),
                 Nl80211RateInfo::ShortGi => has_short_interval = true,
-                Nl80211RateInfo::HeGi(interval) => found.guard_interval_ns = he(interval),
-                Nl80211RateInfo::EhtGi(interval) => found.guard_interval_ns = eht(interval),
+                Nl80211RateInfo::HeGi(gi) => found.guard_interval_ns = guard_interval(gi.into()),
+                Nl80211RateInfo::EhtGi(gi) => found.guard_interval_ns = guard_interval(gi.into()),
                 _ => {}
             }
         }
@@ -83,22 +83,10 @@ impl PhyRate {
     }
 }
 
-fn he(interval: Nl80211HeGi) -> Option<u32> {
-    match interval {
-        Nl80211HeGi::Usec0_8 => Some(800),
-        Nl80211HeGi::Usec1_6 => Some(1_600),
-        Nl80211HeGi::Usec3_2 => Some(3_200),
-        Nl80211HeGi::Other(_) => None,
-    }
-}
-
-fn eht(interval: Nl80211EhtGi) -> Option<u32> {
-    match interval {
-        Nl80211EhtGi::Usec0_8 => Some(800),
-        Nl80211EhtGi::Usec1_6 => Some(1_600),
-        Nl80211EhtGi::Usec3_2 => Some(3_200),
-        Nl80211EhtGi::Other(_) => None,
-    }
+/// The guard interval in nanoseconds with this number of `enum nl80211_he_gi`, which are those of `enum nl80211_eht_gi`,
+/// too.
+fn guard_interval(number: u8) -> Option<u32> {
+    [800, 1_600, 3_200].get(usize::from(number)).copied()
 }
 
 /// Reads the rate in nl80211's fields, which have a unit of 100 kbit/s. The 16-bit field is absent if the rate
@@ -114,6 +102,8 @@ fn bit_rate(fields: &[Nl80211RateInfo]) -> Option<Rate> {
 
 #[cfg(test)]
 mod tests {
+    use wl_nl80211::Nl80211HeGi;
+
     use super::*;
 
     fn of(fields: &[Nl80211RateInfo]) -> PhyRate {

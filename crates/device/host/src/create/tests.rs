@@ -142,8 +142,7 @@ fn a_record_without_identity_removes_no_file_of_the_user() {
         let path = path.clone();
         [
             Change::Socket { path: path.clone(), made: None, spare: None },
-            Change::Directory { path: path.clone(), made: None },
-            Change::File { path, made: None },
+            Change::Directory { path, made: None },
         ]
     };
     for change in intents() {
@@ -217,16 +216,11 @@ fn a_directory_whose_identity_is_not_recorded_is_removed() {
     let lease = rig.lease();
     let path = rig.path("scratch");
     let change = |made| Change::Directory { path: path.clone(), made };
-    let failed = lease.make(
-        &path,
-        Kind::Directory,
-        || Ok(Vacancy::Nothing),
-        |_| {
-            let made = create_directory(&path);
-            stop_writing(&rig);
-            made
-        },
-    );
+    let failed = lease.make(&path, Kind::Directory, |_| {
+        let made = create_directory(&path);
+        stop_writing(&rig);
+        made
+    });
     assert!(matches!(failed, Err(MakeError::Lease(_))), "{failed:?}");
     assert!(!path.exists());
     assert_eq!(rig.on_disk(), [change(None)], "what is on disk removes nothing of anybody's");

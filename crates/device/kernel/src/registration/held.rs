@@ -10,7 +10,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use wakeai_host::{Namespace, NetnsId};
 
 use super::PREFIX;
@@ -87,12 +89,9 @@ fn numbered(directory: impl AsRef<Path>) -> Vec<RawFd> {
 
 /// Duplicates an open file of another process into this one (`pidfd_getfd`, Linux 5.6).
 fn take(process: RawFd, file: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the two system calls take only integers.
-    #[allow(unsafe_code, reason = "no crate at hand wraps pidfd_open and pidfd_getfd")]
-    unsafe {
-        let process = new_file(libc::syscall(libc::SYS_pidfd_open, process, 0))?;
-        new_file(libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), file, 0))
-    }
+    let process = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidInput)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    Ok(pidfd_getfd(process, file, PidfdGetfdFlags::empty())?)
 }
 
 /// The requests for the network namespace of a socket (`<linux/sockios.h>`) and of a TUN
@@ -103,17 +102,8 @@ const TUNGETDEVNETNS: libc::c_ulong = 0x54E3;
 fn namespace_of(file: &OwnedFd, request: libc::c_ulong) -> io::Result<File> {
     // The type of `request` depends on the C library.
     #[allow(unsafe_code, reason = "no crate at hand wraps them")]
-    // SAFETY: both requests take no argument and give a new file descriptor.
-    let made = unsafe { libc::ioctl(file.as_raw_fd(), request as _) };
-    new_file(made.into()).map(File::from)
-}
-
-/// The result of a system call that returns a file descriptor.
-fn new_file(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
+    // SAFETY: both requests take no argument and give a new file descriptor, which nothing else owns.
+    unsafe {
+        Ok(File::from_raw_fd(Errno::result(libc::ioctl(file.as_raw_fd(), request as _))?))
     }
-    #[allow(unsafe_code, reason = "a number becomes an owned file descriptor")]
-    // SAFETY: the kernel has just made this file descriptor, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
 }

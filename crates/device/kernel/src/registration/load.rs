@@ -9,90 +9,74 @@ use libbpf_rs::{MapCore as _, MapMut, OpenMapMut, OpenObject};
 use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
 use crate::bounded::{Bounded, STALE_AFTER};
 use crate::error::Error;
-use crate::features::{self, BOUND, CongControl, explain, tick_us};
+use crate::features::{self, BOUND, CongControl, Features, explain, tick_us};
 use crate::place;
 use crate::skeleton::algorithms::types::rodata;
 use crate::skeleton::algorithms::{AlgorithmsSkelBuilder, OpenAlgorithmsSkel};
 
 /// Registers all of [`Bounded::ALL`].
 pub(super) fn register() -> Result<(), Error> {
-    register_for(Kernel::find()).map_err(|error| explain(LOAD, BOUND, error))
-}
-
-/// The features of the running kernel on which loading depends.
-#[derive(Clone, Copy)]
-struct Kernel {
-    /// Whether the hook `cong_control` has two arguments (before Linux 6.10).
-    short: bool,
-    /// Whether BPF links can hold registrations (`struct_ops`).
-    links: bool,
-    /// The length of a jiffy.
-    tick_us: u32,
-}
-
-impl Kernel {
-    fn find() -> Self {
-        let found = features::detect();
-        let short = found.cong_control == Some(CongControl::Short);
-        Self { short, links: found.struct_ops_link, tick_us: tick_us() }
-    }
+    let kernel = features::detect();
+    register_for(&kernel).map_err(|error| explain(LOAD, BOUND, error))
 }
 
 /// Loads the object of all algorithms, and registers them one after another.
-fn register_for(kernel: Kernel) -> libbpf_rs::Result<()> {
+fn register_for(kernel: &Features) -> libbpf_rs::Result<()> {
+    let short = kernel.cong_control == Some(CongControl::Short);
     let mut object = MaybeUninit::uninit();
     let mut open = AlgorithmsSkelBuilder::default().open(&mut object)?;
-    set_knobs(&mut open, kernel);
+    set_knobs(&mut open);
     let maps = &mut open.maps;
     share(&mut maps.socket_bounds, SOCKETS)?;
     share(&mut maps.interface_bounds, INTERFACES)?;
     share(&mut maps.heartbeats, HEARTBEATS)?;
     share(&mut maps.wakeai_retired, RETIRED)?;
     share(&mut maps.socket_targets, TARGETS)?;
-    choose_hooks(open.open_object_mut(), kernel)?;
+    choose_hooks(open.open_object_mut(), kernel, short)?;
     let mut skel = open.load()?;
     Bounded::ALL.iter().try_for_each(|algorithm| {
-        let parts = parts(algorithm, kernel.short);
-        let map = skel.object_mut().maps_mut().find(|map| map.name() == &*parts.map);
-        attach(&mut map.ok_or_else(|| missing(&parts.map))?, kernel, algorithm.name)
+        let name = map_name(algorithm, short);
+        let map = skel.object_mut().maps_mut().find(|map| map.name() == &*name);
+        attach(&mut map.ok_or_else(|| missing(&name))?, kernel, algorithm.name)
     })
 }
 
-fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: Kernel) {
+fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>) {
     let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return };
     // Each algorithm has knobs of its own; the pattern names every field, so that none can be forgotten.
     let rodata { knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound } = rodata;
     for knobs in [knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound] {
         knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
-        knobs.tick_us = kernel.tick_us;
+        knobs.tick_us = tick_us();
     }
 }
 
-/// The names of an algorithm's parts in the object.
-struct ProgramParts {
-    /// Its `struct_ops` map.
-    map: String,
-    /// Its program for the hook `cong_control`.
-    hook: String,
+/// The name of an algorithm's `struct_ops` map for kernels whose hook `cong_control` is `short` (two arguments, before
+/// Linux 6.10) or not.
+fn map_name(algorithm: &Bounded, short: bool) -> String {
+    format!("{}{}", algorithm.name, if short { "_s" } else { "" })
 }
 
-/// The parts of an algorithm for kernels with this length of the hook `cong_control`.
-fn parts(algorithm: &Bounded, short: bool) -> ProgramParts {
-    let (name, map_end, hook_end) =
-        (algorithm.name, if short { "_s" } else { "" }, if short { "_short" } else { "" });
-    ProgramParts { map: format!("{name}{map_end}"), hook: format!("{name}_cong_control{hook_end}") }
+/// The name of an algorithm's program for this hook.
+fn hook_name(algorithm: &Bounded, short: bool) -> String {
+    format!("{}_cong_control{}", algorithm.name, if short { "_short" } else { "" })
 }
 
 /// Of the two versions of each algorithm, whose hooks `cong_control` differ, lets only the one load that fits the
 /// kernel.
-fn choose_hooks(object: &mut OpenObject, kernel: Kernel) -> libbpf_rs::Result<()> {
+fn choose_hooks(
+    object: &mut OpenObject,
+    kernel: &Features,
+    is_short: bool,
+) -> libbpf_rs::Result<()> {
     for algorithm in Bounded::ALL {
         for short in [false, true] {
-            let (parts, fits) = (parts(&algorithm, short), short == kernel.short);
-            let hook = object.progs_mut().find(|program| program.name() == &*parts.hook);
-            hook.ok_or_else(|| missing(&parts.hook))?.set_autoload(fits);
-            let map = object.maps_mut().find(|map| map.name() == &*parts.map);
-            prepare(&mut map.ok_or_else(|| missing(&parts.map))?, kernel, fits)?;
+            let (name, fits) = (hook_name(&algorithm, short), short == is_short);
+            let hook = object.progs_mut().find(|program| program.name() == &*name);
+            hook.ok_or_else(|| missing(&name))?.set_autoload(fits);
+            let name = map_name(&algorithm, short);
+            let map = object.maps_mut().find(|map| map.name() == &*name);
+            prepare(&mut map.ok_or_else(|| missing(&name))?, kernel, fits)?;
         }
     }
     Ok(())
@@ -108,17 +92,17 @@ fn share(map: &mut OpenMapMut<'_>, name: &str) -> libbpf_rs::Result<()> {
 }
 
 /// Lets the map be created only if it `fits` the kernel.
-fn prepare(map: &mut OpenMapMut<'_>, kernel: Kernel, fits: bool) -> libbpf_rs::Result<()> {
+fn prepare(map: &mut OpenMapMut<'_>, kernel: &Features, fits: bool) -> libbpf_rs::Result<()> {
     map.set_autocreate(fits)?;
     // The section's name makes libbpf set BPF_F_LINK, which kernels without links refuse.
-    if kernel.links { Ok(()) } else { map.set_map_flags(0) }
+    if kernel.struct_ops_link { Ok(()) } else { map.set_map_flags(0) }
 }
 
 /// Registers the algorithm and pins the registration. Where the kernel has links for `struct_ops`,
 /// it pins the link, and otherwise the `struct_ops` map.
-fn attach(map: &mut MapMut<'_>, kernel: Kernel, name: &str) -> libbpf_rs::Result<()> {
+fn attach(map: &mut MapMut<'_>, kernel: &Features, name: &str) -> libbpf_rs::Result<()> {
     let mut link = map.attach_struct_ops()?;
-    if kernel.links {
+    if kernel.struct_ops_link {
         return link.pin(place::pin(name));
     }
     // Without links a registration outlives its owner, if libbpf does not remove it when `link` is
