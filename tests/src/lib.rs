@@ -92,7 +92,7 @@ impl Drop for SharedMachine {
 fn is_usable() -> bool {
     let found = wakeai_kernel::features::detect();
     let root = nix::unistd::geteuid().is_root();
-    if root && found.can_bound() && found.can_monitor() {
+    if root && found.to_bound().is_ok() && found.to_monitor().is_ok() {
         return true;
     }
     let why = if root { "the kernel lacks a feature" } else { "not root" };

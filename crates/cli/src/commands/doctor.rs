@@ -75,8 +75,8 @@ fn diagnose() -> Diagnosis {
     let mut findings = of_kernel(&found);
     findings.extend([default_algorithm(), iperf3(), tun(), wifi()]);
     Diagnosis {
-        can_monitor: found.can_monitor(),
-        can_bound: found.can_bound(),
+        can_monitor: found.to_monitor().is_ok(),
+        can_bound: found.to_bound().is_ok(),
         kernel: found.kernel_release,
         findings,
     }

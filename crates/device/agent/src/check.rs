@@ -5,16 +5,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use tokio::runtime::Runtime;
 use wakeai_api::config::{Config, Examined};
 use wakeai_daemon::metrics::Endpoint;
-use wakeai_host::{NetnsId, Role, read_sysctl};
+use wakeai_host::{DEFAULT_ALGORITHM, NetnsId, Role, read_sysctl};
 use wakeai_kernel::{Bounded, features};
 
 use crate::error::AgentError;
 use crate::interface::Interface;
 use crate::key::GroupKeys;
-use crate::run::{ask_wifi, check_socket, derived_station, event_loop, group_id};
-use crate::station::{DEFAULT_ALGORITHM, destination, open_presence};
+use crate::run::{ask_wifi, check_socket, derived_station, event_loop, group_id, port_taken};
+use crate::station::{destination, open_presence};
 
 /// The findings of [`check`].
 #[derive(Debug, Default)]
@@ -41,116 +42,85 @@ pub fn check_config_file(path: &Path) -> Result<(), AgentError> {
     Err(AgentError::ConfigFile { path: path.to_owned(), owner, mode })
 }
 
-/// The input of the checks: the configuration, and the interface that it names.
-struct Subject<'a> {
-    examined: &'a Examined,
-    config: &'a Config,
-    /// The interface. It is `None` if the interface does not exist, or if its name in the
-    /// configuration is invalid.
-    interface: Option<Interface>,
-}
-
-/// A check. It returns the problem that it finds. If it depends on a key that is invalid, it finds
-/// no problem.
-type Check = fn(&Subject<'_>) -> Result<(), AgentError>;
-
-const CHECKS: [Check; 9] =
-    [key, interface, station, access_point, metrics, port, group, socket, kernel];
-
-/// Checks this machine and the calling thread's network namespace in the same way as a start.
+/// Checks this machine and the calling thread's network namespace in the same way as a start. What
+/// depends on a key that is invalid is not checked.
 pub fn check(examined: &Examined) -> Findings {
-    let Some(config) = &examined.config else { return Findings::default() };
-    let found = examined.is_good("interface").then(|| Interface::find(&config.interface).ok());
-    let subject = Subject { examined, config, interface: found.flatten() };
-    let problems = CHECKS.iter().filter_map(|check| check(&subject).err());
-    Findings { problems: problems.collect(), notes: notes(&subject) }
-}
-
-fn key(subject: &Subject<'_>) -> Result<(), AgentError> {
-    if subject.examined.is_good("key_file") {
-        GroupKeys::load(&subject.config.key_file)?;
+    let mut findings = Findings::default();
+    let Some(config) = &examined.config else { return findings };
+    if examined.is_good("key_file") {
+        findings.value(GroupKeys::load(&config.key_file));
     }
-    Ok(())
-}
-
-fn interface(subject: &Subject<'_>) -> Result<(), AgentError> {
-    if subject.examined.is_good("interface") {
-        Interface::find(&subject.config.interface)?;
+    let interface = examined.is_good("interface").then(|| Interface::find(&config.interface));
+    let interface = interface.and_then(|found| findings.value(found));
+    if let Some(interface) = interface {
+        check_station(examined, config, interface, &mut findings);
     }
-    Ok(())
-}
-
-fn station(subject: &Subject<'_>) -> Result<(), AgentError> {
-    match (subject.interface, subject.config.station) {
-        (Some(interface), None) if subject.examined.is_good("station") => {
-            derived_station(subject.config, interface).map(|_| ())
+    let running = running_agent();
+    if running.is_none() {
+        // An agent that runs in this network namespace may use the address and the port.
+        if let Some(address) = config.metrics {
+            findings.value(Endpoint::bind(address));
         }
-        _ => Ok(()),
-    }
-}
-
-fn access_point(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let is_stated = subject.config.bssid.is_some() || !subject.examined.is_good("bssid");
-    match subject.interface {
-        Some(interface) if !is_stated => {
-            event_loop()?.block_on(ask_wifi(subject.config, interface)).map(drop)
+        if let Some(interface) = interface.filter(|_| examined.is_good("presence.port")) {
+            findings.value(check_port(config, interface));
         }
-        _ => Ok(()),
+    }
+    if let Some(group) = &config.api.group {
+        findings.value(group_id(group));
+    }
+    if examined.is_good("api.socket") {
+        findings.value(check_socket(config));
+    }
+    let missing = features::detect().lacks_for_agent(config.law.is_some());
+    findings.problems.extend(missing.map(AgentError::from));
+    findings.notes = notes(config, interface, running);
+    findings
+}
+
+impl Findings {
+    /// The value, or `None` after adding the problem.
+    fn value<T, E: Into<AgentError>>(&mut self, found: Result<T, E>) -> Option<T> {
+        found.map_err(|error| self.problems.push(error.into())).ok()
     }
 }
 
-/// Checks that the presence port can be bound. The port is not checked while an agent runs in this
-/// network namespace, because that agent may use the port.
-fn port(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let config = subject.config;
-    let is_good = subject.examined.is_good("presence.port");
-    let Some(interface) = subject.interface.filter(|_| is_good && running_agent().is_none()) else {
-        return Ok(());
-    };
+/// Checks the station's number and its access point.
+fn check_station(
+    examined: &Examined,
+    config: &Config,
+    interface: Interface,
+    findings: &mut Findings,
+) {
+    if config.station.is_none() && examined.is_good("station") {
+        findings.value(derived_station(config, interface));
+    }
+    if config.bssid.is_none() && examined.is_good("bssid") {
+        let asked = |runtime: Runtime| runtime.block_on(ask_wifi(config, interface));
+        findings.value(event_loop().and_then(asked));
+    }
+}
+
+/// Checks that the presence port can be bound.
+fn check_port(config: &Config, interface: Interface) -> Result<(), AgentError> {
     match open_presence(config, interface) {
         // Binding the port may need a privilege. Without that privilege, the state of the port
         // is unknown.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        opened => opened.map(|_| ()).map_err(AgentError::system(format!(
-            "bind UDP port {} on {}",
-            config.presence.port, config.interface
-        ))),
+        opened => opened.map(drop).map_err(port_taken(config)),
     }
 }
 
-/// Checks that the address for the metrics is free. The address is not checked while an agent runs
-/// in this network namespace, because that agent may use the address.
-fn metrics(subject: &Subject<'_>) -> Result<(), AgentError> {
-    match subject.config.metrics {
-        Some(address) if running_agent().is_none() => Ok(Endpoint::bind(address).map(|_| ())?),
-        _ => Ok(()),
-    }
-}
-
-fn group(subject: &Subject<'_>) -> Result<(), AgentError> {
-    subject.config.api.group.as_ref().map_or(Ok(()), |group| group_id(group).map(|_| ()))
-}
-
-fn socket(subject: &Subject<'_>) -> Result<(), AgentError> {
-    if subject.examined.is_good("api.socket") {
-        check_socket(subject.config)?;
-    }
-    Ok(())
-}
-
-fn kernel(subject: &Subject<'_>) -> Result<(), AgentError> {
-    let rules = subject.config.law.is_some();
-    features::detect().lacks_for_agent(rules).map_or(Ok(()), |missing| Err(missing.into()))
-}
-
-fn notes(subject: &Subject<'_>) -> Vec<String> {
-    let config = subject.config;
+fn notes(
+    config: &Config,
+    interface: Option<Interface>,
+    running: Option<(i32, String)>,
+) -> Vec<String> {
     let mut notes = Vec::new();
-    if subject.interface.is_some() {
-        let (to, why) = destination(config, subject.interface);
+    if interface.is_some() {
+        let (to, why) = destination(config, interface);
         notes.push(format!("presence messages are sent to {to}:{} ({why})", config.presence.port));
     }
-    if subject.interface.is_some_and(|interface| !interface.up) {
+    if interface.is_some_and(|interface| !interface.up) {
         notes.push(format!("{} is down: the agent will wait for it", config.interface));
     }
     let default = read_sysctl(DEFAULT_ALGORITHM).unwrap_or_default();
@@ -160,7 +130,7 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
             "new connections use {default} by default: the agent bounds only those that select cubic or reno"
         ));
     }
-    if let Some((pid, interface)) = running_agent() {
+    if let Some((pid, interface)) = running {
         notes.push(format!(
             "an agent runs here already (pid {pid}, interface {interface}): stop it before another is \
              started"
@@ -173,13 +143,9 @@ fn notes(subject: &Subject<'_>) -> Vec<String> {
 fn running_agent() -> Option<(i32, String)> {
     let here = NetnsId::current().ok()?;
     let holders = wakeai_host::holders().unwrap_or_default();
-    holders.into_iter().filter(|holder| holder.process.is_alive()).find_map(|holder| {
-        match holder.role {
-            Role::Agent { netns, interface } if netns == here => {
-                Some((holder.process.pid, interface))
-            }
-            _ => None,
-        }
+    holders.into_iter().find_map(|holder| match holder.role {
+        Role::Agent { netns, interface } if netns == here => Some((holder.process.pid, interface)),
+        _ => None,
     })
 }
 

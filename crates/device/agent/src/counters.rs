@@ -81,10 +81,7 @@ impl Counts {
         let base = "wakeai_agent_presence_messages_accepted";
         page.counter(base, Unit::None, help).is(presence("accepted"));
         let mut by = |label, base, help, counts: &Named| {
-            let family = page.counter(base, Unit::None, help);
-            for (text, count) in counts {
-                family.with(label, text, *count);
-            }
+            page.counter(base, Unit::None, help).each(label, counts.clone());
         };
         let mut refused = self.presence.clone();
         refused.retain(|name, _| !NOT_REFUSED.contains(&name.as_str()));

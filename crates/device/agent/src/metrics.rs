@@ -43,10 +43,12 @@ fn identity(page: &mut Page, status: Option<&Status>) {
     page.info("wakeai_agent_access_point", help, bssid);
     let help = "Whether the agent is in this state; it is in one state at a time.";
     let states = page.gauge("wakeai_agent_state", Unit::None, help);
-    for state in status.iter().flat_map(|_| State::ALL) {
-        let is_it = status.is_some_and(|status| status.state == *state);
-        states.with("state", state.name(), u64::from(is_it));
-    }
+    states.each(
+        "state",
+        status.iter().flat_map(|status| {
+            State::ALL.iter().map(|state| (state.name(), u64::from(status.state == *state)))
+        }),
+    );
     gauges! {
         page, "wakeai_agent";
         is_real "uptime" Seconds "The time since the agent started.":
@@ -66,15 +68,11 @@ fn stations(page: &mut Page, report: &Report) {
             "Stations that are sending, this one included, as the law counts them.":
             status.map(|status| f64::from(status.senders));
     }
-    let others = page.gauge(
-        "wakeai_agent_peers_of_another_law",
-        Unit::None,
-        "Peers that hold something else than this station, by the configuration's key; law.version for \
-         agents of another version.",
-    );
-    for (what, peers) in report.status.iter().flat_map(|_| &report.differing) {
-        others.with("differs", what.key(), *peers as u64);
-    }
+    let help = "Peers that hold something else than this station, by the configuration's key; law.version for \
+                agents of another version.";
+    let differing = status.iter().flat_map(|_| &report.differing);
+    page.gauge("wakeai_agent_peers_of_another_law", Unit::None, help)
+        .each("differs", differing.map(|(what, peers)| (what.key(), *peers as u64)));
     let of = &report.distributions;
     let help = "The rates that sending peers announce, each once per tick.";
     let base = "wakeai_agent_peer_delivery_rate";
@@ -148,11 +146,10 @@ fn bounds(page: &mut Page, report: &Report) {
     }
     let help =
         "Whether the law airtime is in this phase; it is in none while the station sends nothing.";
-    let phases = page.gauge("wakeai_agent_law_phase", Unit::None, help);
-    for phase in report.status.iter().flat_map(|_| Phase::ALL) {
-        let is_it = report.airtime.is_some_and(|airtime| airtime.phase == *phase);
-        phases.with("phase", &phase.to_string(), u64::from(is_it));
-    }
+    let current = report.airtime.map(|airtime| airtime.phase);
+    let phases = report.status.iter().flat_map(|_| Phase::ALL);
+    page.gauge("wakeai_agent_law_phase", Unit::None, help)
+        .each("phase", phases.map(|phase| (phase.to_string(), u64::from(current == Some(*phase)))));
 }
 
 fn connections(page: &mut Page, report: &Report) {

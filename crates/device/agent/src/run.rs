@@ -15,9 +15,9 @@ use wakeai_api::config::{Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
-    Capability, Change, Guard, Lease, MakeError, NetnsId, OtherChange, Role, Told, WatchOthers,
-    block_signals, check_socket_path, holders, read_sysctl, require_privileges, serving_user,
-    set_sysctl, since_boot,
+    Capability, Change, DEFAULT_ALGORITHM, Guard, Lease, MakeError, NetnsId, OtherChange, Role,
+    Told, WatchOthers, block_signals, check_socket_path, holders, read_sysctl, require_privileges,
+    serving_user, set_sysctl, since_boot,
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, SupervisedBounds, move_connections, netns_cookie, parts,
@@ -35,9 +35,7 @@ use crate::key::GroupKeys;
 use crate::metrics::page;
 use crate::report::Report;
 use crate::server::Server;
-use crate::station::{
-    Clients, DEFAULT_ALGORITHM, Health, Kernel, Network, Radio, Station, open_presence,
-};
+use crate::station::{Clients, Health, Kernel, Network, Radio, Station, open_presence};
 use crate::transfers::Transfers;
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, Wifi, WifiError};
@@ -236,10 +234,7 @@ fn set_up(
     let (fleet_clients, fleet) = exchange(Err("nothing was asked yet".to_owned()));
     let clients = Transfers::new(decisions);
     let server = Server::bind(lease, &path, group, reports, reserve, clients, fleet_clients)?;
-    let presence = open_presence(&config, interface).map_err(AgentError::system(format!(
-        "bind UDP port {} on {}",
-        config.presence.port, config.interface
-    )))?;
+    let presence = open_presence(&config, interface).map_err(port_taken(&config))?;
     let guard = if rules { set_default(lease)? } else { None };
     let station = Station {
         netns: netns.0,
@@ -258,6 +253,12 @@ fn set_up(
         config,
     };
     Ok((station, server, guard))
+}
+
+/// The error where the presence port cannot be bound.
+pub(crate) fn port_taken(config: &Config) -> impl FnOnce(std::io::Error) -> AgentError {
+    let (port, interface) = (config.presence.port, &config.interface);
+    AgentError::system(format!("bind UDP port {port} on {interface}"))
 }
 
 fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {

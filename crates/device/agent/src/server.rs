@@ -59,8 +59,6 @@ impl Server {
         fleet: FleetClients,
     ) -> Result<Self, MakeError> {
         let listener = lease.bind_socket(path, 0o666)?;
-        let failed = |source| MakeError::Io { path: path.to_owned(), source };
-        listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self {
             listener,
             group,

@@ -32,8 +32,6 @@ use crate::report::Report;
 use crate::versions::OtherVersions;
 use crate::wifi::{Association, LastAssociation};
 
-/// The sysctl that names the default congestion control algorithm of a namespace's new connections.
-pub(crate) const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 /// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed
 /// without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);

@@ -83,11 +83,6 @@ impl Wifi {
         tokio::time::timeout(PATIENCE, found).await.unwrap_or(Err(WifiError::Slow))
     }
 
-    /// All Wi-Fi interfaces of the namespace.
-    async fn interfaces(&self) -> Result<Vec<Nl80211Message>, WifiError> {
-        ask(&self.handle, Nl80211Command::GetInterface, Vec::new(), true).await
-    }
-
     /// The answer of nl80211 about the interface with this index.
     async fn interface(&self, index: u32) -> Result<Nl80211Message, WifiError> {
         let one = vec![Nl80211Attr::IfIndex(index)];
@@ -99,21 +94,17 @@ impl Wifi {
     /// The access point of a station. In managed mode the access point is the first station of the list. TDLS peers
     /// come after it.
     async fn access_point(&self, index: u32) -> Result<Option<Nl80211Message>, WifiError> {
-        Ok(self.list(index, Nl80211Command::GetStation).await?.into_iter().next())
+        Ok(self.list(Nl80211Command::GetStation, Some(index)).await?.into_iter().next())
     }
 
-    /// The channels of the interface's radio, with the driver's counters. The list is empty if the driver counts
-    /// nothing.
-    async fn surveys(&self, index: u32) -> Result<Vec<Nl80211Message>, WifiError> {
-        self.list(index, Nl80211Command::GetSurvey).await
-    }
-
+    /// The list that this command gives, of one interface or of all.
     async fn list(
         &self,
-        index: u32,
         command: Nl80211Command,
+        index: Option<u32>,
     ) -> Result<Vec<Nl80211Message>, WifiError> {
-        ask(&self.handle, command, vec![Nl80211Attr::IfIndex(index)], true).await
+        let of = index.map(Nl80211Attr::IfIndex).into_iter().collect();
+        ask(&self.handle, command, of, true).await
     }
 }
 
@@ -140,13 +131,10 @@ pub(crate) fn kind_words(kind: Nl80211InterfaceType) -> String {
 /// Whether the interface has joined a network, that is, whether it has an SSID. Returns an error if the interface
 /// is not a station.
 fn is_joined(interface: &Nl80211Message) -> Result<bool, WifiError> {
-    match kind(interface) {
-        Some(kind) if is_station(kind) => {}
-        Some(other) => return Err(WifiError::NotStation(kind_words(other))),
-        None => {
-            let reason = "the kernel does not give the interface's type";
-            return Err(WifiError::NotWifi(reason.to_owned()));
-        }
+    let untyped = || WifiError::NotWifi("the kernel does not give the interface's type".to_owned());
+    let kind = kind(interface).ok_or_else(untyped)?;
+    if !is_station(kind) {
+        return Err(WifiError::NotStation(kind_words(kind)));
     }
     Ok(interface.attributes.iter().any(|attribute| matches!(attribute, Nl80211Attr::SsidRaw(_))))
 }

@@ -94,10 +94,7 @@ impl Listener {
     /// Listens at the path that other processes expect. The lease (the record of changes) removes
     /// the socket at the end.
     pub(crate) fn bind(lease: &Lease) -> Result<Self, MakeError> {
-        let path = socket_path(std::process::id());
-        let listener = lease.bind_socket(&path, 0o600)?;
-        listener.set_nonblocking(true).map_err(|source| MakeError::Io { path, source })?;
-        Ok(Self(listener))
+        lease.bind_socket(&socket_path(std::process::id()), 0o600).map(Self)
     }
 
     /// Answers all waiting clients. A client that misbehaves is dropped.

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use wakeai_api::Drift;
 use wakeai_host::{
-    Cgroup, Change, Drifts, Guard, Lease, OtherChange, Outcome, Role, Stage, SysctlError, Watch,
-    WatchOthers, set_sysctl, since_boot,
+    Cgroup, Change, DEFAULT_ALGORITHM, Drifts, Guard, Lease, OtherChange, Outcome, Role, Stage,
+    SysctlError, Watch, WatchOthers, set_sysctl, since_boot,
 };
 use wakeai_kernel::{
     Assigner, Assignment, Bounded, Control, Covered, HOLDS_A_RATE, MoveReport, parts, release,
@@ -17,8 +17,6 @@ use wakeai_units::{Duration, Instant, Rate};
 use crate::control::{Answer, InForce, Listener, Request};
 use crate::scope::{Found, Scope};
 use crate::{AssignError, AssignOptions, check_algorithm, check_rate};
-
-const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 
 /// A report of [`run`] to its caller.
 #[derive(Debug)]
@@ -85,7 +83,8 @@ fn hold(
         successor: None,
         refused: None,
         started,
-        deadline: options.duration.map(|duration| later(started, duration)),
+        // A duration that never ends leads to the end of the clock.
+        deadline: options.duration.map(|of| started.checked_add(of).unwrap_or(Instant::MAX)),
         rate: options.rate,
         drifts: Drifts::default(),
         tell,
@@ -312,9 +311,4 @@ fn default_refused(source: SysctlError) -> AssignError {
         }
         _ => AssignError::Default(source),
     }
-}
-
-/// The time of `duration` after `now`; of a duration that never ends, the end of the clock.
-fn later(now: Instant, duration: Duration) -> Instant {
-    Instant::from_nanos(now.as_nanos().saturating_add(duration.as_nanos()))
 }

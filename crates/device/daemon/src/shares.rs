@@ -5,7 +5,7 @@
 //! and so on. The last free slot is kept for a client that holds none. A client that holds more
 //! than its present limit keeps its slots, but gets no more. This is a dynamic threshold (Choudhury
 //! and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
-//! Transactions on Networking 6(2), 1998). [`Shares::limited`] has a fixed limit for each client instead.
+//! Transactions on Networking 6(2), 1998). [`Shares::new`] takes a fixed limit for each client instead.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -99,17 +99,8 @@ impl State {
 }
 
 impl Shares {
-    /// Shares of which a client may hold three times as many as are free.
-    pub fn new(total: usize) -> Self {
-        Self::with(total, None)
-    }
-
-    /// Shares of which a client may hold `limit`.
-    pub fn limited(total: usize, limit: usize) -> Self {
-        Self::with(total, Some(limit))
-    }
-
-    fn with(total: usize, limit: Option<usize>) -> Self {
+    /// Shares of which a client may hold `limit`, or without a limit three times as many as are free.
+    pub fn new(total: usize, limit: Option<usize>) -> Self {
         let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
         Self(Rc::new(Inner { total, limit, state: RefCell::new(state), given_back: Notify::new() }))
     }
@@ -227,7 +218,7 @@ mod tests {
     #[test]
     fn a_client_that_holds_all_it_may_leaves_some_to_others() {
         for (total, clients) in [(2, 2), (3, 2), (8, 3), (100, 4), (8000, 7)] {
-            let shares = Shares::new(total);
+            let shares = Shares::new(total, None);
             let held: Vec<_> =
                 (1..=clients).map(|host| all(&shares, &format!("10.0.0.{host}"))).collect();
             assert!(held.iter().all(|held| !held.is_empty()), "{total}");
@@ -239,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_fixed_limit_holds_also_while_many_are_free_and_the_others_wait_for_the_last() {
-        let shares = Shares::limited(3, 2);
+        let shares = Shares::new(3, Some(2));
         let held = all(&shares, "10.0.0.1");
         assert_eq!((held.len(), shares.free()), (2, 1));
         assert_eq!(shares.try_take(client("10.0.0.1")).unwrap_err(), Busy::OverShare);
@@ -252,7 +243,7 @@ mod tests {
 
     #[test]
     fn one_alone_waits_where_there_is_only_one() {
-        let shares = Shares::new(1);
+        let shares = Shares::new(1, None);
         let only = shares.try_take(client("10.0.0.1")).unwrap();
         assert_eq!(shares.try_take(client("10.0.0.2")).unwrap_err(), Busy::Full);
         drop(only);
@@ -269,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_goes_to_the_first_that_may_have_it() {
-        let shares = Shares::new(4);
+        let shares = Shares::new(4, None);
         let mut greedy = all(&shares, "10.0.0.1");
         let last = shares.try_take(client("10.0.0.2")).unwrap();
         let mut cx = Context::from_waker(Waker::noop());
@@ -293,7 +284,7 @@ mod tests {
     #[test]
     fn under_pressure_those_who_hold_many_may_idle_less() {
         let hour = Duration::from_hours(1);
-        let shares = Shares::new(8000);
+        let shares = Shares::new(8000, None);
         let quiet = shares.try_take(client("10.0.0.9")).unwrap();
         assert_eq!(quiet.idle_limit(hour), hour);
         let greedy = all(&shares, "10.0.0.1");

@@ -81,8 +81,8 @@ pub fn check_socket_path(path: &Path) -> Result<(), MakeError> {
 }
 
 impl Lease {
-    /// Listens at `path`, and gives the socket the permissions `mode`. A dead socket of the same
-    /// user is replaced.
+    /// Listens at `path` with a socket that does not block, and gives it the permissions `mode`. A dead
+    /// socket of the same user is replaced.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ fn bind(path: &Path, mode: u32, replaces: bool) -> io::Result<(UnixListener, Fil
         fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
-    match set_mode(path, mode) {
+    match listener.set_nonblocking(true).and_then(|()| set_mode(path, mode)) {
         Ok(made) => Ok((listener, made)),
         Err(error) => {
             drop(listener);

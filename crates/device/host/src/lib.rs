@@ -57,6 +57,6 @@ pub use registry::{Holder, Role};
 pub use route::{Route, RouteError};
 pub use routing::{RoutingError, add_local_route, add_packet_rules, rules_before};
 pub use sweep::{Removed, SweepError, holders, sweep};
-pub use sysctl::{SysctlError, read_sysctl, set_sysctl};
+pub use sysctl::{DEFAULT_ALGORITHM, SysctlError, read_sysctl, set_sysctl};
 pub use undo::{UndoKind, UndoKinds};
 pub use watch::{Drift, Drifts, LOOK_EVERY, Outcome, Told, Watch, WatchOthers};

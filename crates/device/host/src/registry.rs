@@ -120,9 +120,15 @@ impl Registry {
 
     /// Every lease that can be read. A file that cannot be read as a lease is renamed, with a
     /// warning. It keeps its name where its process lives: another version of Wakeai may have
-    /// written it ([`Self::unread`]).
+    /// written it.
     pub(crate) fn holders(&self) -> io::Result<Vec<Holder>> {
-        let mut holders = Vec::new();
+        self.read().map(|(holders, _)| holders)
+    }
+
+    /// Does what [`Self::holders`] does, and says whether living processes have leases that cannot be read. Their
+    /// changes are not known.
+    pub(crate) fn read(&self) -> io::Result<(Vec<Holder>, bool)> {
+        let (mut holders, mut any_unread) = (Vec::new(), false);
         for path in self.files(LEASE)? {
             let read = private::read(&path).map_err(|error| error.to_string());
             let read = read.and_then(|content| {
@@ -130,22 +136,10 @@ impl Registry {
             });
             match read {
                 Ok(holder) => holders.push(holder),
-                Err(reason) => set_aside(&path, &reason),
+                Err(reason) => any_unread |= !set_aside(&path, &reason),
             }
         }
-        Ok(holders)
-    }
-
-    /// The living processes whose leases cannot be read. Their changes are not known.
-    pub(crate) fn unread(&self) -> io::Result<Vec<ProcessId>> {
-        let unread = self.files(LEASE)?.into_iter().filter(|path| {
-            let content = private::read(path).ok();
-            content.and_then(|content| Holder::parse(&content).ok()).is_none()
-        });
-        Ok(unread
-            .filter_map(|path| process_of(&path))
-            .filter(|process| process.is_alive())
-            .collect())
+        Ok((holders, any_unread))
     }
 
     /// The files with this extension.
@@ -173,14 +167,15 @@ fn process_of(lease: &Path) -> Option<ProcessId> {
     Some(ProcessId { pid, start_time })
 }
 
-fn set_aside(lease: &Path, reason: &str) {
+/// Renames a lease that cannot be read; returns `false` where it stays, because its process lives.
+fn set_aside(lease: &Path, reason: &str) -> bool {
     if let Some(process) = process_of(lease).filter(|process| process.is_alive()) {
         tracing::warn!(
             reason,
             "the lease of the running process {process} cannot be read, so its changes and the BPF \
              parts stay; if the process is of another version of Wakeai, end it first"
         );
-        return;
+        return false;
     }
     tracing::warn!(
         reason,
@@ -189,4 +184,5 @@ fn set_aside(lease: &Path, reason: &str) {
     if let Err(error) = fs::rename(lease, lease.with_extension("unreadable")) {
         tracing::warn!(lease = %lease.display(), %error, "the unreadable lease could not be renamed");
     }
+    true
 }

@@ -120,16 +120,14 @@ fn shared(kinds: UndoKinds<'_>) -> impl Iterator<Item = Change> {
 /// Whether a living process has recorded the change. It is also `true` where that is not known,
 /// because the lease of a living process cannot be read or the leases cannot be listed.
 fn is_held(registry: &Registry, change: &Change) -> bool {
-    let held = || -> io::Result<bool> {
-        let mut holders = registry.holders()?.into_iter();
-        let held =
-            holders.any(|holder| holder.changes.contains(change) && holder.process.is_alive());
-        Ok(held || !registry.unread()?.is_empty())
-    };
-    held().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the leases cannot be read: {change} stay");
-        true
-    })
+    let holds = |holder: &Holder| holder.changes.contains(change) && holder.process.is_alive();
+    match registry.read() {
+        Ok((holders, any_unread)) => any_unread || holders.iter().any(holds),
+        Err(error) => {
+            tracing::warn!(%error, "the leases cannot be read: {change} stay");
+            true
+        }
+    }
 }
 
 /// The live processes that hold leases.

@@ -7,6 +7,9 @@ use crate::change::{Change, Guard};
 use crate::lease::{Lease, LeaseError};
 use crate::namespace::NetnsId;
 
+/// The sysctl that names the default congestion control algorithm of a namespace's new connections.
+pub const DEFAULT_ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
+
 /// A sysctl could not be read, recorded or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
@@ -43,7 +46,7 @@ pub fn set_sysctl(lease: &Lease, name: &str, value: &str) -> Result<Guard, Sysct
     let netns = NetnsId::current().map_err(failed)?;
     let change = Change::Sysctl { netns, name: name.to_owned(), before, ours: value.to_owned() };
     lease.record(change.clone())?;
-    if let Err(source) = std::fs::write(path(name), value) {
+    if let Err(source) = write(name, value) {
         lease.forget(&change)?;
         return Err(failed(source));
     }
@@ -56,8 +59,7 @@ pub(crate) fn restore(name: &str, before: &str, ours: &str) -> io::Result<bool> 
     if read_sysctl(name)? != ours {
         return Ok(false);
     }
-    std::fs::write(path(name), before)?;
-    Ok(true)
+    write(name, before).map(|()| true)
 }
 
 /// Writes the sysctl.

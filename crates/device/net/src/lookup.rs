@@ -59,17 +59,16 @@ pub fn lookup_blocking(name: &str, port: u16) -> Result<Vec<SocketAddr>, LookupE
     // Without a type of socket the resolver would give each address once for each type.
     let hints = AddrInfoHints { socktype: SockType::Stream.into(), ..AddrInfoHints::default() };
     let own = || name.to_owned();
-    let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| match error.kind() {
-        LookupErrorKind::NoName => LookupError::NoSuchName(own()),
-        LookupErrorKind::NoData => LookupError::NoAddress(own()),
-        LookupErrorKind::Again => LookupError::NoAnswer(own()),
-        _ => LookupError::Failed { name: own(), source: error.into() },
-    })?;
-    let mut addresses = Vec::new();
-    for mut address in found.flatten().map(|found| found.sockaddr) {
-        address.set_port(port);
-        addresses.push(address);
-    }
+    let found =
+        getaddrinfo(Some(name), Some(&port.to_string()), Some(hints)).map_err(
+            |error| match error.kind() {
+                LookupErrorKind::NoName => LookupError::NoSuchName(own()),
+                LookupErrorKind::NoData => LookupError::NoAddress(own()),
+                LookupErrorKind::Again => LookupError::NoAnswer(own()),
+                _ => LookupError::Failed { name: own(), source: error.into() },
+            },
+        )?;
+    let addresses: Vec<_> = found.flatten().map(|found| found.sockaddr).collect();
     if addresses.is_empty() { Err(LookupError::NoAddress(own())) } else { Ok(addresses) }
 }
 

@@ -100,17 +100,14 @@ impl<E> Race<E> {
         }
         let address = self.waiting.pop_front()?;
         self.next = now + self.delay;
-        if self.running.len() == MOST_AT_ONCE {
-            self.abandon();
+        if self.running.len() == MOST_AT_ONCE
+            && let Some(oldest) = self.running.pop_front()
+        {
+            self.failed.push(Attempt { address: oldest, failure: Failure::NoAnswer });
+            self.abandoned.push_back(oldest);
         }
         self.running.push_back(address);
         Some(address)
-    }
-
-    fn abandon(&mut self) {
-        let Some(oldest) = self.running.pop_front() else { return };
-        self.failed.push(Attempt { address: oldest, failure: Failure::NoAnswer });
-        self.abandoned.push_back(oldest);
     }
 
     /// An address whose attempt is to be closed, because it gave way to another one.

@@ -2,7 +2,6 @@
 
 use wakeai_daemon::Shares;
 use wakeai_daemon::metrics::{Page, Unit};
-use wakeai_host::Drifts;
 
 use crate::shared::Shared;
 
@@ -25,39 +24,16 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
         Some(texts),
     );
     shared.counters.report().add_to(&mut page);
-    add_slots(&mut page, slots);
-    add_drifts(&mut page, &shared.drifts.borrow());
+    let of = |count: fn(&Shares) -> usize| {
+        slots.iter().map(move |slots| (slots.entry, count(&slots.shares) as u64))
+    };
+    let help = "Connections that may be open, by how clients come.";
+    page.gauge("wakeai_proxy_slots", Unit::None, help).each("entry", of(Shares::total));
+    let help =
+        "Connections that may be opened besides; while there are none, further clients wait.";
+    page.gauge("wakeai_proxy_slots_free", Unit::None, help).each("entry", of(Shares::free));
+    let help = "Times that another program had changed what the proxy holds on the host, by what was done.";
+    let drifts = page.counter("wakeai_proxy_drifts", Unit::None, help);
+    drifts.each("outcome", shared.drifts.borrow().counts());
     page
-}
-
-/// What other programs have changed of what the proxy holds on the host.
-fn add_drifts(page: &mut Page, drifts: &Drifts) {
-    let family = page.counter(
-        "wakeai_proxy_drifts",
-        Unit::None,
-        "Times that another program had changed what the proxy holds on the host, by what was done.",
-    );
-    for (outcome, count) in drifts.counts() {
-        family.with("outcome", outcome, count);
-    }
-}
-
-/// The slots of each kind of clients, and how many of them are free.
-fn add_slots(page: &mut Page, slots: &[Slots]) {
-    let total = page.gauge(
-        "wakeai_proxy_slots",
-        Unit::None,
-        "Connections that may be open, by how clients come.",
-    );
-    for slots in slots {
-        total.with("entry", slots.entry, slots.shares.total() as u64);
-    }
-    let free = page.gauge(
-        "wakeai_proxy_slots_free",
-        Unit::None,
-        "Connections that may be opened besides; while there are none, further clients wait.",
-    );
-    for slots in slots {
-        free.with("entry", slots.entry, slots.shares.free() as u64);
-    }
 }

@@ -186,7 +186,7 @@ fn accept_all(
     let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
     let total = shared.config.connections;
     let each = if has_both { total.div_ceil(2) } else { total };
-    let (explicit, transparent) = (Shares::new(each), Shares::new(each));
+    let (explicit, transparent) = (Shares::new(each, None), Shares::new(each, None));
     let mut accepting = JoinSet::new();
     if let Some(endpoint) = endpoint {
         let has = |entry: bool| listeners.iter().any(|listener| is_explicit(listener) == entry);

@@ -42,8 +42,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, targets: Option<Control>) -> Self {
         Self {
-            lookups: Shares::new(LOOKUPS),
-            attempts: Shares::new(ATTEMPTS),
+            lookups: Shares::new(LOOKUPS, None),
+            attempts: Shares::new(ATTEMPTS, None),
             listening: Vec::new(),
             counters: Counters::default(),
             drifts: RefCell::default(),

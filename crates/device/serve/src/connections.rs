@@ -54,7 +54,7 @@ pub(crate) struct Connections {
 impl Connections {
     pub(crate) fn new(limit: usize, client_limit: usize) -> Rc<Self> {
         Rc::new(Self {
-            shares: Shares::limited(limit, client_limit),
+            shares: Shares::new(limit, Some(client_limit)),
             next: Cell::new(0),
             open: RefCell::default(),
             evicted: Count::default(),

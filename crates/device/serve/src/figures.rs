@@ -28,9 +28,8 @@ fn requests(page: &mut Page, server: &UploadServer) {
     let help = "Requests that were refused, by reason.";
     let refused = page.counter("wakeai_serve_requests_refused", Unit::None, help);
     let counts = server.refusals.borrow();
-    for name in Refusal::VARIANTS {
-        refused.with("reason", name, counts.get(name).copied().unwrap_or(0));
-    }
+    let count = |name: &&'static str| (*name, counts.get(name).copied().unwrap_or(0));
+    refused.each("reason", Refusal::VARIANTS.iter().map(count));
 }
 
 fn store(page: &mut Page, server: &UploadServer) {

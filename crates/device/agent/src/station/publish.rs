@@ -5,11 +5,11 @@ use wakeai_api::{BoundsReport, Connection, Peer, State, Status};
 use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Bounds, Controller, Decision, Observation, RttView};
 use wakeai_daemon::{NotifyState, notify};
-use wakeai_host::read_sysctl;
+use wakeai_host::{DEFAULT_ALGORITHM, read_sysctl};
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Duration, Instant, Rate};
 
-use super::{DEFAULT_ALGORITHM, Station, connection};
+use super::{Station, connection};
 use crate::counters::{self, Counts};
 use crate::report::{self, Report};
 

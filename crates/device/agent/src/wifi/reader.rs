@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use wl_nl80211::{Nl80211Attr, Nl80211InterfaceType, Nl80211Message};
+use wl_nl80211::{Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message};
 
 use super::{Link, Wifi, WifiError, is_joined, is_station, kind, kind_words};
 use crate::interface::{Interface, InterfaceError};
@@ -102,7 +102,7 @@ impl WifiReader {
         if let Some(name) = name {
             Interface::find(name)?;
         }
-        let answers = self.wait(self.wifi.interfaces())?;
+        let answers = self.wait(self.wifi.list(Nl80211Command::GetInterface, None))?;
         stations(&answers, name)
     }
 
@@ -115,8 +115,10 @@ impl WifiReader {
         let asked = async {
             let interface = self.wifi.interface(index).await?;
             let station = self.wifi.access_point(index).await?;
-            // A driver without a survey answers with an error. The values of the survey are then unknown.
-            let channels = self.wifi.surveys(index).await.unwrap_or_default();
+            // The channels of the interface's radio, with the driver's counters. A driver without a survey
+            // answers with an error. The values of the survey are then unknown.
+            let channels = self.wifi.list(Nl80211Command::GetSurvey, Some(index)).await;
+            let channels = channels.unwrap_or_default();
             Ok((interface, station, channels))
         };
         let (interface, station, channels) = self.wait(asked)?;

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item, Value};
+use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use super::{ConfigError, Examined};
 
@@ -55,17 +55,13 @@ pub enum EditError {
 }
 
 impl Measured {
-    fn key(&self) -> &'static str {
+    /// The table, the key in it, the dotted key, and the value.
+    fn entry(&self) -> (Option<&'static str>, &'static str, &'static str, Value) {
         match self {
-            Self::Buffer(_) => "access_point.buffer",
-            Self::Max(_) => "max",
-        }
-    }
-
-    fn value(&self) -> Value {
-        match self {
-            Self::Buffer(packets) => i64::from(*packets).into(),
-            Self::Max(rate) => rate.to_string().into(),
+            Self::Buffer(packets) => {
+                (Some("access_point"), "buffer", "access_point.buffer", i64::from(*packets).into())
+            }
+            Self::Max(rate) => (None, "max", "max", rate.to_string().into()),
         }
     }
 }
@@ -94,32 +90,21 @@ fn edit(text: &str, measured: &[Measured]) -> Result<(String, Vec<Changed>), tom
     let mut document: DocumentMut = text.parse()?;
     let mut changed = Vec::new();
     for one in measured {
-        let key = one.key();
-        let (table, name) = key.split_once('.').map_or((None, key), |(t, n)| (Some(t), n));
-        let root = document.as_table_mut();
-        let table = match table {
-            None => root,
+        let (table, name, key, value) = one.entry();
+        let table: &mut dyn TableLike = match table {
+            None => document.as_table_mut(),
             Some(table) => {
-                let item = root.entry(table).or_insert(toml_edit::table());
-                if let Item::Value(inline @ Value::InlineTable(_)) = item {
-                    let before = inline.as_inline_table_mut().and_then(|inline| {
-                        let before = inline.get(name).cloned();
-                        set(inline.entry(name).or_insert(one.value()), one.value());
-                        before
-                    });
-                    changed.push(Changed::new(key, before.as_ref(), &one.value()));
-                    continue;
-                }
-                let Some(table) = item.as_table_mut() else { continue }; // `Config::parse` has refused it already
+                let item = document.entry(table).or_insert(toml_edit::table());
+                let Some(table) = item.as_table_like_mut() else { continue }; // `Config::parse` has refused it already
                 table
             }
         };
         let before = table.get(name).and_then(Item::as_value).cloned();
-        match table.entry(name).or_insert(Item::Value(one.value())) {
-            Item::Value(value) => set(value, one.value()),
-            other => *other = Item::Value(one.value()),
+        changed.push(Changed::new(key, before.as_ref(), &value));
+        match table.get_mut(name) {
+            Some(Item::Value(old)) => set(old, value),
+            _ => drop(table.insert(name, Item::Value(value))),
         }
-        changed.push(Changed::new(key, before.as_ref(), &one.value()));
     }
     Ok((document.to_string(), changed))
 }

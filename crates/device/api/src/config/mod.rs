@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use strum::{IntoStaticStr, VariantArray};
 use wakeai_control::{AirtimeKnobs, LawConfig};
 use wakeai_net::Local;
 use wakeai_units::{Duration, Rate};
@@ -148,7 +149,8 @@ pub struct Log {
 }
 
 /// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum LogFormat {
     /// Plain text.
     #[default]
@@ -159,11 +161,8 @@ pub enum LogFormat {
 
 impl LogFormat {
     /// The name in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -185,11 +184,6 @@ impl Default for Log {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the type of the field")]
-fn default_law() -> Option<LawConfig> {
-    Some(LawConfig::Airtime(AirtimeKnobs::default()))
-}
-
 impl Config {
     /// A configuration with the two required keys, and defaults for the others.
     pub fn new(interface: impl Into<String>, key_file: impl Into<PathBuf>) -> Self {
@@ -204,7 +198,7 @@ impl Config {
             metrics: None,
             presence: Presence::default(),
             access_point: AccessPoint::default(),
-            law: default_law(),
+            law: Some(LawConfig::Airtime(AirtimeKnobs::default())),
             api: Api::default(),
             log: Log::default(),
         }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use strum::VariantArray as _;
 use wakeai_control::LawConfig;
 use wakeai_control::laws::LawPlace;
 use wakeai_settings::{Field, Fields, Node, Origin, Problems, Source, Table, Value};
@@ -238,7 +239,8 @@ fn api(fields: &mut Fields<'_>) -> Api {
 }
 
 fn log(fields: &mut Fields<'_>) -> Log {
-    let formats = [LogFormat::Text, LogFormat::Json].map(|format| (format.name(), format));
+    let formats: Vec<_> =
+        LogFormat::VARIANTS.iter().map(|format| (format.name(), *format)).collect();
     let default = Log::default();
     Log {
         format: fields.read_or("format", default.format, |field| field.choice(&formats)),

@@ -77,9 +77,8 @@ mod tests {
         let labels = vec![("interface", "a\\b\"c".to_owned())];
         page.info("x", "What it is.", Some(labels));
         page.counter("x_sent", Unit::Bytes, "Bytes that were sent.").is(7);
-        page.counter("x_refused", Unit::None, "Refused, by reason.")
-            .with("reason", "old", 1)
-            .with("reason", "new", 0);
+        let refused = page.counter("x_refused", Unit::None, "Refused, by reason.");
+        refused.each("reason", [("old", 1), ("new", 0)]);
         page.gauge("x_delay", Unit::Seconds, "The delay.").is_real(Some(0.25));
         page.gauge("x_unknown", Unit::Seconds, "Not known.").is_real(None);
         let rtt = Histogram::new([0.5]);

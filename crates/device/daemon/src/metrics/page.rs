@@ -78,9 +78,15 @@ impl Family {
         self
     }
 
-    /// Adds a sample with one label.
-    pub fn with(&mut self, label: &'static str, text: &str, value: u64) -> &mut Self {
-        self.sample(&[(label, text)], value)
+    /// Adds a sample for each of these texts of one label.
+    pub fn each(
+        &mut self,
+        label: &'static str,
+        values: impl IntoIterator<Item = (impl AsRef<str>, u64)>,
+    ) {
+        for (text, value) in values {
+            self.sample(&[(label, text.as_ref())], value);
+        }
     }
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {

@@ -145,7 +145,7 @@ impl Assigner {
     /// namespace. Where the default cannot be read, it is Reno, which every kernel has.
     fn otherwise(&self) -> [i8; 16] {
         let before = self.before.clone().filter(|name| is_available(name));
-        let default = || wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").ok();
+        let default = || wakeai_host::read_sysctl(wakeai_host::DEFAULT_ALGORITHM).ok();
         let found = before.or_else(default).and_then(|name| name_field(ASKED, &name).ok());
         found.unwrap_or_else(|| name_field(ASKED, "reno").expect("it has 4 bytes"))
     }

@@ -1,10 +1,12 @@
 //! The features of the running kernel, for `wakeai doctor` and for errors that name a missing one.
 
 mod btf;
-mod privileges;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+
+use wakeai_host::Capability::{self, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN};
 
 pub use btf::CongControl;
 use btf::Types;
@@ -49,16 +51,6 @@ pub struct Features {
 }
 
 impl Features {
-    /// Whether the monitor can run.
-    pub fn can_monitor(&self) -> bool {
-        self.to_monitor().is_ok()
-    }
-
-    /// Whether bounds can be enforced in full: floors, ceilings and pacing.
-    pub fn can_bound(&self) -> bool {
-        self.to_bound().is_ok()
-    }
-
     /// The error where this kernel lacks a feature that an agent needs. With `bounds` the agent has
     /// a law, and needs the features for bounds, too. Missing privileges do not count.
     pub fn lacks_for_agent(&self, bounds: bool) -> Option<Error> {
@@ -84,7 +76,7 @@ impl Features {
         self.why_not("watch TCP", MONITOR).map_or(Ok(()), Err)
     }
 
-    /// Checks that bounds can be enforced in full.
+    /// Checks that bounds can be enforced in full: floors, ceilings and pacing.
     ///
     /// # Errors
     ///
@@ -135,7 +127,7 @@ pub fn detect() -> Features {
     let struct_ops_link = has("bpf_struct_ops_link");
     let features = vec![
         btf_feature(types.is_some()),
-        privileges::capabilities(),
+        capabilities(),
         lockdown(),
         struct_ops(has("bpf_struct_ops_tcp_congestion_ops"), cong_control),
         link(struct_ops_link),
@@ -192,6 +184,31 @@ fn lockdown() -> Feature {
     let found = ("does not forbid BPF", "permission to read the kernel's memory (lockdown)");
     let remedy = "boot without lockdown=confidentiality";
     either("lockdown", is_open, found, ("no BPF program of Wakeai loads", remedy))
+}
+
+/// The capabilities that loading BPF programs needs. `CAP_SYS_ADMIN` implies `CAP_BPF` and
+/// `CAP_PERFMON`, which Linux has split from it in 5.8.
+fn capabilities() -> Feature {
+    let missing = missing_in(&wakeai_host::effective_privileges().unwrap_or_default());
+    let found = if missing.is_empty() {
+        "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN".to_owned()
+    } else {
+        missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let problem = (!missing.is_empty()).then_some(Problem {
+        consequence: "no BPF program of Wakeai loads: no monitor, no bounds",
+        remedy: "run as root, or grant the capabilities (setcap, AmbientCapabilities= in systemd)",
+        privilege: true,
+    });
+    Feature { name: "capabilities", found, problem }
+}
+
+fn missing_in(held: &HashSet<Capability>) -> Vec<Capability> {
+    let implied: &[Capability] =
+        if held.contains(&CAP_SYS_ADMIN) { &[CAP_BPF, CAP_PERFMON] } else { &[] };
+    let mut needed = vec![CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN];
+    needed.retain(|needed| !held.contains(needed) && !implied.contains(needed));
+    needed
 }
 
 /// The consequence where the kernel cannot load our algorithms.
@@ -285,6 +302,13 @@ mod tests {
     }
 
     #[test]
+    fn cap_sys_admin_stands_in_for_bpf_and_perfmon_only() {
+        assert_eq!(missing_in(&[CAP_SYS_ADMIN].into()), [CAP_NET_ADMIN]);
+        assert!(missing_in(&[CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN].into()).is_empty());
+        assert_eq!(missing_in(&HashSet::new()).len(), 3);
+    }
+
+    #[test]
     fn a_lack_explains_the_failure_of_what_needs_it_alone() {
         let problem = Problem { consequence: "", remedy: "boot another", privilege: false };
         let error = with(Some(problem.clone())).why_not("watch TCP", MONITOR).unwrap();
@@ -312,8 +336,8 @@ mod tests {
     #[test]
     fn a_missing_tracepoint_ends_the_monitor_only() {
         let problem = Problem { consequence: "", remedy: "", privilege: false };
-        assert!(!with(Some(problem.clone())).can_monitor());
-        assert!(with(Some(problem)).can_bound());
+        assert!(with(Some(problem.clone())).to_monitor().is_err());
+        assert!(with(Some(problem)).to_bound().is_ok());
     }
 
     #[test]

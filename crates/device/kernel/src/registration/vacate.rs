@@ -48,8 +48,7 @@ pub(super) fn vacate_here() {
 /// another algorithm becomes the default. There is one, because the default of new namespaces and
 /// Reno are always allowed.
 fn vacate_default() -> std::io::Result<()> {
-    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
-    let found = wakeai_host::read_sysctl(DEFAULT)?;
+    let found = wakeai_host::read_sysctl(wakeai_host::DEFAULT_ALGORITHM)?;
     let Some(plain) = found.strip_prefix(PREFIX) else { return Ok(()) };
     let allowed = wakeai_host::read_sysctl("net.ipv4.tcp_allowed_congestion_control")?;
     let others = allowed.split(' ').rev().filter(|name| !name.starts_with(PREFIX));

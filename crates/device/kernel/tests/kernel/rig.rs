@@ -33,7 +33,7 @@ pub(crate) fn kernel() -> Option<RwLockWriteGuard<'static, ()>> {
 
 fn is_usable() -> bool {
     let found = wakeai_kernel::features::detect();
-    if found.can_bound() && found.can_monitor() && nix::unistd::geteuid().is_root() {
+    if found.to_bound().is_ok() && found.to_monitor().is_ok() && nix::unistd::geteuid().is_root() {
         return true;
     }
     let lacking: Vec<_> =
