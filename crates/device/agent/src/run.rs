@@ -15,8 +15,8 @@ use wakeai_api::config::{Config, Group};
 use wakeai_daemon::metrics::Endpoint;
 use wakeai_daemon::{NotifyState, is_over, notify};
 use wakeai_host::{
-    Capability, Change, DEFAULT_ALGORITHM, Guard, Lease, MakeError, NetnsId, OtherChange, Role,
-    Told, WatchOthers, block_signals, check_socket_path, holders, read_sysctl, require_privileges,
+    Capability, DEFAULT_ALGORITHM, Guard, Lease, MakeError, NetnsId, OtherChange, Role, Told,
+    WatchOthers, block_signals, check_socket_path, holders, read_sysctl, require_privileges,
     serving_user, set_sysctl, since_boot,
 };
 use wakeai_kernel::{
@@ -90,8 +90,7 @@ pub(crate) fn check_socket(config: &Config) -> Result<(), MakeError> {
 fn is_an_agents(path: &Path) -> bool {
     let Ok(holders) = holders() else { return true };
     let agents = holders.iter().filter(|holder| matches!(holder.role, Role::Agent { .. }));
-    let mut changes = agents.flat_map(|holder| &holder.changes);
-    changes.any(|change| matches!(change, Change::Socket { path: at, .. } if at == path))
+    agents.flat_map(|holder| &holder.changes).any(|change| change.socket() == Some(path))
 }
 
 fn start(

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::Metadata;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,14 @@ pub enum Change {
 }
 
 impl Change {
+    /// The path, where the change is a socket.
+    pub fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Socket { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// What was changed, without the value to which it goes back.
     pub fn what(&self) -> String {
         match self {
