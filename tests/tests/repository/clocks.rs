@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The files below `crates` that read the wall clock or a file's times, and why.
 const READS: &[(&str, &str)] = &[
     (
-        "device/agent/src/clock.rs",
+        "device/agent/src/controller.rs",
         "presence messages carry the time, which other machines compare with theirs",
     ),
     (
