@@ -16,5 +16,5 @@ pub(crate) fn sleep_until(at: Instant) {
 
 /// Sleeps for `span`.
 pub(crate) fn sleep(span: Duration) {
-    std::thread::sleep(std::time::Duration::from_nanos(span.as_nanos()));
+    std::thread::sleep(span.into());
 }

@@ -107,14 +107,9 @@ impl Reader {
         inbox: &Receiver<SenderMeter>,
     ) -> Result<(), wakeai_kernel::Error> {
         loop {
-            let stop = match inbox.try_recv() {
-                Ok(meter) => {
-                    self.meter = Some(meter);
-                    false
-                }
-                Err(TryRecvError::Disconnected) => true,
-                Err(TryRecvError::Empty) => false,
-            };
+            let received = inbox.try_recv();
+            let stop = matches!(received, Err(TryRecvError::Disconnected));
+            self.meter = received.ok().or(self.meter.take());
             monitor.poll(POLL, &mut |record| self.record(&record))?;
             if stop {
                 return Ok(());

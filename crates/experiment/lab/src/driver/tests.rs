@@ -34,13 +34,13 @@ impl Lab {
     fn new(stations: u32) -> Option<Self> {
         let (alone, lease) = lease()?;
         let (server, tun) = Host::server(&lease, Steering::plan()).unwrap();
-        let mut ports = vec![server.port(tun, None)];
+        let mut ports = vec![server.port(tun)];
         let mut hosts = vec![server];
         for id in 0..stations {
             let (host, tun) =
                 Host::station(&lease, &format!("s{id}"), StationId(id), 100, Steering::plan())
                     .unwrap();
-            ports.push(host.port(tun, None));
+            ports.push(host.port(tun));
             hosts.push(host);
         }
         let config = MediumConfig::Wifi(WifiConfig::new(Standard::G, stations as usize));

@@ -79,6 +79,8 @@ pub(crate) struct Host {
     pub(crate) cubic_by_default: bool,
     /// The namespace, for threads that enter it.
     pub(crate) namespace: Namespace,
+    /// The sender behind the host, if it is a station with a proxy.
+    pub(crate) behind: Option<Box<Self>>,
     registered: Change,
 }
 
@@ -177,8 +179,8 @@ impl Host {
                 Ok((cubic_by_default, built))
             })?
             .map_err(LabError::system::<io::Error>(format!("build the network of {name}")))?;
-        let name = name.to_owned();
-        Ok((Self { name, node, address, cubic_by_default, namespace, registered }, built))
+        let (name, behind) = (name.to_owned(), None);
+        Ok((Self { name, node, address, cubic_by_default, namespace, behind, registered }, built))
     }
 
     /// The number of packets that found the queue of the server's network interface full.
@@ -201,18 +203,15 @@ impl Host {
         File::open(PathBuf::from("/run/netns").join(self.namespace.name()))
     }
 
-    /// The port through which the host and the sender `behind` it reach the medium.
-    pub(crate) fn port(&self, tun: Tun, behind: Option<&Self>) -> Port {
-        Port {
-            node: self.node,
-            address: self.address,
-            behind: behind.map(|host| host.address),
-            tun,
-        }
+    /// The port through which the host and the sender behind it reach the medium.
+    pub(crate) fn port(&self, tun: Tun) -> Port {
+        let behind = self.behind.as_ref().map(|sender| sender.address);
+        Port { node: self.node, address: self.address, behind, tun }
     }
 
-    /// Removes the namespace; its processes must have ended.
+    /// Removes the namespace, and that of the sender behind the host; their processes must have ended.
     pub(crate) fn remove(self, lease: &Lease) -> Result<(), LabError> {
+        self.behind.map_or(Ok(()), |sender| sender.remove(lease))?;
         let given_up =
             LabError::system::<io::Error>(format!("end the connections of {}", self.name));
         // Connections without a process give up at their next timeout. Their peers have ended with the run, so

@@ -101,14 +101,12 @@ pub(crate) fn run(
 /// The settings of the hosts: first of the server, then of the stations.
 fn senders(condition: &ResolvedCondition, testbed: &Testbed) -> Vec<SenderFacts> {
     let bounded = std::iter::once(false).chain(agent::bounded(condition));
-    let hosts = testbed.hosts.iter().zip(bounded).enumerate();
-    hosts
-        .map(|(index, (host, bounded))| SenderFacts {
-            cubic_by_default: host.cubic_by_default,
-            bounded,
-            behind: testbed.behind(index).map(|sender| sender.address),
-        })
-        .collect()
+    let facts = testbed.hosts.iter().zip(bounded).map(|(host, bounded)| SenderFacts {
+        cubic_by_default: host.cubic_by_default,
+        bounded,
+        behind: host.behind.as_ref().map(|sender| sender.address),
+    });
+    facts.collect()
 }
 
 /// Waits for the end of the run, which comes after its duration or once all flows have completed.

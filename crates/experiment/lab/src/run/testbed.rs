@@ -1,7 +1,5 @@
 //! The hosts of a run and the medium between them.
 
-use std::collections::BTreeMap;
-
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
@@ -23,8 +21,6 @@ pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
-    /// The senders behind stations that have a proxy, by the station's index among the hosts.
-    behind: BTreeMap<usize, Host>,
 }
 
 impl Testbed {
@@ -40,21 +36,22 @@ impl Testbed {
             return Err(unsupported(asked, format!("the lab serves at most {MAX_STATIONS}")).into());
         }
         let config = medium_config(experiment);
-        let mut testbed = Self { driver: None, hosts: Vec::new(), behind: BTreeMap::new() };
+        let mut testbed = Self { driver: None, hosts: Vec::new() };
         let mut ports = Vec::new();
         let (server, tun) = Host::server(shared.lease, shared.steering)?;
-        ports.push(server.port(tun, None));
+        ports.push(server.port(tun));
         testbed.hosts.push(server);
         for (index, station) in expanded.stations.iter().enumerate() {
             shared.check()?;
             let group = &experiment.stations[station.group];
             let queue = split_queue(&experiment.access_point, group).host;
             let id = StationId(index as u32);
-            let (host, tun) =
+            let (mut host, tun) =
                 Host::station(shared.lease, &station.name, id, queue, shared.steering)?;
-            let sender = group.proxy.then(|| host.sender_behind(shared.lease)).transpose()?;
-            ports.push(host.port(tun, sender.as_ref()));
-            testbed.behind.extend(sender.map(|sender| (testbed.hosts.len(), sender)));
+            if group.proxy {
+                host.behind = Some(host.sender_behind(shared.lease)?.into());
+            }
+            ports.push(host.port(tun));
             testbed.hosts.push(host);
         }
         let driver = Driver::start(config, rng, ports, shared.realtime, shared.steering)?;
@@ -69,12 +66,8 @@ impl Testbed {
 
     /// The host whose sockets send the flow: the station, or the sender behind it.
     pub(super) fn sender(&self, plan: &FlowPlan) -> &Host {
-        self.behind.get(&plan.sender).unwrap_or(&self.hosts[plan.sender])
-    }
-
-    /// The sender behind the host with this index, if there is one.
-    pub(super) fn behind(&self, host: usize) -> Option<&Host> {
-        self.behind.get(&host)
+        let host = &self.hosts[plan.sender];
+        host.behind.as_deref().unwrap_or(host)
     }
 
     /// The driver of the medium.
@@ -89,10 +82,7 @@ impl Testbed {
         let overflowed = self.hosts[0].overflowed()?;
         let mut report = driver.stop()?;
         report.misrouted.overflowed = overflowed;
-        let behind = std::mem::take(&mut self.behind).into_values();
-        for host in behind.chain(std::mem::take(&mut self.hosts)) {
-            host.remove(lease)?;
-        }
+        std::mem::take(&mut self.hosts).into_iter().try_for_each(|host| host.remove(lease))?;
         Ok(report)
     }
 }
@@ -101,7 +91,8 @@ impl Drop for Testbed {
     fn drop(&mut self) {
         self.driver = None;
         // A namespace that cannot be removed here stays in the lease.
-        for host in self.behind.values().chain(&self.hosts) {
+        let behind = self.hosts.iter().filter_map(|host| host.behind.as_deref());
+        for host in behind.chain(&self.hosts) {
             let _ = wakeai_host::Namespace::remove(host.namespace.name());
         }
     }

@@ -8,21 +8,16 @@
 //! simulator.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt,
-};
-use nix::sys::time::{TimeVal, TimeValLike};
-use socket2::SockRef;
+use nix::sys::socket::{SockaddrIn, connect};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use wakeai_api::TransferClient;
 use wakeai_control::Permission;
 use wakeai_kernel::Control;
@@ -37,7 +32,7 @@ use crate::host::Host;
 
 /// The time after which a blocked system call returns, so that its thread can check whether the run
 /// is over.
-const PATIENCE_MILLIS: i64 = 100;
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Bytes per system call.
 const BLOCK_BYTES: usize = 128 * 1024;
 /// The size of an endless flow: more than any run carries.
@@ -161,13 +156,9 @@ fn broke_off(error: &io::Error) -> bool {
     )
 }
 
-fn patience() -> TimeVal {
-    TimeVal::milliseconds(PATIENCE_MILLIS)
-}
-
 fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    setsockopt(&listener, sockopt::ReceiveTimeout, &patience())?;
+    SockRef::from(&listener).set_read_timeout(Some(PATIENCE.into()))?;
     Ok(listener)
 }
 
@@ -183,7 +174,7 @@ fn receive_all(
     let mut left = size.unwrap_or(ENDLESS).get();
     while left > 0 {
         let Some((mut stream, _)) = until(stop, || listener.accept())? else { return Ok(()) };
-        setsockopt(&stream, sockopt::ReceiveTimeout, &patience())?;
+        stream.set_read_timeout(Some(PATIENCE.into()))?;
         loop {
             match until(stop, || stream.read(&mut buffer))? {
                 None => return Ok(()),
@@ -223,24 +214,24 @@ impl Way {
             if offered > written {
                 return Some(offered);
             }
-            let patience = now + Duration::from_millis(PATIENCE_MILLIS.unsigned_abs());
+            let patience = now + PATIENCE;
             let next = writing.next_write(share, written).map(|after| *start + after);
             clock::sleep_until(next.map_or(patience, |next| next.min(patience)));
         }
         None
     }
 
-    fn socket(&self) -> io::Result<OwnedFd> {
-        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    fn socket(&self) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         if let Some(algorithm) = &self.algorithm {
-            setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm))?;
+            socket.set_tcp_congestion(algorithm.as_bytes())?;
         }
         if let Some((control, rate)) = &self.target {
-            let cookie = SockRef::from(&socket).cookie()?;
+            let cookie = socket.cookie()?;
             control.set_target(cookie, rate.bytes_per_second()).map_err(io::Error::other)?;
         }
-        setsockopt(&socket, sockopt::SendTimeout, &patience())?;
-        setsockopt(&socket, sockopt::ReceiveTimeout, &patience())?;
+        socket.set_write_timeout(Some(PATIENCE.into()))?;
+        socket.set_read_timeout(Some(PATIENCE.into()))?;
         Ok(socket)
     }
 }
@@ -274,7 +265,7 @@ fn send(way: &Way, share: Share, turn: &FlowTurn, stop: &AtomicBool) -> io::Resu
     }
 }
 
-fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
+fn open(socket: Socket, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
     let address = SockaddrIn::from(to);
     loop {
         // The kernel continues to connect after the send timeout has expired.
@@ -291,9 +282,7 @@ fn open(socket: OwnedFd, to: SocketAddrV4, stop: &AtomicBool) -> io::Result<Opti
 
 /// Discards the unsent data, at the end of the run.
 fn abort(stream: &TcpStream) -> io::Result<()> {
-    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    setsockopt(stream, sockopt::Linger, &at_once)?;
-    Ok(())
+    SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO))
 }
 
 /// Makes the call again after each timeout, until it succeeds. Returns `None` if the run is over.
