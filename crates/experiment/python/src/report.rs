@@ -5,8 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt64Array};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Float64Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value as Json;
@@ -14,7 +17,7 @@ use wakeai_results::columns;
 use wakeai_results::document::{NotAReport, six_decimals};
 use wakeai_results::figures::Interval;
 use wakeai_results::result::{Report, Run};
-use wakeai_tables::{Column, Value};
+use wakeai_tables::Column;
 
 use crate::table::Table;
 
@@ -127,7 +130,7 @@ fn table<T>(
     arrays.push(("repeat".to_owned(), Arc::new(repeats)));
     arrays.push(("seed".to_owned(), Arc::new(seeds)));
     arrays.extend(numbers);
-    arrays.extend(columns.iter().map(|one| (one.name.to_owned(), array(&one.value, &rows))));
+    arrays.extend(columns.iter().map(|one| (one.name.to_owned(), array(one, &rows))));
     let batch = RecordBatch::try_from_iter_with_nullable(
         arrays.into_iter().map(|(name, array)| (name, array, true)),
     );
@@ -145,22 +148,11 @@ fn repeated(kind: &str, value: &Json, rows: usize) -> ArrayRef {
 }
 
 /// The values of a column. Figures have the six decimals that they have in JSON.
-fn array<T>(value: &Value<T>, rows: &[&T]) -> ArrayRef {
-    let rows = rows.iter().copied();
-    match value {
-        Value::U32(of) => Arc::new(rows.map(|row| Some(of(row).into())).collect::<UInt64Array>()),
-        Value::MaybeU32(of) => {
-            Arc::new(rows.map(|row| of(row).map(u64::from)).collect::<UInt64Array>())
-        }
-        Value::U64(of) => Arc::new(rows.map(|row| Some(of(row))).collect::<UInt64Array>()),
-        Value::MaybeU64(of) => Arc::new(rows.map(of).collect::<UInt64Array>()),
-        Value::F64(of) => {
-            let figure = |row| of(row).filter(|value| value.is_finite()).map(six_decimals);
-            Arc::new(rows.map(figure).collect::<Float64Array>())
-        }
-        Value::Boolean(of) => Arc::new(rows.map(of).collect::<BooleanArray>()),
-        Value::Text(of) => Arc::new(rows.map(of).collect::<StringArray>()),
-    }
+fn array<T>(column: &Column<T>, rows: &[&T]) -> ArrayRef {
+    let values = column.array(rows.iter().copied());
+    let Some(figures) = values.as_primitive_opt::<Float64Type>() else { return values };
+    let figure = |value: f64| value.is_finite().then(|| six_decimals(value));
+    Arc::new(figures.unary_opt::<_, Float64Type>(figure))
 }
 
 /// The mean of `values` and half the width of its 95 % confidence interval (Student's t); `None` without values.

@@ -142,7 +142,8 @@ fn station(group: &Group, row: usize) -> Result<String, TableError> {
 }
 
 fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize, value: f64) {
-    let steps = entry(entry(all, condition), line);
+    let lines = all.entry(condition.to_owned()).or_default();
+    let steps = lines.entry(line.to_owned()).or_default();
     // A run has about `MOST_POINTS` steps at most. Much later times, which only damaged records
     // have, are left out.
     if at > 2 * MOST_POINTS as usize {
@@ -152,14 +153,6 @@ fn add(all: &mut BTreeMap<String, Steps>, condition: &str, line: &str, at: usize
         steps.resize(at + 1, (0.0, 0));
     }
     steps[at] = (steps[at].0 + value, steps[at].1 + 1);
-}
-
-/// The value of the key, which is only copied where it is new.
-fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut T {
-    if !map.contains_key(key) {
-        map.insert(key.to_owned(), T::default());
-    }
-    map.get_mut(key).expect("inserted above")
 }
 
 /// A plot of the sums of the steps times `scale`, or of their means if `scale` is `None`.
@@ -199,11 +192,7 @@ impl Thinned {
         }
         self.seen += 1;
         if self.kept.len() > MOST_SAMPLES {
-            let mut at = 0;
-            self.kept.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
+            self.kept = self.kept.iter().copied().step_by(2).collect();
             self.halvings += 1;
         }
     }

@@ -1,23 +1,20 @@
 //! A table read from Parquet, one group of rows at a time.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use parquet::basic::LogicalType;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, DataType};
+use arrow_array::{
+    Array, ArrayAccessor, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::SCHEMA;
-
-/// The largest number of rows that a group of a readable file has. It bounds the memory that a file can demand.
-const MOST_ROWS: i64 = 1 << 22;
+use crate::writer::ROW_GROUP;
 
 /// Why a table cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +58,9 @@ pub enum TableError {
 /// A table that is being read.
 pub struct TableReader {
     path: PathBuf,
-    file: SerializedFileReader<File>,
-    next: usize,
+    /// The version of the schema in the file's metadata; empty without one.
+    version: String,
+    groups: ParquetRecordBatchReader,
 }
 
 impl TableReader {
@@ -75,8 +73,12 @@ impl TableReader {
         let path = path.to_owned();
         let file =
             File::open(&path).map_err(|source| TableError::File { path: path.clone(), source })?;
-        let file = guarded(&path, || SerializedFileReader::new(file))?;
-        Ok(Self { path, file, next: 0 })
+        let (version, groups) = guarded(&path, || {
+            let file = ParquetRecordBatchReaderBuilder::try_new(file)?;
+            let version = file.schema().metadata().get(SCHEMA).cloned().unwrap_or_default();
+            Ok((version, file.with_batch_size(ROW_GROUP).build()?))
+        })?;
+        Ok(Self { path, version, groups })
     }
 
     /// Checks the version of the schema in the file's metadata.
@@ -85,65 +87,20 @@ impl TableReader {
     ///
     /// The file has another version, or none.
     pub fn expect(self, expected: &'static str) -> Result<Self, TableError> {
-        let metadata = self.file.metadata().file_metadata().key_value_metadata();
-        let found = metadata.into_iter().flatten().find(|pair| pair.key == SCHEMA);
-        let found = found.and_then(|pair| pair.value.clone()).unwrap_or_default();
-        if found == expected {
+        if self.version == expected {
             return Ok(self);
         }
-        Err(TableError::Schema { path: self.path, found, expected })
+        Err(TableError::Schema { path: self.path, found: self.version, expected })
     }
 
     /// The next group of rows; `None` after the last one.
     ///
     /// # Errors
     ///
-    /// The file is damaged, or a column has a type that [`crate::TableWriter`] does not write.
+    /// The file is damaged.
     pub fn next_group(&mut self) -> Result<Option<Group>, TableError> {
-        if self.next == self.file.num_row_groups() {
-            return Ok(None);
-        }
-        self.next += 1;
-        let (rows, columns) = guarded(&self.path, || self.read_group(self.next - 1))?;
-        Ok(Some(Group { path: self.path.clone(), rows, columns }))
-    }
-
-    fn read_group(&self, index: usize) -> Result<(usize, BTreeMap<String, Values>), ParquetError> {
-        let group = self.file.get_row_group(index)?;
-        let rows = group.metadata().num_rows();
-        if !(0..=MOST_ROWS).contains(&rows) {
-            let reason = format!("a group of {rows} rows, at most {MOST_ROWS} are allowed");
-            return Err(ParquetError::General(reason));
-        }
-        let rows = rows as usize;
-        let mut columns = BTreeMap::new();
-        for (position, column) in group.metadata().columns().iter().enumerate() {
-            let column = column.column_descr();
-            let kind = column.logical_type_ref();
-            let is_unsigned = matches!(kind, Some(LogicalType::Integer(kind)) if !kind.is_signed);
-            let is_text = matches!(kind, Some(LogicalType::String));
-            let nullable = column.max_def_level() == 1;
-            let values = match group.get_column_reader(position)? {
-                ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
-                    let convert = |value: i32| u64::from(value.cast_unsigned());
-                    Values::U64(read(reader, rows, nullable, convert)?)
-                }
-                ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
-                    Values::U64(read(reader, rows, nullable, i64::cast_unsigned)?)
-                }
-                ColumnReader::DoubleColumnReader(reader) => {
-                    Values::F64(read(reader, rows, nullable, |value| value)?)
-                }
-                ColumnReader::ByteArrayColumnReader(reader) if is_text => {
-                    let text =
-                        |value: ByteArray| String::from_utf8_lossy(value.data()).into_owned();
-                    Values::Text(read(reader, rows, nullable, text)?)
-                }
-                _ => continue, // a column of another tool
-            };
-            columns.insert(column.name().to_owned(), values);
-        }
-        Ok((rows, columns))
+        let group = guarded(&self.path, || Ok(self.groups.next().transpose()?))?;
+        Ok(group.map(|batch| Group { path: self.path.clone(), batch }))
     }
 }
 
@@ -151,29 +108,6 @@ impl std::fmt::Debug for TableReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableReader").field("path", &self.path).finish_non_exhaustive()
     }
-}
-
-/// Reads a column of `rows` values, each of which may be null.
-fn read<T: DataType, V>(
-    mut reader: ColumnReaderImpl<T>,
-    rows: usize,
-    nullable: bool,
-    convert: impl Fn(T::T) -> V,
-) -> Result<Vec<Option<V>>, ParquetError> {
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
-    while let (records, _, _) = reader.read_records(rows, Some(&mut levels), None, &mut values)?
-        && records > 0
-    {}
-    let mut values = values.into_iter().map(convert);
-    let found: Vec<_> = if nullable {
-        levels.into_iter().map(|level| if level == 1 { values.next() } else { None }).collect()
-    } else {
-        values.map(Some).collect()
-    };
-    if found.len() == rows {
-        return Ok(found);
-    }
-    Err(ParquetError::General(format!("a column has {} of {rows} rows", found.len())))
 }
 
 thread_local! {
@@ -216,22 +150,28 @@ pub fn keep_guarded_panics_quiet() {
 #[derive(Clone, Debug)]
 pub struct Group {
     path: PathBuf,
-    rows: usize,
-    columns: BTreeMap<String, Values>,
-}
-
-/// The values of a column.
-#[derive(Clone, Debug)]
-enum Values {
-    U64(Vec<Option<u64>>),
-    F64(Vec<Option<f64>>),
-    Text(Vec<Option<String>>),
+    batch: RecordBatch,
 }
 
 impl Group {
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.batch.num_rows()
+    }
+
+    /// A value of a column of the type `A`; `None` is null.
+    fn value<'a, A: 'static>(
+        &'a self,
+        column: &str,
+        row: usize,
+    ) -> Result<Option<<&'a A as ArrayAccessor>::Item>, TableError>
+    where
+        &'a A: ArrayAccessor,
+    {
+        let values = self.batch.column_by_name(column);
+        let values = values.and_then(|values| values.as_any().downcast_ref::<A>());
+        let values = values.ok_or_else(|| self.lacks(column))?;
+        Ok(values.is_valid(row).then(|| values.value(row)))
     }
 
     /// An unsigned integer; `None` is null. Panics beyond the last row.
@@ -240,10 +180,11 @@ impl Group {
     ///
     /// There is no such column of unsigned integers.
     pub fn u64(&self, column: &str, row: usize) -> Result<Option<u64>, TableError> {
-        match self.columns.get(column) {
-            Some(Values::U64(values)) => Ok(values[row]),
-            _ => Err(self.lacks(column)),
+        let values = self.batch.column_by_name(column);
+        if values.is_some_and(|values| values.as_any().is::<UInt32Array>()) {
+            return Ok(self.value::<UInt32Array>(column, row)?.map(u64::from));
         }
+        self.value::<UInt64Array>(column, row)
     }
 
     /// A floating-point number; `None` is null. Panics beyond the last row.
@@ -252,10 +193,7 @@ impl Group {
     ///
     /// There is no such column of floating-point numbers.
     pub fn f64(&self, column: &str, row: usize) -> Result<Option<f64>, TableError> {
-        match self.columns.get(column) {
-            Some(Values::F64(values)) => Ok(values[row]),
-            _ => Err(self.lacks(column)),
-        }
+        self.value::<Float64Array>(column, row)
     }
 
     /// A text; `None` is null. Panics beyond the last row.
@@ -264,10 +202,7 @@ impl Group {
     ///
     /// There is no such column of texts.
     pub fn text(&self, column: &str, row: usize) -> Result<Option<&str>, TableError> {
-        match self.columns.get(column) {
-            Some(Values::Text(values)) => Ok(values[row].as_deref()),
-            _ => Err(self.lacks(column)),
-        }
+        self.value::<StringArray>(column, row)
     }
 
     /// The error for a column that is missing, or that has a null although its values may not be null.

@@ -6,22 +6,22 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
 
 use crate::SCHEMA;
 
 /// The number of rows in a row group, which stays in memory until it is written.
-const ROW_GROUP: usize = 32_768;
+pub(crate) const ROW_GROUP: usize = 32_768;
 
 /// A column of the rows `R`.
 #[derive(Debug)]
@@ -36,6 +36,28 @@ impl<R> Column<R> {
     /// The column `name`.
     pub const fn new(name: &'static str, value: Value<R>) -> Self {
         Self { name, value }
+    }
+
+    /// The values of the column in these rows.
+    pub fn array<'a>(&self, rows: impl Iterator<Item = &'a R>) -> ArrayRef
+    where
+        R: 'a,
+    {
+        match self.value {
+            Value::U32(of) => Arc::new(UInt32Array::from_iter_values(rows.map(of))),
+            Value::MaybeU32(of) => Arc::new(rows.map(of).collect::<UInt32Array>()),
+            Value::U64(of) => Arc::new(UInt64Array::from_iter_values(rows.map(of))),
+            Value::MaybeU64(of) => Arc::new(rows.map(of).collect::<UInt64Array>()),
+            Value::F64(of) => Arc::new(rows.map(of).collect::<Float64Array>()),
+            Value::Boolean(of) => Arc::new(rows.map(of).collect::<BooleanArray>()),
+            Value::Text(of) => Arc::new(rows.map(of).collect::<StringArray>()),
+        }
+    }
+
+    fn field(&self) -> Field {
+        let may_be_null = !matches!(self.value, Value::U32(_) | Value::U64(_));
+        let kind = self.array(std::iter::empty()).data_type().clone();
+        Field::new(self.name, kind, may_be_null)
     }
 }
 
@@ -61,7 +83,8 @@ pub enum Value<R> {
 /// A table that is being written.
 pub struct TableWriter<R, W: Write + Send> {
     columns: Vec<Column<R>>,
-    file: SerializedFileWriter<W>,
+    schema: SchemaRef,
+    file: ArrowWriter<W>,
     rows: Vec<R>,
     written: u64,
 }
@@ -78,9 +101,10 @@ impl<R, W: Write + Send> TableWriter<R, W> {
         file: W,
     ) -> Result<Self, ParquetError> {
         let version = KeyValue::new(SCHEMA.to_owned(), schema.to_owned());
-        let properties = properties(Some(vec![version]))?;
-        let file = SerializedFileWriter::new(file, message_type(&columns)?, Arc::new(properties))?;
-        Ok(Self { columns, file, rows: Vec::new(), written: 0 })
+        let fields: Vec<Field> = columns.iter().map(Column::field).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let file = begin(file, Arc::clone(&schema), Some(vec![version]))?;
+        Ok(Self { columns, schema, file, rows: Vec::new(), written: 0 })
     }
 
     /// Adds a row, and writes a row group when it is full.
@@ -94,17 +118,11 @@ impl<R, W: Write + Send> TableWriter<R, W> {
     }
 
     fn flush(&mut self) -> Result<(), ParquetError> {
-        let rows = std::mem::take(&mut self.rows);
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let mut group = self.file.next_row_group()?;
-        for column in &self.columns {
-            write_column(&mut group, column, &rows)?;
-        }
-        group.close()?;
-        self.written += rows.len() as u64;
-        self.rows = rows;
+        let arrays = self.columns.iter().map(|column| column.array(self.rows.iter()));
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays.collect())?;
+        self.file.write(&batch)?;
+        self.file.flush()?;
+        self.written += self.rows.len() as u64;
         self.rows.clear();
         Ok(())
     }
@@ -131,87 +149,18 @@ impl<R, W: Write + Send> fmt::Debug for TableWriter<R, W> {
     }
 }
 
-/// The properties of every table, with this metadata.
-fn properties(metadata: Option<Vec<KeyValue>>) -> Result<WriterProperties, ParquetError> {
+/// Begins a file with this schema and metadata.
+fn begin<W: Write + Send>(
+    file: W,
+    schema: SchemaRef,
+    metadata: Option<Vec<KeyValue>>,
+) -> Result<ArrowWriter<W>, ParquetError> {
     let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
-    let builder = WriterProperties::builder().set_compression(compression);
-    Ok(builder.set_key_value_metadata(metadata).build())
-}
-
-fn message_type<R>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
-    let fields = columns.iter().map(|column| {
-        let unsigned = |bits| Some(LogicalType::integer(bits, false));
-        let (physical, logical) = match column.value {
-            Value::U32(_) | Value::MaybeU32(_) => (Physical::INT32, unsigned(32)),
-            Value::U64(_) | Value::MaybeU64(_) => (Physical::INT64, unsigned(64)),
-            Value::F64(_) => (Physical::DOUBLE, None),
-            Value::Boolean(_) => (Physical::BOOLEAN, None),
-            Value::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        };
-        let is_required = matches!(column.value, Value::U32(_) | Value::U64(_));
-        let repetition = if is_required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
-        let field = Type::primitive_type_builder(column.name, physical);
-        field.with_logical_type(logical).with_repetition(repetition).build().map(Arc::new)
-    });
-    let fields = fields.collect::<Result<Vec<_>, _>>()?;
-    Ok(Arc::new(Type::group_type_builder("row").with_fields(fields).build()?))
-}
-
-fn write_column<R, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    column: &Column<R>,
-    rows: &[R],
-) -> Result<(), ParquetError> {
-    let rows = rows.iter();
-    // Parquet stores the bits of an unsigned integer in a signed integer.
-    match column.value {
-        Value::U32(value) => {
-            let values = rows.map(|row| value(row).cast_signed());
-            write_values::<Int32Type, W>(group, values.collect(), None)
-        }
-        Value::U64(value) => {
-            let values = rows.map(|row| value(row).cast_signed());
-            write_values::<Int64Type, W>(group, values.collect(), None)
-        }
-        Value::MaybeU32(value) => {
-            write_present::<Int32Type, W>(group, rows.map(|row| value(row).map(u32::cast_signed)))
-        }
-        Value::MaybeU64(value) => {
-            write_present::<Int64Type, W>(group, rows.map(|row| value(row).map(u64::cast_signed)))
-        }
-        Value::F64(value) => write_present::<DoubleType, W>(group, rows.map(value)),
-        Value::Boolean(value) => write_present::<BoolType, W>(group, rows.map(value)),
-        Value::Text(value) => write_present::<ByteArrayType, W>(
-            group,
-            rows.map(|row| value(row).map(ByteArray::from)),
-        ),
-    }
-}
-
-/// Writes a column whose values may be null.
-fn write_present<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: impl Iterator<Item = Option<T::T>>,
-) -> Result<(), ParquetError> {
-    let (mut values, mut present) = (Vec::new(), Vec::new());
-    for value in rows {
-        present.push(i16::from(value.is_some()));
-        values.extend(value);
-    }
-    write_values::<T, W>(group, values, Some(present))
-}
-
-/// Writes a column of `values`. If the column may be null, `present` has a 1 for each row with a
-/// value and a 0 for each row without.
-#[expect(clippy::needless_pass_by_value, reason = "made for this call")]
-fn write_values<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: Vec<T::T>,
-    present: Option<Vec<i16>>,
-) -> Result<(), ParquetError> {
-    let mut writer = group.next_column()?.expect("as many columns as the schema was made of");
-    writer.typed::<T>().write_batch(&values, present.as_deref(), None)?;
-    writer.close()
+    let properties = WriterProperties::builder().set_compression(compression);
+    let properties = properties.set_key_value_metadata(metadata).build();
+    let options = ArrowWriterOptions::new().with_properties(properties);
+    let options = options.with_skip_arrow_metadata(true).with_schema_root("row".to_owned());
+    ArrowWriter::try_new_with_options(file, schema, options)
 }
 
 /// Copies the first `rows` rows of a table of [`TableWriter`] into `to`, and returns `to`.
@@ -220,63 +169,15 @@ fn write_values<T: DataType, W: Write + Send>(
 ///
 /// The table cannot be read, or the copy cannot be written.
 pub fn copy_first<W: Write + Send>(from: &Path, rows: u64, to: W) -> Result<W, ParquetError> {
-    let table = SerializedFileReader::new(File::open(from)?)?;
-    let metadata = table.metadata().file_metadata();
-    let schema = metadata.schema_descr().root_schema_ptr();
-    let properties = properties(metadata.key_value_metadata().cloned())?;
-    let mut copy = SerializedFileWriter::new(to, schema, Arc::new(properties))?;
-    let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
-    for index in 0..table.num_row_groups() {
-        let group = table.get_row_group(index)?;
-        let count = left.min(usize::try_from(group.metadata().num_rows()).unwrap_or(0));
-        if count == 0 {
-            break;
-        }
-        let mut copied = copy.next_row_group()?;
-        copy_group(&*group, count, &mut copied)?;
-        copied.close()?;
-        left -= count;
+    let table = ParquetRecordBatchReaderBuilder::try_new(File::open(from)?)?;
+    let metadata = table.metadata().file_metadata().key_value_metadata().cloned();
+    let mut copy = begin(to, Arc::clone(table.schema()), metadata)?;
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    for batch in table.with_limit(rows).with_batch_size(ROW_GROUP).build()? {
+        copy.write(&batch?)?;
+        copy.flush()?;
     }
     copy.into_inner()
-}
-
-fn copy_group<W: Write + Send>(
-    group: &dyn RowGroupReader,
-    rows: usize,
-    copy: &mut SerializedRowGroupWriter<'_, W>,
-) -> Result<(), ParquetError> {
-    for column in 0..group.num_columns() {
-        match group.get_column_reader(column)? {
-            ColumnReader::Int32ColumnReader(from) => copy_column(from, rows, copy),
-            ColumnReader::Int64ColumnReader(from) => copy_column(from, rows, copy),
-            ColumnReader::DoubleColumnReader(from) => copy_column(from, rows, copy),
-            ColumnReader::ByteArrayColumnReader(from) => copy_column(from, rows, copy),
-            _ => Err(ParquetError::General("a column of another tool".to_owned())),
-        }?;
-    }
-    Ok(())
-}
-
-fn copy_column<T: DataType, W: Write + Send>(
-    mut from: ColumnReaderImpl<T>,
-    rows: usize,
-    copy: &mut SerializedRowGroupWriter<'_, W>,
-) -> Result<(), ParquetError> {
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let mut read = 0;
-    while read < rows {
-        let (records, _, _) =
-            from.read_records(rows - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General(format!("a column has {read} of {rows} rows")));
-        }
-        read += records;
-    }
-    let mut to = copy.next_column()?.expect("as many columns as the table has");
-    // A column that is never null has no levels.
-    let present = (!levels.is_empty()).then_some(&levels[..]);
-    to.typed::<T>().write_batch(&values, present, None)?;
-    to.close()
 }
 
 #[cfg(test)]
