@@ -16,55 +16,52 @@ pub struct Figure {
     pub title: &'static str,
     /// The digits behind the point that tables show.
     pub decimals: usize,
-    /// Whether tables show it without `--wide`.
-    pub is_main: bool,
     /// The value; `None` if the run does not have it.
     pub of: fn(&Run) -> Option<f64>,
 }
 
 /// All figures.
 pub const FIGURES: [Figure; 15] = [
-    main("total_goodput_mbps", "goodput, Mbit/s", 2, |run| Some(run.total_goodput_mbps)),
-    main("jain", "Jain's index", 3, |run| run.jain),
-    main("rtt_ms.p95", "RTT p95, ms", 1, |run| run.rtt_ms.p95),
-    more("rtt_ms.p50", "RTT p50, ms", 1, |run| run.rtt_ms.p50),
-    more("rtt_ms.p99", "RTT p99, ms", 1, |run| run.rtt_ms.p99),
-    more("capacity_normalised", "Jain of shares of solo goodput", 3, |run| run.capacity_normalised),
-    more("mean_utilisation", "mean share of solo goodput", 3, |run| run.mean_utilisation),
-    main("completion_s.mean", "mean completion, s", 2, |run| {
+    figure("total_goodput_mbps", "goodput, Mbit/s", 2, |run| Some(run.total_goodput_mbps)),
+    figure("jain", "Jain's index", 3, |run| run.jain),
+    figure("rtt_ms.p95", "RTT p95, ms", 1, |run| run.rtt_ms.p95),
+    figure("rtt_ms.p50", "RTT p50, ms", 1, |run| run.rtt_ms.p50),
+    figure("rtt_ms.p99", "RTT p99, ms", 1, |run| run.rtt_ms.p99),
+    figure("capacity_normalised", "Jain of shares of solo goodput", 3, |run| {
+        run.capacity_normalised
+    }),
+    figure("mean_utilisation", "mean share of solo goodput", 3, |run| run.mean_utilisation),
+    figure("completion_s.mean", "mean completion, s", 2, |run| {
         completions(run).map(|all| all.iter().sum::<f64>() / all.len() as f64)
     }),
-    main("completion_s.last", "last completion, s", 2, |run| {
+    figure("completion_s.last", "last completion, s", 2, |run| {
         completions(run).map(|all| all.into_iter().fold(0.0, f64::max))
     }),
-    more("errors.reordering", "reordering (1)", 1, |run| Some(run.errors.reordering as f64)),
-    more("errors.local_overflow", "local drop (2)", 1, |run| {
+    figure("errors.reordering", "reordering (1)", 1, |run| Some(run.errors.reordering as f64)),
+    figure("errors.local_overflow", "local drop (2)", 1, |run| {
         Some(run.errors.local_overflow as f64)
     }),
-    more("errors.duplicate_ack", "fast recovery (3)", 1, |run| {
+    figure("errors.duplicate_ack", "fast recovery (3)", 1, |run| {
         Some(run.errors.duplicate_ack as f64)
     }),
-    more("errors.timeout", "timeout (4)", 1, |run| Some(run.errors.timeout as f64)),
-    more("retransmits", "retransmitted segments", 1, |run| Some(sum(run, |flow| flow.retransmits))),
-    more("timeouts", "retransmission timeouts", 1, |run| Some(sum(run, |flow| flow.timeouts))),
+    figure("errors.timeout", "timeout (4)", 1, |run| Some(run.errors.timeout as f64)),
+    figure("retransmits", "retransmitted segments", 1, |run| {
+        Some(sum(run, |flow| flow.retransmits))
+    }),
+    figure("timeouts", "retransmission timeouts", 1, |run| Some(sum(run, |flow| flow.timeouts))),
 ];
 
-const fn main(
-    name: &'static str,
-    title: &'static str,
-    decimals: usize,
-    of: fn(&Run) -> Option<f64>,
-) -> Figure {
-    Figure { name, title, decimals, is_main: true, of }
-}
+/// The names of the figures that tables show without `--wide`.
+pub const MAIN_FIGURES: [&str; 5] =
+    ["total_goodput_mbps", "jain", "rtt_ms.p95", "completion_s.mean", "completion_s.last"];
 
-const fn more(
+const fn figure(
     name: &'static str,
     title: &'static str,
     decimals: usize,
     of: fn(&Run) -> Option<f64>,
 ) -> Figure {
-    Figure { name, title, decimals, is_main: false, of }
+    Figure { name, title, decimals, of }
 }
 
 /// The completions of all flows, if there are flows and all have completed.

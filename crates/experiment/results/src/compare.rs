@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use serde::Serialize;
 
-use crate::aggregate::{FIGURES, Figure, Spread, by_condition};
+use crate::aggregate::{FIGURES, Figure, MAIN_FIGURES, Spread, by_condition};
 use crate::document::to_json;
 use crate::figures::Interval;
 use crate::result::{Report, Run};
@@ -271,7 +271,7 @@ impl Row {
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
         table.set_header(["", "a", "b", "b - a", "±", "", "change"]);
-        for figure in FIGURES.iter().filter(|figure| wide || figure.is_main) {
+        for figure in FIGURES.iter().filter(|figure| wide || MAIN_FIGURES.contains(&figure.name)) {
             let Some(found) = self.figures.get(figure.name) else { continue };
             let decimals = figure.decimals;
             let number = |value: f64| format!("{:.decimals$}", value + 0.0);
