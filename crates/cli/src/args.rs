@@ -9,7 +9,6 @@ mod use_algorithm;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -26,7 +25,7 @@ pub(crate) use probe::{
 pub(crate) use put::PutArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
-pub(crate) use use_algorithm::{UseArguments, Which};
+pub(crate) use use_algorithm::UseArguments;
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -302,7 +301,7 @@ Examples:
   wakeai reserve none         end the reservation")]
 pub(crate) struct ReserveArguments {
     /// The rate to leave free, such as 9.66Mbit/s, or `none`
-    #[arg(value_name = "RATE")]
+    #[arg(value_name = "RATE", value_parser = wakeai_api::parse_reserve)]
     pub(crate) rate: Wanted,
     /// Print the reservation as the agent's API shows it: a JSON object, or null
     #[arg(long)]
@@ -312,17 +311,8 @@ pub(crate) struct ReserveArguments {
     pub(crate) socket: Option<PathBuf>,
 }
 
-/// A rate above zero, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted(pub(crate) Option<Rate>);
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        wakeai_api::parse_reserve(text).map(Self)
-    }
-}
+/// A rate above zero, or none. Under this name clap takes it for the value of an argument that must be given.
+pub(crate) type Wanted = Option<Rate>;
 
 /// Watch the TCP connections of all network namespaces
 ///

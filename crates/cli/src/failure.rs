@@ -42,11 +42,6 @@ impl Failure {
         Self { code, error: error.into() }
     }
 
-    /// Prints the reason with every cause on standard error.
-    pub(crate) fn say(&self) {
-        note(self);
-    }
-
     /// The exit status.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)

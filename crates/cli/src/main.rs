@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Err(answer) => answered(&answer),
     };
     done.unwrap_or_else(|failure| {
-        failure.say();
+        note(&failure);
         failure.code()
     })
 }

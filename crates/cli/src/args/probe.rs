@@ -1,6 +1,6 @@
 //! The arguments of `wakeai probe`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -156,14 +156,6 @@ pub(crate) struct WriteArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "listen", num_args = 0..=1,
           default_missing_value = wakeai_api::config::DEFAULT_PATH)]
     pub(crate) write: Option<PathBuf>,
-}
-
-impl ListenArguments {
-    /// The address to listen at.
-    pub(crate) fn address(&self) -> SocketAddr {
-        let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), DEFAULT_PORT);
-        self.listen.unwrap_or(any)
-    }
 }
 
 fn place(text: &str) -> Result<SocketAddr, AddressError> {

@@ -1,7 +1,6 @@
 //! The arguments of `wakeai use`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use wakeai_assign::{AssignOptions, ScopeName};
@@ -76,7 +75,7 @@ pub(crate) struct UseArguments {
     #[arg(long)]
     pub(crate) list: bool,
     /// End the assignment with this ID, or all assignments, and wait until every setting is restored
-    #[arg(long, value_name = "ID|all")]
+    #[arg(long, value_name = "ID|all", value_parser = which)]
     pub(crate) undo: Option<Which>,
     /// Change the target rate of the assignment with this ID
     #[arg(long, value_name = "ID", requires = "rate")]
@@ -86,20 +85,14 @@ pub(crate) struct UseArguments {
     pub(crate) json: bool,
 }
 
-/// The assignment to end. `None` stands for all assignments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Which(pub(crate) Option<u32>);
+/// The assignment to end. `None` stands for all assignments; under this name clap takes it for the value of an option.
+type Which = Option<u32>;
 
-impl FromStr for Which {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "all" {
-            return Ok(Self(None));
-        }
-        let id = text.parse().map_err(|_| "expected an ID of --list, or all".to_owned())?;
-        Ok(Self(Some(id)))
+fn which(text: &str) -> Result<Which, String> {
+    if text == "all" {
+        return Ok(None);
     }
+    text.parse().map(Some).map_err(|_| "expected an ID of --list, or all".to_owned())
 }
 
 impl UseArguments {

@@ -11,25 +11,17 @@ use crate::failure::Failure;
 use crate::output;
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 enum Level {
     /// Present.
     Ok,
     /// Absent; the monitor and the bounds work without it.
     Note,
     /// Absent, and the monitor or the bounds need it.
+    #[strum(serialize = "MISSING")]
     Missing,
-}
-
-impl Level {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Missing => "MISSING",
-        }
-    }
 }
 
 /// One line of the diagnosis.
@@ -165,7 +157,7 @@ fn text(diagnosis: &Diagnosis) -> String {
     use std::fmt::Write as _;
     let mut text = format!("kernel {}\n", diagnosis.kernel);
     for finding in &diagnosis.findings {
-        let mark = finding.level.word();
+        let mark: &str = finding.level.into();
         let _ = writeln!(text, "{mark:<7}  {}: {}", finding.name, finding.found);
         if let Some(consequence) = &finding.consequence {
             let _ = writeln!(text, "         so {consequence}");

@@ -62,7 +62,7 @@ pub(super) fn show_beside(
     arguments: &ExperimentArguments,
 ) -> Failure {
     if let Err(not_shown) = show(report, arguments) {
-        not_shown.say();
+        note(not_shown);
     }
     failure
 }

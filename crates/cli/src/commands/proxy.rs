@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
     let ProxyArguments { config, json } = arguments;
     let tell = |event| {
         if let Err(failure) = tell(event, *json, config) {
-            failure.say(); // the proxy continues when its counters are not read
+            note(failure); // the proxy continues when its counters are not read
         }
     };
     wakeai_proxy::run(config.clone(), terminated(), tell).map_err(|error| match error {

@@ -7,7 +7,7 @@ use wakeai_api::{AskError, Body, Request, ReservationStatus, Status};
 use wakeai_units::Rate;
 
 use super::agents;
-use crate::args::{ReserveArguments, Wanted};
+use crate::args::ReserveArguments;
 use crate::failure::Failure;
 use crate::output;
 
@@ -18,8 +18,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(arguments: &ReserveArguments) -> Result<(), Failure> {
     let socket = socket(arguments)?;
-    let Wanted(rate) = arguments.rate;
-    let status = reserve(&socket, rate)?;
+    let status = reserve(&socket, arguments.rate)?;
     let own = status.reservation.as_ref();
     if arguments.json {
         output::json(&own)?;

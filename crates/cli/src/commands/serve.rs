@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let json = arguments.json;
     let tell = |event| {
         if let Err(failure) = tell(event, json, scheme) {
-            failure.say(); // the server continues when its counters are not read
+            note(failure); // the server continues when its counters are not read
         }
     };
     wakeai_serve::run(config, terminated(), tell).map_err(|error| {

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wakeai_assign::{AssignError, Event, InForce};
 
-use crate::args::{UseArguments, Which};
+use crate::args::UseArguments;
 use crate::failure::{Failure, note};
 use crate::interrupt::ignores;
 use crate::output::{self, OutputReader};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &UseArguments) -> Result<(), Failure> {
     }
     match (algorithm, undo, set, *rate) {
         (Some(algorithm), ..) => assign(algorithm, arguments),
-        (_, Some(Which(id)), ..) => {
+        (_, Some(id), ..) => {
             if wakeai_assign::end(*id)? == 0 {
                 note("nothing is in force");
             }
@@ -62,7 +62,7 @@ fn assign(algorithm: &str, arguments: &UseArguments) -> Result<(), Failure> {
         Event::Warning(text) => note(format_args!("warning: {text}")),
         Event::InForce(in_force) if arguments.json => {
             if let Err(failure) = output::json(&in_force) {
-                failure.say(); // the assignment goes on although its output is not read
+                note(failure); // the assignment goes on although its output is not read
             }
         }
         Event::InForce(in_force) => {

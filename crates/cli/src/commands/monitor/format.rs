@@ -36,16 +36,12 @@ struct MonitorLine {
 }
 
 /// The details of an event.
-#[derive(Default, Serialize)]
-struct Detail {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Detail {
+    None {},
+    Change { from: &'static str, to: &'static str },
+    Error { code: u8, error: &'static str },
 }
 
 pub(super) fn json(record: &Record, out: &mut Vec<u8>) {
@@ -90,9 +86,9 @@ pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
     };
     let threshold = threshold(figures.ssthresh).map_or("-".to_owned(), |value| value.to_string());
     let extra = match detail {
-        Detail { from: Some(from), to: Some(to), .. } => format!(" {from}->{to}"),
-        Detail { code: Some(code), error: Some(error), .. } => format!(" {code} {error}"),
-        _ => String::new(),
+        Detail::Change { from, to } => format!(" {from}->{to}"),
+        Detail::Error { code, error } => format!(" {code} {error}"),
+        Detail::None {} => String::new(),
     };
     // Writing into memory cannot fail.
     let _ = writeln!(
@@ -119,18 +115,14 @@ pub(super) fn text(record: &Record, out: &mut Vec<u8>) {
 }
 
 fn kind(event: Option<EventKind>) -> (&'static str, Detail) {
-    let none = Detail::default();
-    let Some(event) = event else { return ("sample", none) };
     let detail = match event {
-        EventKind::StateChange { from, to, .. } => {
-            Detail { from: Some(from.name()), to: Some(to.name()), ..none }
+        Some(EventKind::StateChange { from, to, .. }) => {
+            Detail::Change { from: from.name(), to: to.name() }
         }
-        EventKind::Error(code) => {
-            Detail { code: Some(code.number()), error: Some(code.name()), ..none }
-        }
-        _ => none,
+        Some(EventKind::Error(code)) => Detail::Error { code: code.number(), error: code.name() },
+        _ => Detail::None {},
     };
-    (event.name(), detail)
+    (event.map_or("sample", EventKind::name), detail)
 }
 
 fn threshold(ssthresh: Segments) -> Option<u32> {

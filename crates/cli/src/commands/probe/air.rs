@@ -68,14 +68,9 @@ fn read(reader: &WifiReader, stations: &[u32]) -> Result<Vec<(u32, Instant, Link
             Err(error) => return Err(failure(error)),
         }
     }
-    if found.is_empty()
-        && let Some(error) = without.pop()
-    {
-        without.iter().for_each(note);
-        return Err(failure(error));
-    }
+    let last = if found.is_empty() { without.pop() } else { None };
     without.iter().for_each(note);
-    Ok(found)
+    last.map_or(Ok(found), |error| Err(failure(error)))
 }
 
 /// Waits until the interval has passed, or a signal has arrived.

@@ -39,7 +39,7 @@ pub(super) fn listen(
     (probe, other): (&str, &str),
     takes_streams: bool,
 ) -> Result<(), Failure> {
-    let (address, limits) = (arguments.address(), limits(arguments));
+    let address = arguments.listen.expect("an end without --to listens");
     let token = Token::random().map_err(Failure::failed)?;
     let sockets = ProbeSockets::bind(address, takes_streams)
         .with_context(|| format!("cannot listen at {address}"))
@@ -47,7 +47,7 @@ pub(super) fn listen(
     let bound = sockets.address().map_err(Failure::failed)?;
     announce(bound, &token, (probe, other), arguments)?;
     let heard = sockets
-        .listen(&token, limits, &|| interrupt.is_asked())
+        .listen(&token, limits(arguments), &|| interrupt.is_asked())
         .context("cannot listen")
         .map_err(Failure::failed)?;
     finish(&heard, arguments, interrupt)

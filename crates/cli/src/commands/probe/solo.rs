@@ -3,13 +3,15 @@
 mod company;
 mod table;
 
+use std::sync::mpsc;
+
 use serde::Serialize;
 use wakeai_api::config::{Changed, Measured};
 use wakeai_probe::ProbePeer;
 use wakeai_probe::solo::SoloReport;
 use wakeai_units::Rate;
 
-use self::company::{Company, CompanyWatch};
+use self::company::Company;
 use super::listening::{listen, measured};
 use super::write::write;
 use crate::args::SoloArguments;
@@ -45,11 +47,15 @@ fn measure(
     listener: &ProbePeer,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let watch = CompanyWatch::start(arguments.socket.as_deref());
     let stop = || interrupt.is_asked();
     let say = |step: &str| tracing::info!(step, "measuring");
-    let result = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);
-    let mut company = watch.end();
+    let (result, mut company) = std::thread::scope(|scope| {
+        let (measures, end) = mpsc::channel();
+        let watch = scope.spawn(move || company::watch(arguments.socket.as_deref(), &end));
+        let result = wakeai_probe::probe_solo(listener, arguments.time, &stop, say);
+        drop(measures);
+        (result, watch.join().unwrap_or_default())
+    });
     let report = measured(result, interrupt)?;
     company.unsteady = !report.up.is_steady() || !report.down.is_steady();
     if !arguments.end.json {

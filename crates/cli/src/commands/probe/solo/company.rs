@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -34,31 +32,16 @@ impl Company {
     }
 }
 
-/// A thread that asks the agent until [`CompanyWatch::end`] is called.
-pub(super) struct CompanyWatch {
-    done: Arc<AtomicBool>,
-    thread: JoinHandle<Company>,
-}
-
-impl CompanyWatch {
-    pub(super) fn start(socket: Option<&Path>) -> Self {
-        let socket = socket.map_or_else(own_agent, |socket| Some(socket.to_owned()));
-        let done = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&done);
-        let thread = std::thread::spawn(move || {
-            let mut company = Company::default();
-            while let Some(socket) = socket.as_deref().filter(|_| !over.load(Ordering::Relaxed)) {
-                ask(socket, &mut company);
-                std::thread::sleep(BETWEEN);
-            }
-            company
-        });
-        Self { done, thread }
-    }
-
-    pub(super) fn end(self) -> Company {
-        self.done.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+/// Asks the agent until the other end of `end` is dropped.
+pub(super) fn watch(socket: Option<&Path>, end: &Receiver<()>) -> Company {
+    let mut company = Company::default();
+    let socket = socket.map_or_else(own_agent, |socket| Some(socket.to_owned()));
+    let Some(socket) = socket else { return company };
+    loop {
+        ask(&socket, &mut company);
+        if end.recv_timeout(BETWEEN) != Err(RecvTimeoutError::Timeout) {
+            return company;
+        }
     }
 }
 
