@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wakeai_host::NetnsId;
-use wakeai_top::{Filter, Live, LiveConfig, LiveFeed, Reading, Recorder, Replay, RunChoice, View};
+use wakeai_top::{Filter, Live, LiveFeed, Reading, Recorder, Replay, RunChoice, View};
 
 use super::agents;
 use super::monitor::netns;
@@ -29,21 +29,15 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<(), Failure> {
 }
 
 fn live(arguments: &TopArguments) -> Result<(), Failure> {
-    let inodes: Result<Vec<u32>, _> = arguments.netns.iter().map(|name| netns(name)).collect();
-    let config = LiveConfig {
-        interval: arguments.interval.into(),
-        namespaces: inodes
-            .map_err(Failure::usage)?
-            .into_iter()
-            .map(|it| NetnsId(it.into()))
-            .collect(),
-        agents: agents::sockets,
-    };
+    let namespace = |name: &String| netns(name).map(|inode| NetnsId(inode.into()));
+    let namespaces: Result<Vec<_>, _> = arguments.netns.iter().map(namespace).collect();
+    let namespaces = namespaces.map_err(Failure::usage)?;
+    let interval = arguments.interval.into();
     let interrupt = Interrupt::install()?;
     let deadline = arguments.duration.map(|duration| Instant::now() + Duration::from(duration));
     let is_over =
         || interrupt.is_asked() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let live = Live::open(&config).map_err(Failure::failed)?;
+    let live = Live::open(namespaces, agents::sockets, interval).map_err(Failure::failed)?;
     let recorder = arguments.record.as_ref();
     let recorder = recorder.map(|directory| Recorder::create(directory, arguments.interval));
     let recorder = recorder.transpose().map_err(|error| match error {
@@ -51,7 +45,7 @@ fn live(arguments: &TopArguments) -> Result<(), Failure> {
         wakeai_top::RecordError::Write { .. } => Failure::failed(error),
     })?;
     let is_recorded = recorder.is_some();
-    let feed = LiveFeed::start(live, recorder, config.interval);
+    let feed = LiveFeed::start(live, recorder, interval);
     if !arguments.once && !arguments.json {
         return wakeai_top::watch_on_screen(feed, is_recorded, view(arguments), &is_over)
             .map_err(Failure::failed);

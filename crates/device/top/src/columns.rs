@@ -66,11 +66,6 @@ impl Column {
     /// All columns, in the order of the screen.
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
-    /// The column's name for `--sort`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The column's head, whether its texts are aligned at the right, and its rank: where room is short, the columns of the
     /// last ranks are left out.
     const fn traits(self) -> (&'static str, bool, u8) {
@@ -143,7 +138,7 @@ impl Column {
             Self::Sent => mbps(connection.sent),
             Self::Received => mbps(connection.received),
             Self::Mss => figures.mss.get().to_string(),
-            Self::Limit => connection.limit.map_or("-", |limit| limit.name()).to_owned(),
+            Self::Limit => connection.limit.map_or("-", Into::into).to_owned(),
             Self::State => figures.congestion_state.name().to_owned(),
             Self::Events => connection.events.map_or("-".to_owned(), events),
             Self::EventHistory => sparks(&recent_events(past)),
@@ -307,7 +302,7 @@ mod tests {
         for &column in Column::ALL {
             assert_eq!(column.next().previous(), column);
         }
-        let names: BTreeSet<_> = Column::ALL.iter().map(|column| column.name()).collect();
+        let names: BTreeSet<_> = Column::ALL.iter().map(<&str>::from).collect();
         assert_eq!(names.len(), Column::ALL.len(), "no two columns have one name");
         let ranks: BTreeSet<_> = Column::ALL.iter().map(|column| column.traits().2).collect();
         assert_eq!(ranks.len(), Column::ALL.len(), "no two columns have one rank");

@@ -19,5 +19,5 @@ pub use reading::{ConnectionId, End, Events, Limit, Reading, SeenConnection};
 pub use record::{RecordError, Recorder, Replay, ReplayError, RunChoice};
 pub use run::{LiveFeed, RunError, replay_on_screen, watch_on_screen};
 pub use screen::{Status, draw, table_text as table};
-pub use source::{FindSockets, Live, LiveConfig, LiveError};
+pub use source::{FindSockets, Live, LiveError};
 pub use view::{Action, Filter, Page, View};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wakeai_api::Answers;
@@ -82,6 +82,14 @@ impl SeenConnection {
         let (smoothed, least) = (self.figures.smoothed_rtt?, self.figures.min_rtt?);
         Some(smoothed.saturating_sub(least))
     }
+
+    /// The ends that are addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        [&self.local, &self.remote].into_iter().filter_map(|end| match end {
+            End::Address(address) => Some(*address),
+            End::Named(_) => None,
+        })
+    }
 }
 
 /// One end of a connection.
@@ -91,24 +99,6 @@ pub enum End {
     Address(SocketAddr),
     /// A name in a scenario.
     Named(Arc<str>),
-}
-
-impl End {
-    /// The IP address.
-    pub fn ip(&self) -> Option<IpAddr> {
-        match self {
-            Self::Address(address) => Some(address.ip()),
-            Self::Named(_) => None,
-        }
-    }
-
-    /// The port.
-    pub fn port(&self) -> Option<u16> {
-        match self {
-            Self::Address(address) => Some(address.port()),
-            Self::Named(_) => None,
-        }
-    }
 }
 
 impl fmt::Display for End {
@@ -126,7 +116,7 @@ impl From<Arc<str>> for End {
     }
 }
 
-/// What limited a sender between two readings.
+/// What limited a sender between two readings. The screen and the records have it as a word, which parses as the limit.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr,
 )]
@@ -145,13 +135,6 @@ pub enum Limit {
     Ceiling,
     /// The congestion window.
     Window,
-}
-
-impl Limit {
-    /// The word on the screen and in the records; it parses as the limit.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The congestion events of a connection, counted by their codes (Matsuno et al., table 2).

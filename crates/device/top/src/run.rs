@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration as Span, Instant as Clock};
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::reading::Reading;
 use crate::record::{MOST_SHOWN, RecordError, Recorder, Replay, ReplayError, SHOWN};
@@ -146,8 +146,8 @@ fn watch(
             terminal.draw(|frame| draw(frame, view, shown, &status))?;
         }
         let input = next_input(PATIENCE)?;
-        is_old = input != Input::Nothing;
-        let Input::Key(key) = input else { continue };
+        is_old = input.is_some();
+        let Some(Event::Key(key)) = input else { continue };
         let nothing = Arc::new(Reading::default());
         match view.handle_key(key, shown.last().unwrap_or(&nothing)) {
             Action::Quit => break,
@@ -177,26 +177,17 @@ fn forget(window: &mut Vec<Arc<Reading>>) {
     window.drain(..old);
 }
 
-/// What has come from the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Input {
-    Nothing,
-    Key(KeyEvent),
-    /// The terminal has another size.
-    Resize,
-}
-
-/// Waits for a key or a change of size.
-fn next_input(patience: Span) -> io::Result<Input> {
+/// Waits for a key or a change of the terminal's size; `None` if neither comes within `patience`.
+fn next_input(patience: Span) -> io::Result<Option<Event>> {
     let end = Clock::now() + patience;
     while event::poll(end.saturating_duration_since(Clock::now()))? {
         match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(Input::Key(key)),
-            Event::Resize(..) => return Ok(Input::Resize),
+            Event::Key(key) if key.kind == KeyEventKind::Release => {}
+            input @ (Event::Key(_) | Event::Resize(..)) => return Ok(Some(input)),
             _ => {}
         }
     }
-    Ok(Input::Nothing)
+    Ok(None)
 }
 
 /// Shows a replay until the user quits or `stop` holds. At `speed` 1 the replay takes as long as the recording did.
@@ -298,7 +289,7 @@ fn play(
             span.div_f64(place.speed).saturating_sub(since.elapsed())
         });
         let patience = left.unwrap_or(PATIENCE).min(PATIENCE);
-        if let Input::Key(key) = next_input(patience)? {
+        if let Some(Event::Key(key)) = next_input(patience)? {
             let nothing = Arc::new(Reading::default());
             match view.handle_key(key, window.last().unwrap_or(&nothing)) {
                 Action::Quit => break,

@@ -23,8 +23,7 @@ pub struct Filter {
 impl Filter {
     /// Whether the connection is shown.
     pub fn fits(&self, connection: &SeenConnection) -> bool {
-        let ends = [&connection.local, &connection.remote];
-        let has_port = |port: &u16| ends.iter().any(|end| end.port() == Some(*port));
+        let has_port = |port: &u16| connection.addresses().any(|end| end.port() == *port);
         let is_named = |name: &String| {
             **name == *connection.namespace || *name == connection.id.netns.to_string()
         };
@@ -55,8 +54,7 @@ impl Filter {
 
 /// Whether one end of the connection lies in the network.
 fn is_in(network: Network, connection: &SeenConnection) -> bool {
-    let ends = [&connection.local, &connection.remote];
-    ends.iter().any(|end| end.ip().is_some_and(|address| network.contains(address)))
+    connection.addresses().any(|end| network.contains(end.ip()))
 }
 
 /// The page on the screen.

@@ -7,7 +7,7 @@ use wakeai_connection::{Bounds, Figures};
 use wakeai_tables::{Column, Group, TableError, Value, columns, figure_columns, figures_of};
 use wakeai_units::{Instant, Rate};
 
-use crate::reading::{ConnectionId, Events, Limit, Reading, SeenConnection, Texts};
+use crate::reading::{ConnectionId, Events, Reading, SeenConnection, Texts};
 
 /// A row of `connections-N.parquet`.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub(super) fn connections() -> Vec<Column<ConnectionRow>> {
         "small_queue" MaybeU64(set(row.connection.bounds.to_numbers().3)),
         "sent_bps" MaybeU64(bits(row.connection.sent)),
         "received_bps" MaybeU64(bits(row.connection.received)),
-        "limit" Text(row.connection.limit.map(Limit::name)),
+        "limit" Text(row.connection.limit.map(Into::into)),
         "reordering" MaybeU64(row.event(1)),
         "local_overflow" MaybeU64(row.event(2)),
         "duplicate_ack" MaybeU64(row.event(3)),

@@ -9,7 +9,7 @@ use wakeai_results::records;
 use wakeai_tables::{Group, TableError, TableReader, figures_of};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use super::ReplayError;
+use super::{ReplayError, each_row};
 use crate::reading::{ConnectionId, End, Events, Reading, SeenConnection, Texts};
 
 /// The run of an experiment that is replayed.
@@ -61,14 +61,14 @@ pub(super) fn readings(
 }
 
 /// The name of a run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     condition: String,
     repeat: u64,
 }
 
 /// A flow of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct RunFlow {
     station: Arc<str>,
     direction: String,
@@ -78,29 +78,27 @@ struct RunFlow {
 /// The chosen run, and its flows by index.
 fn run(directory: &Path, choice: &RunChoice) -> Result<(Run, BTreeMap<u64, RunFlow>), ReplayError> {
     let path = directory.join("flows.parquet");
-    let mut table = TableReader::open(&path)?.expect(records::SCHEMA)?;
     let (mut names, mut chosen, mut flows) = (Vec::new(), None, BTreeMap::new());
     let mut texts = Texts::default();
-    while let Some(group) = table.next_group()? {
-        for row in 0..group.rows() {
-            let run = run_of(&group, row)?;
-            let name = format!("{}-{}", run.condition, run.repeat);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-            let fits = choice.condition.as_ref().is_none_or(|name| *name == run.condition)
-                && choice.repeat.is_none_or(|repeat| u64::from(repeat) == run.repeat);
-            if fits && *chosen.get_or_insert(Run { ..run_of(&group, row)? }) == run {
-                let text = |name| group.text(name, row);
-                let flow = RunFlow {
-                    station: texts.share(text("station")?.unwrap_or_default()),
-                    direction: text("direction")?.unwrap_or_default().to_owned(),
-                    algorithm: texts.share(text("algorithm")?.unwrap_or_default()),
-                };
-                flows.insert(integer(&group, "flow", row)?, flow);
-            }
+    each_row(&path, records::SCHEMA, |group, row| {
+        let run = run_of(group, row)?;
+        let name = format!("{}-{}", run.condition, run.repeat);
+        if !names.contains(&name) {
+            names.push(name);
         }
-    }
+        let fits = choice.condition.as_ref().is_none_or(|name| *name == run.condition)
+            && choice.repeat.is_none_or(|repeat| u64::from(repeat) == run.repeat);
+        if fits && *chosen.get_or_insert_with(|| run.clone()) == run {
+            let text = |name| group.text(name, row).map(Option::unwrap_or_default);
+            let flow = RunFlow {
+                station: texts.share(text("station")?),
+                direction: text("direction")?.to_owned(),
+                algorithm: texts.share(text("algorithm")?),
+            };
+            flows.insert(integer(group, "flow", row)?, flow);
+        }
+        Ok(())
+    })?;
     match chosen {
         Some(run) => Ok((run, flows)),
         None => Err(ReplayError::NoSuchRun { path: directory.to_owned(), runs: names.join(", ") }),
@@ -180,11 +178,10 @@ impl Second {
         let id = ConnectionId { netns: flow, cookie: integer(group, "connection", row)? };
         let named = self.flows.get(&flow);
         let begin = || {
-            let station = named.map_or_else(|| "".into(), |flow| Arc::clone(&flow.station));
+            let RunFlow { station, direction, algorithm } = named.cloned().unwrap_or_default();
             let (here, there) = (End::Named(Arc::clone(&station)), End::Named("server".into()));
-            let is_up = named.is_none_or(|flow| flow.direction != "down");
-            let (local, remote) = if is_up { (here, there) } else { (there, here) };
-            let algorithm = named.map_or_else(|| "".into(), |flow| Arc::clone(&flow.algorithm));
+            let is_down = direction == "down";
+            let (local, remote) = if is_down { (there, here) } else { (here, there) };
             let connection = SeenConnection {
                 id,
                 namespace: "".into(),

@@ -13,7 +13,7 @@ mod replay;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wakeai_tables::TableError;
+use wakeai_tables::{Group, TableError, TableReader};
 
 pub use experiment::RunChoice;
 pub use recorder::Recorder;
@@ -39,10 +39,17 @@ pub enum RecordError {
     },
 }
 
-impl RecordError {
-    fn write(path: &Path, error: &io::Error) -> Self {
-        Self::Write { path: path.to_owned(), reason: error.to_string() }
+/// Calls `work` with each row of a file.
+fn each_row(
+    path: &Path,
+    schema: &'static str,
+    mut work: impl FnMut(&Group, usize) -> Result<(), TableError>,
+) -> Result<(), TableError> {
+    let mut table = TableReader::open(path)?.expect(schema)?;
+    while let Some(group) = table.next_group()? {
+        (0..group.rows()).try_for_each(|row| work(&group, row))?;
     }
+    Ok(())
 }
 
 /// Why nothing is replayed.

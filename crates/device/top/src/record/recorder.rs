@@ -34,7 +34,10 @@ impl Recorder {
     ///
     /// There is something at that path that is not an empty directory, or the directory cannot be made.
     pub fn create(directory: &Path, interval: Duration) -> Result<Self, RecordError> {
-        let failed = |error: io::Error| RecordError::write(directory, &error);
+        let failed = |error: io::Error| RecordError::Write {
+            path: directory.to_owned(),
+            reason: error.to_string(),
+        };
         fs::create_dir_all(directory).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 RecordError::InTheWay(directory.to_owned())

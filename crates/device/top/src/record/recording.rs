@@ -5,11 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wakeai_tables::{Group, TableError, TableReader};
 use wakeai_units::Instant;
 
-use super::{ReplayError, SCHEMA, columns};
-use crate::reading::{Reading, SeenConnection, Texts};
+use super::{ReplayError, SCHEMA, columns, each_row};
+use crate::reading::{Reading, Texts};
 
 /// The largest number of parts in memory. It suffices for the parts of one minute and some more.
 const PARTS: usize = 24;
@@ -39,10 +38,9 @@ impl Recording {
         parts.sort();
         let mut index = Vec::new();
         for part in parts {
-            each_group(&directory.join(format!("readings-{part}.parquet")), |group| {
-                for row in 0..group.rows() {
-                    index.push((columns::reading(group, row)?.at, part.clone()));
-                }
+            let path = directory.join(format!("readings-{part}.parquet"));
+            each_row(&path, SCHEMA, |group, row| {
+                index.push((columns::reading(group, row)?.at, part.clone()));
                 Ok(())
             })?;
         }
@@ -79,35 +77,19 @@ impl Recording {
     fn load(&mut self, part: &str) -> Result<BTreeMap<Instant, Arc<Reading>>, ReplayError> {
         let file = |name: &str| self.directory.join(format!("{name}-{part}.parquet"));
         let mut readings = BTreeMap::new();
-        each_group(&file("readings"), |group| {
-            for row in 0..group.rows() {
-                let reading = columns::reading(group, row)?;
-                readings.insert(reading.at, reading);
-            }
+        each_row(&file("readings"), SCHEMA, |group, row| {
+            let reading = columns::reading(group, row)?;
+            readings.insert(reading.at, reading);
             Ok(())
         })?;
         let texts = &mut self.texts;
-        each_group(&file("connections"), |group| {
-            for row in 0..group.rows() {
-                let (at, connection): (_, SeenConnection) = columns::connection(group, row, texts)?;
-                if let Some(reading) = readings.get_mut(&at) {
-                    reading.connections.push(connection);
-                }
+        each_row(&file("connections"), SCHEMA, |group, row| {
+            let (at, connection) = columns::connection(group, row, texts)?;
+            if let Some(reading) = readings.get_mut(&at) {
+                reading.connections.push(connection);
             }
             Ok(())
         })?;
         Ok(readings.into_iter().map(|(at, reading)| (at, Arc::new(reading))).collect())
     }
-}
-
-/// Calls `work` with each group of rows of a file of a recording.
-fn each_group(
-    path: &Path,
-    mut work: impl FnMut(&Group) -> Result<(), TableError>,
-) -> Result<(), TableError> {
-    let mut table = TableReader::open(path)?.expect(SCHEMA)?;
-    while let Some(group) = table.next_group()? {
-        work(&group)?;
-    }
-    Ok(())
 }

@@ -7,7 +7,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use wakeai_api::{Answers, Peer};
 use wakeai_units::Rate;
 
-use super::{BOLD, fitting};
+use super::{BOLD, extended, fitting};
 use crate::reading::Reading;
 
 /// The largest number of agents that have a line above the table.
@@ -44,14 +44,7 @@ fn summary(agent: &Answers, place: &str, width: usize) -> String {
         format!("delivers {}", rate(status.delivery_rate_mbps)),
         status.growth_ms.map(|ms| format!("queueing delay {ms:.1} ms")).unwrap_or_default(),
     ];
-    let mut text = format!("{place}: {}", status.state.words());
-    for part in parts.iter().filter(|part| !part.is_empty()) {
-        if text.chars().count() + 2 + part.chars().count() > width {
-            break;
-        }
-        text = format!("{text}, {part}");
-    }
-    text
+    extended(format!("{place}: {}", status.state.words()), ", ", &parts, width)
 }
 
 /// The agent's interface and namespace. The namespace's name is known only if the reading has a

@@ -102,20 +102,25 @@ fn heading(reading: &Reading, status: &Status, width: usize) -> Line<'static> {
         format!("sent {:#}", sum(|one| one.sent)),
         format!("received {:#}", sum(|one| one.received)),
     ];
-    let mut text = "wakeai top".to_owned();
     let mode = status.mode.chars().count();
-    for part in parts.into_iter().filter(|part| !part.is_empty()) {
-        if text.chars().count() + 2 + part.chars().count() + 2 + mode > width {
-            break;
-        }
-        text = format!("{text}  {part}");
-    }
+    let text = extended("wakeai top".to_owned(), "  ", &parts, width.saturating_sub(mode + 2));
     let gap = width.saturating_sub(text.chars().count() + mode);
     Line::from(vec![
         Span::styled(text, BOLD),
         Span::raw(" ".repeat(gap)),
         Span::styled(status.mode.clone(), REVERSED),
     ])
+}
+
+/// The text with as many of the parts behind it as `width` characters have room for.
+fn extended(mut text: String, separator: &str, parts: &[String], width: usize) -> String {
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        if text.chars().count() + separator.len() + part.chars().count() > width {
+            break;
+        }
+        text = text + separator + part;
+    }
+    text
 }
 
 /// The time of day; in a simulation the time since the start of the run.

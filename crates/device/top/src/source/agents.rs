@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use wakeai_api::Answers;
@@ -19,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct AgentWatch {
     latest: Arc<Mutex<Vec<Answers>>>,
     /// The thread ends when this is dropped.
-    ending: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _ending: Sender<()>,
 }
 
 impl AgentWatch {
@@ -29,27 +27,18 @@ impl AgentWatch {
         let latest = Arc::new(Mutex::new(ask_all(find)));
         let (ending, ended) = channel();
         let shared = Arc::clone(&latest);
-        let thread = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 let answers = ask_all(find);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = answers;
             }
         });
-        Self { latest, ending: Some(ending), thread: Some(thread) }
+        Self { latest, _ending: ending }
     }
 
     /// The agents' latest answers.
     pub(crate) fn latest(&self) -> Vec<Answers> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for AgentWatch {
-    fn drop(&mut self) {
-        drop(self.ending.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // a panic of the thread was reported already
-        }
     }
 }
 

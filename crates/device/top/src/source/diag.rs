@@ -43,39 +43,29 @@ pub(crate) struct Totals {
     pub(crate) send_buffer_us: u64,
 }
 
-/// A netlink socket for the connections of the namespace in which it was opened.
-#[derive(Debug)]
-pub(crate) struct Diag(Netlink);
-
-impl Diag {
-    /// Opens the socket in the calling thread's namespace.
-    pub(crate) fn open() -> io::Result<Self> {
-        Netlink::open_sock_diag().map(Self)
+/// All connections of the namespace in which `socket` was opened that are established, or still send after one end has
+/// closed.
+pub(crate) fn connections(socket: &Netlink) -> io::Result<Vec<DiagSocket>> {
+    let mut found = Vec::new();
+    for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
+        let request = InetRequest {
+            family,
+            protocol: IPPROTO_TCP,
+            extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
+            states: StateFlags::ESTABLISHED
+                | StateFlags::FIN_WAIT1
+                | StateFlags::CLOSE_WAIT
+                | StateFlags::LAST_ACK
+                | StateFlags::CLOSING,
+            socket_id,
+        };
+        let answers = socket.dump(SockDiagMessage::InetRequest(request))?;
+        found.extend(answers.into_iter().filter_map(|answer| match answer {
+            SockDiagMessage::InetResponse(response) => to_found(&response),
+            _ => None,
+        }));
     }
-
-    /// All connections of the namespace that are established, or still send after one end has closed.
-    pub(crate) fn connections(&self) -> io::Result<Vec<DiagSocket>> {
-        let mut found = Vec::new();
-        for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-            let request = InetRequest {
-                family,
-                protocol: IPPROTO_TCP,
-                extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
-                states: StateFlags::ESTABLISHED
-                    | StateFlags::FIN_WAIT1
-                    | StateFlags::CLOSE_WAIT
-                    | StateFlags::LAST_ACK
-                    | StateFlags::CLOSING,
-                socket_id,
-            };
-            let answers = self.0.dump(SockDiagMessage::InetRequest(request))?;
-            found.extend(answers.into_iter().filter_map(|answer| match answer {
-                SockDiagMessage::InetResponse(response) => to_found(&response),
-                _ => None,
-            }));
-        }
-        Ok(found)
-    }
+    Ok(found)
 }
 
 /// `None` where the kernel gives no `tcp_info`, because the socket is closing.

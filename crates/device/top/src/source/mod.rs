@@ -35,17 +35,6 @@ use crate::reading::{ConnectionId, End, Limit, Reading, SeenConnection, Texts};
 )]
 pub struct LiveError(io::Error);
 
-/// The configuration of a watch.
-#[derive(Clone, Debug)]
-pub struct LiveConfig {
-    /// The time between two readings.
-    pub interval: std::time::Duration,
-    /// The namespaces that are read; empty: all that can be entered.
-    pub namespaces: Vec<NetnsId>,
-    /// Finds the agents.
-    pub agents: FindSockets,
-}
-
 /// The connections of this machine.
 #[derive(Debug)]
 pub struct Live {
@@ -62,23 +51,28 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens everything that this process may use.
+    /// Opens everything that this process may use. `only` has the namespaces that are read; if it is empty, all are that
+    /// can be entered. `agents` finds the agents, which are asked once per `interval`.
     ///
     /// # Errors
     ///
     /// Not even the connections of this process's namespace can be read.
-    pub fn open(config: &LiveConfig) -> Result<Self, LiveError> {
-        let inodes = config.namespaces.iter().filter_map(|id| u32::try_from(id.0).ok()).collect();
+    pub fn open(
+        only: Vec<NetnsId>,
+        agents: FindSockets,
+        interval: std::time::Duration,
+    ) -> Result<Self, LiveError> {
+        let inodes = only.iter().filter_map(|id| u32::try_from(id.0).ok()).collect();
         let filter = Filter { netns_inodes: inodes, ..Filter::default() };
-        let namespaces = Namespaces::open(config.namespaces.clone()).map_err(LiveError)?;
+        let namespaces = Namespaces::open(only).map_err(LiveError)?;
         for watched in namespaces.watched.values() {
-            watched.diag.connections().map_err(LiveError)?;
+            diag::connections(&watched.socket).map_err(LiveError)?;
         }
         Ok(Self {
             started: Clock::now(),
             namespaces,
             processes: Processes::default(),
-            agents: AgentWatch::start(config.agents, config.interval),
+            agents: AgentWatch::start(agents, interval),
             events: EventCounter::open(filter).map_err(|error| error.to_string()),
             before: HashMap::new(),
             texts: Texts::default(),
@@ -277,7 +271,7 @@ mod tests {
         for (found, bound, expected) in cases {
             let limit = limit(Duration::from_secs(1), before, &found, ceiling(bound));
             assert_eq!(limit, expected, "{found:?}");
-            assert_eq!(limit.name().parse(), Ok(limit));
+            assert_eq!(<&str>::from(limit).parse(), Ok(limit));
         }
     }
 

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wakeai_host::{Namespace, NetnsId};
+use wakeai_host::{Namespace, Netlink, NetnsId};
 
-use super::diag::{Diag, DiagSocket};
+use super::diag::{self, DiagSocket};
 
 /// A namespace with a socket that reads its connections.
 #[derive(Debug)]
@@ -16,7 +16,8 @@ pub(crate) struct Watched {
     pub(crate) name: Arc<str>,
     /// Its cookie (`SO_NETNS_COOKIE`); `None` where the kernel gives none.
     pub(crate) cookie: Option<u64>,
-    pub(crate) diag: Diag,
+    /// The socket of `sock_diag(7)`.
+    pub(crate) socket: Netlink,
 }
 
 /// The connections of a namespace, and the time at which they were read.
@@ -76,7 +77,7 @@ impl Namespaces {
     pub(crate) fn sockets(&self, missing: &mut Vec<String>) -> Vec<SocketAnswer<'_>> {
         let mut answers = Vec::new();
         for (&netns, watched) in &self.watched {
-            match watched.diag.connections() {
+            match diag::connections(&watched.socket) {
                 Ok(sockets) => {
                     answers.push(SocketAnswer { netns, watched, read: Instant::now(), sockets });
                 }
@@ -90,5 +91,5 @@ impl Namespaces {
 /// Opens a socket in the calling thread's namespace.
 fn watch(name: &str) -> io::Result<Watched> {
     let cookie = wakeai_kernel::netns_cookie().ok();
-    Ok(Watched { name: name.into(), cookie, diag: Diag::open()? })
+    Ok(Watched { name: name.into(), cookie, socket: Netlink::open_sock_diag()? })
 }
