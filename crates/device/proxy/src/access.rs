@@ -7,21 +7,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use clap::Args;
 use wakeai_host::Network;
 
-/// A source of requests that would make the proxy an open relay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} is too wide a source: the proxy would be an open relay; name your own networks, /8 or \
-     longer (IPv4), /16 or longer (IPv6)"
-)]
-struct OpenRelay(Network);
-
 /// Reads a network that may be a source of requests. Private and link-local networks always may.
 fn source(text: &str) -> Result<Network, Box<dyn Error + Send + Sync>> {
     let network: Network = text.parse()?;
     let shortest = if network.is_v4() { 8 } else { 16 };
     let mut known = Network::PRIVATE.iter().chain(&Network::LINK_LOCAL);
     let known = known.any(|local| local.includes(network));
-    if known || network.length() >= shortest { Ok(network) } else { Err(OpenRelay(network).into()) }
+    if known || network.length() >= shortest {
+        return Ok(network);
+    }
+    Err(format!(
+        "{network} is too wide a source: the proxy would be an open relay; name your own networks, /8 or longer \
+         (IPv4), /16 or longer (IPv6)"
+    )
+    .into())
 }
 
 /// The special networks of IPv4 or of IPv6. Both have the networks of [`Network::SPECIAL`] of their

@@ -1,7 +1,6 @@
 //! The configuration of a proxy. Its documentation is the help of `wakeai proxy`.
 
 use std::net::SocketAddr;
-use std::str::FromStr;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
@@ -31,25 +30,14 @@ pub enum Intercepted {
     Own,
 }
 
-/// The name of a network interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface(pub(crate) String);
-
-/// The error for a text that is not the name of an interface.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found {0:?}, expected the name of an interface, such as \"eth0\", for --in-interface")]
-pub struct InterfaceError(String);
-
-impl FromStr for Interface {
-    type Err = InterfaceError;
-
-    /// Accepts names of at most 15 bytes, as the kernel does. It refuses characters that have a
-    /// meaning in a rule of nft.
-    fn from_str(text: &str) -> Result<Self, InterfaceError> {
-        let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
-        let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
-        if whole { Ok(Self(text.to_owned())) } else { Err(InterfaceError(text.to_owned())) }
-    }
+/// Reads the name of a network interface. It accepts names of at most 15 bytes, as the kernel does, and
+/// refuses characters that have a meaning in a rule of nft.
+fn interface(text: &str) -> Result<String, String> {
+    let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"\\*/".contains(&byte);
+    let whole = (1..16).contains(&text.len()) && text.bytes().all(sound);
+    whole.then(|| text.to_owned()).ok_or_else(|| {
+        format!("found {text:?}, expected the name of an interface, such as \"eth0\", for --in-interface")
+    })
 }
 
 /// The configuration of a proxy.
@@ -68,8 +56,8 @@ pub struct Config {
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub transparent: Vec<Intercepted>,
     /// Intercept only forwarded connections that come in by this interface; may be repeated
-    #[arg(long = "in-interface", value_name = "INTERFACE", value_delimiter = ',')]
-    pub in_interfaces: Vec<Interface>,
+    #[arg(long = "in-interface", value_name = "INTERFACE", value_delimiter = ',', value_parser = interface)]
+    pub in_interfaces: Vec<String>,
     /// Serve as this user, with the capabilities that serving takes, once the ports are bound and the rules are made;
     /// needs root
     #[arg(long, value_name = "NAME")]
@@ -126,10 +114,10 @@ mod tests {
     #[test]
     fn the_name_of_an_interface_ends_no_rule() {
         for name in ["eth0", "wlan0.7", "br-lan", "a23456789012345"] {
-            assert!(name.parse::<Interface>().is_ok(), "{name}");
+            assert!(interface(name).is_ok(), "{name}");
         }
         for name in ["", "eth 0", "eth0\" accept", "a\nb", "a/b", "eth*", "a234567890123456"] {
-            assert!(name.parse::<Interface>().is_err(), "{name}");
+            assert!(interface(name).is_err(), "{name}");
         }
     }
 }

@@ -5,16 +5,8 @@ use wakeai_daemon::metrics::{Page, Unit};
 
 use crate::shared::Shared;
 
-/// The slots of one kind of clients.
-#[derive(Clone, Debug)]
-pub(crate) struct Slots {
-    /// `explicit` or `transparent`.
-    pub(crate) entry: &'static str,
-    pub(crate) shares: Shares,
-}
-
-/// The present value of every figure.
-pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
+/// The present value of every figure. `slots` has the slots of each kind of clients, `explicit` or `transparent`.
+pub(crate) fn page(shared: &Shared, slots: &[(&str, Shares)]) -> Page {
     let mut page = Page::new();
     let algorithm = shared.config.algorithm.clone().unwrap_or_default();
     let texts = vec![("version", env!("CARGO_PKG_VERSION").to_owned()), ("algorithm", algorithm)];
@@ -25,7 +17,7 @@ pub(crate) fn page(shared: &Shared, slots: &[Slots]) -> Page {
     );
     shared.counters.report().add_to(&mut page);
     let of = |count: fn(&Shares) -> usize| {
-        slots.iter().map(move |slots| (slots.entry, count(&slots.shares) as u64))
+        slots.iter().map(move |(entry, shares)| (*entry, count(shares) as u64))
     };
     let help = "Connections that may be open, by how clients come.";
     page.gauge("wakeai_proxy_slots", Unit::None, help).each("entry", of(Shares::total));

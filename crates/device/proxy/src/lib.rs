@@ -25,13 +25,12 @@ mod session;
 mod shared;
 mod target;
 pub mod transparent;
-mod unacknowledged;
 
 pub use access::Access;
-pub use config::{Config, Intercepted, Interface, InterfaceError, Leg};
+pub use config::{Config, Intercepted, Leg};
 pub use counters::Report;
 pub use error::ProxyError;
 pub use negotiation::{Negotiation, Outcome, REQUEST_LIMIT, Rejection};
-pub use rates::{TargetRate, TargetRateError};
+pub use rates::TargetRate;
 pub use run::{Event, run};
 pub use target::{Host, Target};

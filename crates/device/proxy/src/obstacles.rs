@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use wakeai_host::rules_before;
 
-use crate::config::{Config, Intercepted, Interface};
+use crate::config::{Config, Intercepted};
 use crate::error::ProxyError;
 use crate::transparent::{ROUTE_MARK, ROUTE_TABLE};
 
@@ -62,14 +62,13 @@ fn warn_of_chains(forwards: bool) {
 
 /// Warns of interfaces on which the kernel drops intercepted packets because of their source address
 /// (`rp_filter`, RFC 3704).
-fn warn_of_source_checks(interfaces: &[Interface]) {
+fn warn_of_source_checks(interfaces: &[String]) {
     let read = |interface: &str, key: &str| {
         // A name may have dots in it, which separate the parts of a sysctl's name.
         let path = format!("/proc/sys/net/ipv4/conf/{interface}/{key}");
         std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok())
     };
-    let named = interfaces.iter().map(|Interface(name)| name.clone());
-    let names: Vec<_> = if interfaces.is_empty() { all_interfaces() } else { named.collect() };
+    let names = if interfaces.is_empty() { all_interfaces() } else { interfaces.to_vec() };
     for name in names {
         let of = |key| read(&name, key).unwrap_or(0).max(read("all", key).unwrap_or(0));
         // Measured with Linux 6.18: with `accept_local` the route's own answer counts, unless the check is strict.

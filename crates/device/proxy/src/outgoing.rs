@@ -18,17 +18,9 @@ use crate::shared::{Shared, Slot};
 use crate::target::{Host, Target};
 use crate::transparent::OWN_MARK;
 
-/// The source address that the destination sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SourceAddress {
-    /// The proxy's address.
-    Proxy,
-    /// The client's address, with the client's port if that is free.
-    Client(SocketAddr),
-}
-
 /// Connects to the destination `target` of a client at `client`, if the access lists allow it. The
-/// lookup of a name and the attempts at its addresses each take at most the connect timeout.
+/// lookup of a name and the attempts at its addresses each take at most the connect timeout. The
+/// destination sees the address `source`, with its port if that is free; without one the proxy's.
 ///
 /// # Errors
 ///
@@ -37,7 +29,7 @@ pub(crate) async fn connect(
     slot: &Rc<Slot>,
     client: SocketAddr,
     target: &Target,
-    source: SourceAddress,
+    source: Option<SocketAddr>,
 ) -> Result<TcpStream, Outcome> {
     let shared = &slot.shared;
     let looked_up =
@@ -58,7 +50,7 @@ async fn connect_to_one_of(
     shared: &Shared,
     client: SocketAddr,
     addresses: Vec<SocketAddr>,
-    source: SourceAddress,
+    source: Option<SocketAddr>,
 ) -> Result<TcpStream, Outcome> {
     // One attempt uses the file of the client's slot, which the connection will have. Attempts
     // beside it use files that all clients share.
@@ -144,9 +136,9 @@ async fn addresses(
 async fn connect_to(
     shared: &Shared,
     to: SocketAddr,
-    source: SourceAddress,
+    source: Option<SocketAddr>,
 ) -> io::Result<TcpStream> {
-    let SourceAddress::Client(client) = source else {
+    let Some(client) = source else {
         return TcpSocket::from_std_stream(socket(shared, to)?.into()).connect(to).await;
     };
     let attempt = async |from| {

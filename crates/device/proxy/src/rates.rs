@@ -17,19 +17,13 @@ pub struct TargetRate {
     rate: Rate,
 }
 
-/// The error for a text that is not a target rate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found {found:?}, expected RATE or NETWORK=RATE, such as \"5Mbit/s\": {reason}")]
-pub struct TargetRateError {
-    found: String,
-    reason: String,
-}
-
 impl FromStr for TargetRate {
-    type Err = TargetRateError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, TargetRateError> {
-        let wrong = |reason: String| TargetRateError { found: text.to_owned(), reason };
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |reason: String| {
+            format!("found {text:?}, expected RATE or NETWORK=RATE, such as \"5Mbit/s\": {reason}")
+        };
         let (to, rate) = match text.split_once('=') {
             Some((to, rate)) => {
                 (Some(to.parse::<Network>().map_err(|error| wrong(error.to_string()))?), rate)
@@ -78,7 +72,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_what_was_found_and_why() {
         for text in ["", "5", "=5Mbit/s", "10.0.0.1/8=5Mbit/s", "10.0.0.0/8=", "0Mbit/s"] {
-            let error = text.parse::<TargetRate>().unwrap_err().to_string();
+            let error = text.parse::<TargetRate>().unwrap_err();
             assert!(error.contains(&format!("found {text:?}")), "{error}");
         }
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::FusedFuture;
 use nix::fcntl::{SpliceFFlags, splice};
+use nix::libc::{TIOCOUTQ, c_int, ioctl};
 use nix::sys::socket::{MsgFlags, recv, send};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
@@ -20,7 +21,6 @@ use wakeai_daemon::{Count, SHORTEST};
 
 use crate::pipes::{Loan, PIPE_BYTES};
 use crate::shared::{Shared, Slot};
-use crate::unacknowledged::unacknowledged;
 
 /// The number of chunks that a connection relays before another connection takes its turn.
 const CHUNKS_PER_TURN: usize = 16;
@@ -86,7 +86,7 @@ pub(crate) async fn relay(
     let shared = &*slot.shared;
     for leg in [client, destination] {
         probe(leg, shared.config.idle_timeout.into());
-        reset(leg);
+        set_reset(leg, true);
     }
     let moved = Cell::new(Instant::now());
     let error_taken = Cell::new(false);
@@ -135,8 +135,8 @@ async fn closed(
 ) -> End {
     tokio::select! {
         _ = async { tokio::join!(acknowledged(client), acknowledged(destination)) } => {
-            close_in_order(client);
-            close_in_order(destination);
+            set_reset(client, false);
+            set_reset(destination, false);
             End::Finished
         }
         () = failed(client) => ended_by(client.take_error().unwrap_or_default()),
@@ -181,17 +181,20 @@ async fn acknowledged(stream: &TcpStream) {
     }
 }
 
-/// Makes the connection end with a reset when it is dropped.
-pub(crate) fn reset(stream: &TcpStream) {
-    if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
-        tracing::debug!(%error, "cannot make the connection end with a reset");
-    }
+/// The number of bytes in the socket's send buffer that the other end has not acknowledged, a
+/// half-close counted as one (`SIOCOUTQ`, tcp(7)).
+#[allow(unsafe_code, reason = "no library that is used here has this request of ioctl(2)")]
+fn unacknowledged(stream: &TcpStream) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: the request writes one int, to which the pointer leads.
+    let asked = unsafe { ioctl(stream.as_raw_fd(), TIOCOUTQ, &raw mut bytes) };
+    if asked == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
-/// Undoes [`reset`].
-fn close_in_order(stream: &TcpStream) {
-    if let Err(error) = SockRef::from(stream).set_linger(None) {
-        tracing::debug!(%error, "cannot make the connection end without a reset");
+/// Decides whether the connection ends with a reset when it is dropped, or in order.
+pub(crate) fn set_reset(stream: &TcpStream, is_reset: bool) {
+    if let Err(error) = SockRef::from(stream).set_linger(is_reset.then_some(Duration::ZERO)) {
+        tracing::debug!(%error, is_reset, "cannot decide how the connection ends");
     }
 }
 

@@ -24,8 +24,8 @@ use crate::algorithm;
 use crate::config::{Config, Intercepted};
 use crate::counters::Report;
 use crate::error::ProxyError;
-use crate::figures::{Slots, page};
-use crate::listen::{Entry, Listener, listen};
+use crate::figures::page;
+use crate::listen::{Listener, listen};
 use crate::obstacles;
 use crate::session;
 use crate::shared::{ATTEMPTS, LOOKUPS, Shared, Slot};
@@ -182,30 +182,26 @@ fn accept_all(
 ) -> Result<JoinSet<()>, ProxyError> {
     // A slot is the right to one connection. Explicit clients, which name their destination, have
     // other slots than intercepted clients, so that neither kind can use up those of the other.
-    let is_explicit = |listener: &Listener| listener.entry == Entry::Explicit;
+    let is_explicit = |listener: &Listener| listener.intercepted.is_none();
     let has_both = listeners.iter().any(is_explicit) && !listeners.iter().all(is_explicit);
     let total = shared.config.connections;
     let each = if has_both { total.div_ceil(2) } else { total };
     let (explicit, transparent) = (Shares::new(each, None), Shares::new(each, None));
     let mut accepting = JoinSet::new();
     if let Some(endpoint) = endpoint {
-        let has = |entry: bool| listeners.iter().any(|listener| is_explicit(listener) == entry);
-        let of = |entry, shares: &Shares| Slots { entry, shares: shares.clone() };
-        let slots = [
-            has(true).then(|| of("explicit", &explicit)),
-            has(false).then(|| of("transparent", &transparent)),
-        ];
-        let (slots, shared) = (slots.into_iter().flatten().collect::<Vec<_>>(), Rc::clone(shared));
+        let mut slots =
+            vec![("explicit", explicit.clone()), ("transparent", transparent.clone())];
+        slots.retain(|(kind, _)| {
+            listeners.iter().any(|one| is_explicit(one) == (*kind == "explicit"))
+        });
+        let shared = Rc::clone(shared);
         accepting.spawn_local(endpoint.serve(move || page(&shared, &slots)));
     }
-    for Listener { socket, address, entry } in listeners {
+    for Listener { socket, address, intercepted } in listeners {
         let failed = ProxyError::system("listen");
         let socket = TcpListener::from_std(socket).map_err(failed)?;
-        let slots = match entry {
-            Entry::Explicit => explicit.clone(),
-            Entry::Forwarded | Entry::Own => transparent.clone(),
-        };
-        let listener = Listener { socket, address, entry };
+        let slots = if intercepted.is_some() { &transparent } else { &explicit }.clone();
+        let listener = Listener { socket, address, intercepted };
         accepting.spawn_local(accept(Rc::clone(shared), listener, slots));
     }
     Ok(accepting)
@@ -230,7 +226,7 @@ fn start(mut config: Config, lease: &mut Option<Lease>) -> Result<Started, Proxy
     let config = &shared.config;
     let mut listeners = Vec::new();
     for &address in &config.listen {
-        listeners.push(listen(address, Entry::Explicit, |_| Ok(()))?);
+        listeners.push(listen(address, None, |_| Ok(()))?);
     }
     let listening = listeners.iter().map(|listener| listener.address).collect();
     if !config.transparent.is_empty() {
@@ -299,8 +295,8 @@ async fn accept(shared: Rc<Shared>, listener: Listener<TcpListener>, slots: Shar
             }
         };
         let slot = Rc::new(Slot::new(&shared, share));
-        let entry = listener.entry;
-        spawn_local(async move { session::serve(&slot, entry, client, from).await });
+        let intercepted = listener.intercepted;
+        spawn_local(async move { session::serve(&slot, intercepted, client, from).await });
     };
     let failed = || shared.counters.accept_failures.one();
     accept_each(|| listener.socket.accept(), failed, serve).await;
@@ -313,12 +309,14 @@ fn is_welcome(
     from: SocketAddr,
 ) -> bool {
     // Connections that this machine opens itself need not be on the access list.
-    if listener.entry != Entry::Own && !shared.config.access.allows_source(from.ip()) {
+    if listener.intercepted != Some(Intercepted::Own)
+        && !shared.config.access.allows_source(from.ip())
+    {
         return false;
     }
     // A client can also connect directly to a transparent listener's address, without being
     // redirected by the nftables rules. Such a connection is refused, because the proxy would take that address for the destination and connect to itself.
-    listener.entry == Entry::Explicit || client.local_addr().is_ok_and(|to| to != listener.address)
+    listener.intercepted.is_none() || client.local_addr().is_ok_and(|to| to != listener.address)
 }
 
 /// The capabilities for serving connections and for undoing all changes at the end.

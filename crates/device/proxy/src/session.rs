@@ -9,11 +9,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wakeai_daemon::part;
 
-use crate::listen::Entry;
+use crate::config::Intercepted;
 use crate::negotiation::{Negotiation, Outcome, Rejection};
-use crate::outgoing::{SourceAddress, connect};
+use crate::outgoing::connect;
 use crate::rates;
-use crate::relay::{End, failed, relay, reset, write_all};
+use crate::relay::{End, failed, relay, set_reset, write_all};
 use crate::shared::{Shared, Slot};
 use crate::target::{Host, Target};
 
@@ -34,12 +34,17 @@ enum Unopened {
 }
 
 /// Serves a client whose source is allowed.
-pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from: SocketAddr) {
+pub(crate) async fn serve(
+    slot: &Rc<Slot>,
+    intercepted: Option<Intercepted>,
+    client: TcpStream,
+    from: SocketAddr,
+) {
     // The future of `open` is on the heap and is freed before relaying begins. Thousands of idle
     // connections therefore keep only the state that relaying needs.
     let shared = &slot.shared;
     let counters = &shared.counters;
-    let (destination, early) = match Box::pin(open(slot, entry, &client, from)).await {
+    let (destination, early) = match Box::pin(open(slot, intercepted, &client, from)).await {
         Ok(opened) => opened,
         Err(Unopened::Left) => return counters.left_clients.one(),
         Err(Unopened::Counted) => return,
@@ -57,7 +62,7 @@ pub(crate) async fn serve(slot: &Rc<Slot>, entry: Entry, client: TcpStream, from
 /// Opens the connection to the destination.
 async fn open(
     slot: &Rc<Slot>,
-    entry: Entry,
+    intercepted: Option<Intercepted>,
     client: &TcpStream,
     from: SocketAddr,
 ) -> Result<Opened, Unopened> {
@@ -65,9 +70,9 @@ async fn open(
         tracing::debug!(%from, %error, "the connection was lost at once");
         return Err(Unopened::Left);
     }
-    match entry {
-        Entry::Explicit => explicit(slot, client, from).await,
-        Entry::Forwarded | Entry::Own => transparent(slot, client, from).await,
+    match intercepted {
+        None => explicit(slot, client, from).await,
+        Some(_) => transparent(slot, client, from).await,
     }
 }
 
@@ -79,14 +84,14 @@ async fn transparent(
     let to = client.local_addr().map_err(|_| Unopened::Left)?;
     let target = Target { host: Host::Address(to.ip()), port: to.port() };
     let connected = tokio::select! {
-        connected = connect(slot, from, &target, SourceAddress::Client(from)) => connected,
+        connected = connect(slot, from, &target, Some(from)) => connected,
         () = failed(client) => return Err(Unopened::Left),
     };
     match connected {
         Ok(destination) => Ok((destination, Vec::new())),
         Err(outcome) => {
             tracing::debug!(%from, %to, %outcome, "the client was reset");
-            reset(client); // a destination that refuses sends a reset, too
+            set_reset(client, true); // a destination that refuses sends a reset, too
             Err(Unopened::Counted)
         }
     }
@@ -98,10 +103,10 @@ async fn explicit(
     from: SocketAddr,
 ) -> Result<Opened, Unopened> {
     let shared = &slot.shared;
-    let mut negotiation = Negotiation::new();
+    let mut negotiation = Negotiation::default();
     let target = request(shared, client, from, &mut negotiation).await?;
     let connected = tokio::select! {
-        connected = connect(slot, from, &target, SourceAddress::Proxy) => connected,
+        connected = connect(slot, from, &target, None) => connected,
         () = failed(client) => return Err(Unopened::Left),
     };
     let outcome = match &connected {
@@ -133,8 +138,7 @@ async fn request(
     negotiation: &mut Negotiation,
 ) -> Result<Target, Unopened> {
     match timeout(shared.config.connect_timeout.into(), ask(shared, client, negotiation)).await {
-        Ok(Ok(Ok(Some(target)))) => Ok(target),
-        Ok(Ok(Ok(None))) => Err(Unopened::Left),
+        Ok(Ok(Ok(target))) => Ok(target),
         Ok(Ok(Err(rejection))) => {
             tracing::debug!(%from, %rejection, "the request was refused");
             shared.counters.bad_requests.one();
@@ -158,22 +162,21 @@ async fn ask(
     shared: &Shared,
     client: &TcpStream,
     negotiation: &mut Negotiation,
-) -> io::Result<Result<Option<Target>, Rejection>> {
+) -> io::Result<Result<Target, Rejection>> {
     loop {
         client.readable().await?;
         let progress = {
             let mut buffer = shared.buffer.borrow_mut();
             match client.try_read(&mut buffer[..1024]) {
-                Ok(0) => return Ok(Ok(None)),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => negotiation.handle_input(&buffer[..bytes]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error),
             }
         };
         send(client, negotiation).await?;
-        match progress {
-            Ok(None) => {}
-            asked => return Ok(asked),
+        if let Some(asked) = progress.transpose() {
+            return Ok(asked);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The destination that a client asks for.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The largest length of a name (RFC 1035 §2.3.4), as text without the final dot.
 const NAME_BYTES: usize = 253;
@@ -49,8 +49,7 @@ impl Host {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
-            Host::Address(address) => write!(f, "{address}:{}", self.port),
+            Host::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
             Host::Name(name) => write!(f, "{name}:{}", self.port),
         }
     }

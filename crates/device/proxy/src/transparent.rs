@@ -16,9 +16,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::{Lease, Network, add_local_route, add_packet_rules, has_ipv6};
 
 use crate::access::{Access, is_listed_by_itself, special};
-use crate::config::{Config, Intercepted, Interface};
+use crate::config::{Config, Intercepted};
 use crate::error::ProxyError;
-use crate::listen::{Entry, Listener, listen};
+use crate::listen::{Listener, listen};
 
 /// The name of the nftables table, which is of the family inet.
 pub const TABLE: &str = "wakeai_proxy";
@@ -37,13 +37,11 @@ pub(crate) const ROUTE_TABLE: u32 = 0x776b;
 /// fails.
 pub(crate) fn intercept(lease: &Lease, config: &Config) -> Result<Vec<Listener>, ProxyError> {
     let mut listeners = Vec::new();
-    for (whose, entry) in
-        [(Intercepted::Forwarded, Entry::Forwarded), (Intercepted::Own, Entry::Own)]
-    {
+    for whose in [Intercepted::Forwarded, Intercepted::Own] {
         if config.intercepts(whose) {
-            listeners.push(open(Ipv4Addr::LOCALHOST.into(), entry)?);
+            listeners.push(open(Ipv4Addr::LOCALHOST.into(), whose)?);
             if has_ipv6() {
-                listeners.push(open(Ipv6Addr::LOCALHOST.into(), entry)?);
+                listeners.push(open(Ipv6Addr::LOCALHOST.into(), whose)?);
             }
         }
     }
@@ -63,8 +61,8 @@ pub(crate) fn is_privileged() -> bool {
 }
 
 /// Opens a listener on a loopback address, so that connections reach it only through the rules.
-fn open(address: IpAddr, entry: Entry) -> Result<Listener, ProxyError> {
-    listen(SocketAddr::new(address, 0), entry, |socket| match address {
+fn open(address: IpAddr, whose: Intercepted) -> Result<Listener, ProxyError> {
+    listen(SocketAddr::new(address, 0), Some(whose), |socket| match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
         IpAddr::V6(_) => {
             socket.set_only_v6(true)?;
@@ -74,9 +72,9 @@ fn open(address: IpAddr, entry: Entry) -> Result<Listener, ProxyError> {
 }
 
 /// The script for nft(8). It changes nothing if the table already exists.
-fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -> String {
+fn rules(access: &Access, in_interfaces: &[String], listeners: &[Listener]) -> String {
     let (mut sent_round, mut forwarded, mut output) = (Vec::new(), Vec::new(), Vec::new());
-    let names: Vec<_> = in_interfaces.iter().map(|Interface(name)| format!("\"{name}\"")).collect();
+    let names: Vec<_> = in_interfaces.iter().map(|name| format!("\"{name}\"")).collect();
     let comes_in = match &names[..] {
         [] => String::new(),
         names => format!("iifname {{ {} }} ", names.join(", ")),
@@ -86,8 +84,8 @@ fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -
         let (family, nfproto) = if v4 { ("ip", "ipv4") } else { ("ip6", "ipv6") };
         let give = format!("tproxy {family} to {}", listener.address);
         let to = destinations(family, access, v4);
-        match listener.entry {
-            Entry::Forwarded => {
+        match listener.intercepted {
+            Some(Intercepted::Forwarded) => {
                 let Some(from) = matching(family, "saddr", &access.sources(), v4) else { continue };
                 forwarded.extend(to.iter().map(|to| {
                     format!(
@@ -96,9 +94,7 @@ fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -
                     )
                 }));
             }
-            Entry::Explicit => {}
-            Entry::Own if to.is_empty() => {}
-            Entry::Own => {
+            Some(Intercepted::Own) if !to.is_empty() => {
                 sent_round.push(format!(
                     "iifname \"lo\" meta mark {ROUTE_MARK} meta nfproto {nfproto} {OPENS} {give} \
                      accept"
@@ -110,6 +106,7 @@ fn rules(access: &Access, in_interfaces: &[Interface], listeners: &[Listener]) -
                     )
                 }));
             }
+            _ => {}
         }
     }
     let mut prerouting = lines(&["type filter hook prerouting priority mangle", NOT_TCP]);

@@ -207,7 +207,7 @@ fn every_outcome_has_an_answer_of_its_protocol() {
     ];
     for (outcome, reply, status, error) in outcomes {
         let said = requests.each_ref().map(|request| {
-            let mut negotiation = Negotiation::new();
+            let mut negotiation = Negotiation::default();
             assert!(negotiation.handle_input(request).unwrap().is_some());
             let _ = negotiation.poll_transmit();
             negotiation.answer(outcome);

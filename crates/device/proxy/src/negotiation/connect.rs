@@ -11,36 +11,37 @@ const END: &[u8] = b"\r\n\r\n";
 const FIELDS: usize = 64;
 
 /// An answer that refuses: its status, its further header fields, and words for a person.
-struct Refusal {
-    status: &'static str,
-    fields: &'static str,
-    words: &'static str,
+struct Refusal<'a> {
+    status: &'a str,
+    fields: &'a str,
+    words: &'a str,
 }
 
-const fn refusal(status: &'static str, fields: &'static str, words: &'static str) -> Refusal {
+const fn refusal<'a>(status: &'a str, fields: &'a str, words: &'a str) -> Refusal<'a> {
     Refusal { status, fields, words }
 }
 
-const NOT_SERVED: Refusal = refusal(
+const NOT_SERVED: Refusal<'static> = refusal(
     "405 Method Not Allowed",
     "Allow: CONNECT\r\n",
     "this proxy serves CONNECT alone: tell the client to tunnel, as curl's --proxytunnel does",
 );
-const UNKNOWN_METHOD: Refusal =
+const UNKNOWN_METHOD: Refusal<'static> =
     refusal("501 Not Implemented", "", "this proxy serves the method CONNECT alone");
-const NO_VERSION: Refusal =
+const NO_VERSION: Refusal<'static> =
     refusal("505 HTTP Version Not Supported", "", "this proxy speaks HTTP/1.1");
-const MALFORMED: Refusal = refusal("400 Bad Request", "", "this is no request of HTTP/1.1");
-const NO_TARGET: Refusal = refusal(
+const MALFORMED: Refusal<'static> =
+    refusal("400 Bad Request", "", "this is no request of HTTP/1.1");
+const NO_TARGET: Refusal<'static> = refusal(
     "400 Bad Request",
     "",
     "CONNECT takes a host and a port from 1 to 65535, such as example.org:443 or [2001:db8::5]:443",
 );
-const HOST: Refusal =
+const HOST: Refusal<'static> =
     refusal("400 Bad Request", "", "HTTP/1.1 takes one field Host, with a host and a port");
-const CONTENT: Refusal = refusal("400 Bad Request", "", "a CONNECT has no content");
-const LONG_TARGET: Refusal = refusal("414 URI Too Long", "", "the first line is too long");
-const LONG_HEAD: Refusal =
+const CONTENT: Refusal<'static> = refusal("400 Bad Request", "", "a CONNECT has no content");
+const LONG_TARGET: Refusal<'static> = refusal("414 URI Too Long", "", "the first line is too long");
+const LONG_HEAD: Refusal<'static> =
     refusal("431 Request Header Fields Too Large", "", "the header fields are too long");
 
 /// Reads the head of a request, which ends with an empty line. An earlier call has searched the
@@ -63,13 +64,13 @@ pub(super) fn head(input: &[u8], searched: usize, output: &mut Vec<u8>) -> Resul
     })
 }
 
-fn too_long(input: &[u8]) -> Refusal {
+fn too_long(input: &[u8]) -> Refusal<'static> {
     let is_line = !input[..REQUEST_LIMIT].windows(2).any(|window| window == b"\r\n");
     if is_line { LONG_TARGET } else { LONG_HEAD } // RFC 9112 section 3
 }
 
 /// The target of a head.
-fn target(head: &[u8]) -> Result<Target, (Refusal, Rejection)> {
+fn target(head: &[u8]) -> Result<Target, (Refusal<'static>, Rejection)> {
     let malformed = |refusal| (refusal, Rejection::Malformed);
     // A bare CR, a bare LF or a NUL can make one request look like two (RFC 9112 section 2.2).
     if has_bare_line_end(head) {
@@ -107,7 +108,7 @@ fn has_bare_line_end(head: &[u8]) -> bool {
 
 /// The answer to a version that is not read: a later major version is one of HTTP (RFC 9110 section
 /// 15.6.6), anything else is not.
-fn version(head: &[u8]) -> Refusal {
+fn version(head: &[u8]) -> Refusal<'static> {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     match line.rsplit(|byte| *byte == b' ').next() {
         Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
@@ -121,7 +122,7 @@ fn version(head: &[u8]) -> Refusal {
 
 /// A request of HTTP/1.1 has one Host (RFC 9112 section 3.2). Its value has no effect: the target
 /// names the destination.
-fn check_host(version: Option<u8>, fields: &[Header<'_>]) -> Result<(), Refusal> {
+fn check_host(version: Option<u8>, fields: &[Header<'_>]) -> Result<(), Refusal<'static>> {
     let hosts: Vec<_> =
         fields.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).collect();
     let is_host = |value: &[u8]| {
@@ -157,56 +158,26 @@ fn authority(text: &str) -> Option<Target> {
 
 /// Writes the answer. The field Proxy-Status (RFC 9209) names the reason for programs.
 pub(super) fn answer(outcome: Outcome, output: &mut Vec<u8>) {
-    let refusal = match outcome {
+    let (status, error) = match outcome {
         Outcome::Connected(_) => {
             output.extend_from_slice(b"HTTP/1.1 200 Connection established\r\n\r\n");
             return;
         }
-        Outcome::Denied => refusal(
-            "403 Forbidden",
-            "Proxy-Status: wakeai; error=destination_ip_prohibited\r\n",
-            "the proxy's access list (--allow-to) or the firewall there forbids this destination",
-        ),
-        Outcome::NoSuchName => refusal(
-            "502 Bad Gateway",
-            "Proxy-Status: wakeai; error=dns_error\r\n",
-            "the host's name does not exist or has no address",
-        ),
-        Outcome::LookupFailed => refusal(
-            "504 Gateway Timeout",
-            "Proxy-Status: wakeai; error=dns_timeout\r\n",
-            "the proxy's name servers do not answer: try again later",
-        ),
-        Outcome::Refused => refusal(
-            "502 Bad Gateway",
-            "Proxy-Status: wakeai; error=connection_refused\r\n",
-            "the destination refused the connection: nothing listens at this port",
-        ),
-        Outcome::NetworkUnreachable => refusal(
-            "502 Bad Gateway",
-            "Proxy-Status: wakeai; error=destination_ip_unroutable\r\n",
-            "the proxy has no route to the destination's network",
-        ),
-        Outcome::HostUnreachable => refusal(
-            "502 Bad Gateway",
-            "Proxy-Status: wakeai; error=destination_ip_unroutable\r\n",
-            "the destination is unreachable: it is off, or a firewall is before it",
-        ),
-        Outcome::TimedOut => refusal(
-            "504 Gateway Timeout",
-            "Proxy-Status: wakeai; error=connection_timeout\r\n",
-            "the destination did not answer within the proxy's --connect-timeout",
-        ),
-        Outcome::Failed => refusal(
-            "500 Internal Server Error",
-            "Proxy-Status: wakeai; error=proxy_internal_error\r\n",
-            "the proxy has too few open files or too little memory left, or failed: try again later",
-        ),
+        Outcome::Denied => ("403 Forbidden", "destination_ip_prohibited"),
+        Outcome::NoSuchName => ("502 Bad Gateway", "dns_error"),
+        Outcome::LookupFailed => ("504 Gateway Timeout", "dns_timeout"),
+        Outcome::Refused => ("502 Bad Gateway", "connection_refused"),
+        Outcome::NetworkUnreachable | Outcome::HostUnreachable => {
+            ("502 Bad Gateway", "destination_ip_unroutable")
+        }
+        Outcome::TimedOut => ("504 Gateway Timeout", "connection_timeout"),
+        Outcome::Failed => ("500 Internal Server Error", "proxy_internal_error"),
     };
-    put_failure(&refusal, true, output);
+    let fields = format!("Proxy-Status: wakeai; error={error}\r\n");
+    put_failure(&refusal(status, &fields, &outcome.to_string()), true, output);
 }
 
-fn put_failure(refusal: &Refusal, has_content: bool, output: &mut Vec<u8>) {
+fn put_failure(refusal: &Refusal<'_>, has_content: bool, output: &mut Vec<u8>) {
     let Refusal { status, fields, words } = refusal;
     let length = words.len() + 1;
     let rest = format!("Content-Length: {length}\r\nConnection: close\r\n\r\n");

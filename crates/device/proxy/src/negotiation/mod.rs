@@ -36,39 +36,41 @@ pub enum Rejection {
     TooLong,
 }
 
-/// The outcome of a request.
+/// The outcome of a request, in the words that a person gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Outcome {
     /// The proxy has connected to the destination, from this address.
     #[error("connected from {0}")]
     Connected(SocketAddr),
     /// The access lists or a firewall of this machine do not allow the destination.
-    #[error("the destination is not allowed")]
+    #[error("the proxy's access list (--allow-to) or the firewall there forbids this destination")]
     Denied,
     /// The name does not exist, or has no address.
-    #[error("no such name")]
+    #[error("the host's name does not exist or has no address")]
     NoSuchName,
     /// The name servers have not answered, or not within the connect timeout.
-    #[error("the name servers do not answer")]
+    #[error("the proxy's name servers do not answer: try again later")]
     LookupFailed,
     /// The destination refused the connection.
-    #[error("connection refused")]
+    #[error("the destination refused the connection: nothing listens at this port")]
     Refused,
     /// No route to the network.
-    #[error("no route to the network")]
+    #[error("the proxy has no route to the destination's network")]
     NetworkUnreachable,
     /// The host is unreachable.
-    #[error("the host is unreachable")]
+    #[error("the destination is unreachable: it is off, or a firewall is before it")]
     HostUnreachable,
     /// No answer within the connect timeout.
-    #[error("no answer within the connect timeout")]
+    #[error("the destination did not answer within the proxy's --connect-timeout")]
     TimedOut,
     /// Any other failure.
-    #[error("the proxy failed")]
+    #[error(
+        "the proxy has too few open files or too little memory left, or failed: try again later"
+    )]
     Failed,
 }
 
-/// The negotiation with one client; it does no input or output.
+/// The negotiation with one client; it does no input or output. The default is one before the client's first byte.
 ///
 /// Order of calls: [`handle_input`](Self::handle_input) with each input, then
 /// [`poll_transmit`](Self::poll_transmit) until it returns `None`. Both are repeated until
@@ -118,11 +120,6 @@ enum Step {
 }
 
 impl Negotiation {
-    /// A negotiation before the client's first byte.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Handles bytes from the client. Returns the target when the request is complete. Bytes after
     /// the request are early data, which is for the destination.
     ///

@@ -19,7 +19,7 @@ pub(crate) struct Talk {
 }
 
 pub(crate) fn talk(input: &[u8], piece: usize) -> Talk {
-    let mut negotiation = Negotiation::new();
+    let mut negotiation = Negotiation::default();
     let (mut result, mut said, mut fed) = (Ok(None), Vec::new(), 0);
     for bytes in input.chunks(piece) {
         fed += bytes.len();
