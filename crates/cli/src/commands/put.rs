@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<(), Failure> {
         "{} bytes in {:.1} s ({rate:.1} Mbit/s) over {}, {} pieces, {} resumed, {}: {}{}",
         report.bytes,
         report.seconds,
-        report.protocol.name(),
+        <&str>::from(report.protocol),
         report.pieces,
         report.resumes,
         verified(&report),

@@ -1,6 +1,5 @@
 //! The credentials of an upload: a token, or a user's name and password.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -17,15 +16,9 @@ use super::error::PutError;
 /// The largest size of a file with credentials, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// The value of the header field `Authorization`. No output shows it.
-#[derive(Clone, PartialEq, Eq)]
+/// The value of the header field `Authorization`. No output shows it, because it is marked as sensitive.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials(HeaderValue);
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials(..)")
-    }
-}
 
 impl Credentials {
     /// Credentials from a token.

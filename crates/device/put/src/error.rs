@@ -79,8 +79,7 @@ pub enum PutError {
     Unusable(String),
     /// The server refused a request.
     #[error(
-        "the server refused to {asked}: {status}{said}{}{}",
-        leads(location.as_deref()),
+        "the server refused to {asked}: {status}{said}{}",
         advice(*asked, *status)
     )]
     Refused {
@@ -88,12 +87,10 @@ pub enum PutError {
         asked: Asked,
         /// The status code.
         status: u16,
-        /// The first line of the server's answer.
+        /// The first line of the server's answer, and where a redirect leads.
         said: String,
         /// The wait that the server asks for.
         retry_after: Option<Duration>,
-        /// Where a redirect leads.
-        location: Option<String>,
         /// The whole answer, for finding out more.
         page: String,
     },
@@ -172,10 +169,6 @@ pub enum PutError {
     /// The file at the server differs.
     #[error("the file at the server differs from the source: upload it again")]
     Differs,
-}
-
-fn leads(location: Option<&str>) -> String {
-    location.map(|to| format!(", to {to}")).unwrap_or_default()
 }
 
 fn advice(asked: Asked, status: u16) -> String {
@@ -257,9 +250,8 @@ mod tests {
         let refused = |asked, status| PutError::Refused {
             asked,
             status,
-            said: ": no".to_owned(),
+            said: ": no, to https://h/".to_owned(),
             retry_after: Some(second),
-            location: Some("https://h/".to_owned()),
             page: String::new(),
         };
         let mut all = vec![

@@ -1,6 +1,5 @@
 //! Requests to the server, each over a connection of its own.
 
-use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +16,10 @@ use http_body_util::{BodyExt as _, Collected, Either, Full, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
-use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use socket2::TcpKeepalive;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -152,14 +150,15 @@ impl HttpAnswer {
         let line = said.lines().next().filter(|line| !line.starts_with('<'));
         let line = line.unwrap_or_default().chars().filter(|c| !c.is_control()).take(200);
         let line: String = line.collect();
-        let line = if line.trim().is_empty() { String::new() } else { format!(": {line}") };
-        let location = self.location.clone().filter(|_| (300..400).contains(&self.status));
+        let mut shown = if line.trim().is_empty() { String::new() } else { format!(": {line}") };
+        if let Some(location) = self.location.as_ref().filter(|_| self.status / 100 == 3) {
+            shown = format!("{shown}, to {location}");
+        }
         PutError::Refused {
             asked: self.asked,
             status: self.status,
-            said: line,
+            said: shown,
             retry_after: self.retry_after(),
-            location,
             page: said.into_owned(),
         }
     }
@@ -207,8 +206,8 @@ impl Client {
             request.headers_mut().insert(PROXY_AUTHORIZATION, secret.clone());
         }
         let failed = SendError::default();
-        let stream = PatientStream::new(self.connect(url, proxy.as_ref()).await?, failed.clone());
-        let mut stream: Box<dyn Duplex> = Box::new(stream);
+        let inner = self.connect(url, proxy.as_ref()).await?;
+        let mut stream: Box<dyn Duplex> = Box::new(PatientStream { inner, failed: failed.clone() });
         if let Some(tls) = self.tls.as_ref().filter(|_| url.scheme() == "https") {
             if let Some(proxy) = &proxy {
                 stream = Box::new(tunnel(stream, url, proxy, &failed).await?);
@@ -325,7 +324,7 @@ impl Client {
         };
         if let Some(algorithm) = &self.config.algorithm {
             // Its errors are those of `prepare`, which sets it again.
-            let _ = setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(algorithm));
+            let _ = SockRef::from(&socket).set_tcp_congestion(algorithm.as_bytes());
         }
         socket.connect(to).await
     }
@@ -333,12 +332,8 @@ impl Client {
     /// Sets the options of a connection.
     fn prepare(&self, stream: TcpStream) -> Result<TcpStream, PutError> {
         if let Some(name) = &self.config.algorithm {
-            let set = setsockopt(&stream, sockopt::TcpCongestion, &OsString::from(name));
-            let failed = |error: nix::Error| PutError::Algorithm {
-                name: name.clone(),
-                source: error.into(),
-            };
-            set.map_err(failed)?;
+            let set = SockRef::from(&stream).set_tcp_congestion(name.as_bytes());
+            set.map_err(|source| PutError::Algorithm { name: name.clone(), source })?;
         }
         set_options(&stream).map_err(|error| lost(plain(&error)))?;
         Ok(stream)
@@ -346,7 +341,7 @@ impl Client {
 }
 
 fn set_options(stream: &TcpStream) -> io::Result<()> {
-    let options = socket2::SockRef::from(stream);
+    let options = SockRef::from(stream);
     options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
     // Probes detect a server that vanished after it had acknowledged everything.
     let probes = TcpKeepalive::new().with_time(UNACKNOWLEDGED).with_interval(PROBES);
@@ -476,9 +471,8 @@ fn tls(config: &PutConfig) -> Result<Arc<ClientConfig>, PutError> {
             return Err(wrong(&from, "found no certificate in PEM".to_owned()));
         }
     } else {
-        for certificate in rustls_native_certs::load_native_certs().certs {
-            let _ = roots.add(certificate); // a certificate that cannot be read is skipped
-        }
+        // A certificate that cannot be read is skipped.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let builder = ClientConfig::builder();
     let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
@@ -557,12 +551,11 @@ mod tests {
 
     async fn sent(answer: &'static str) -> Result<u16, PutError> {
         let failed = SendError::default();
-        let breaking =
-            Breaking { answer: io::Cursor::new(answer.as_bytes()), ..Breaking::default() };
+        let inner = Breaking { answer: io::Cursor::new(answer.as_bytes()), ..Breaking::default() };
         let body = QueryBody::Left(Full::from(vec![0; 1 << 20]));
         let request = Request::put("/f").header(HOST, "h").body(body).unwrap();
-        let reply =
-            exchange(PatientStream::new(breaking, failed.clone()), request, &failed).await?;
+        let stream = PatientStream { inner, failed: failed.clone() };
+        let reply = exchange(stream, request, &failed).await?;
         Ok(reply.answer.status().as_u16())
     }
 

@@ -54,7 +54,7 @@ pub enum Chunks {
     Size(Bytes),
 }
 
-/// The protocol of an upload.
+/// The protocol of an upload. Its name in reports is that of the command line.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumMessage, IntoStaticStr, VariantArray,
 )]
@@ -73,11 +73,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether an upload continues after an interruption. Otherwise it begins anew.
     pub fn continues(self) -> bool {
         self != Self::Put

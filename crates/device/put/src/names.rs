@@ -27,39 +27,25 @@ const PROPERTIES: &str = r#"<?xml version="1.0" encoding="utf-8"?><propfind xmln
 /// The largest list of a directory that is read, in bytes.
 const LIST_LIMIT: usize = 8 << 20;
 
-/// What the server has under the name of an upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Occupant {
-    /// Nothing.
-    Nobody,
-    /// A file that is to be replaced.
-    File,
-    /// The server does not say.
-    Unknown,
-}
-
-/// Finds out what an upload to `url` would overwrite.
+/// Whether the server says that it has a file of the name, which an upload to `url` replaces.
 ///
 /// # Errors
 ///
 /// The server has a directory of this name, or a file that may have another name.
-pub(super) async fn occupant(
-    transfer: &mut PutTransfer<'_>,
-    url: &Url,
-) -> Result<Occupant, PutError> {
-    let found = if transfer.is_dav { listed(transfer, url).await? } else { None };
-    match found {
-        Some(occupant) => Ok(occupant),
+pub(super) async fn has_file(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<bool, PutError> {
+    let listed = if transfer.is_dav { listed(transfer, url).await? } else { None };
+    match listed {
+        Some(has_file) => Ok(has_file),
         None => compared(transfer, url).await,
     }
 }
 
 /// Asks for the properties of `url`, and where it is a file for the names in its directory. The result is `None` where
 /// the server does not answer as WebDAV.
-async fn listed(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Option<Occupant>, PutError> {
+async fn listed(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Option<bool>, PutError> {
     let answer = propfind(transfer, url, 0).await?;
     match answer.meaning() {
-        Meaning::None => return Ok(Some(Occupant::Nobody)),
+        Meaning::None => return Ok(Some(false)),
         Meaning::Done => {}
         _ => return Ok(None),
     }
@@ -68,13 +54,13 @@ async fn listed(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Option<Occu
         return Err(PutError::Directory(shown(url)));
     }
     if transfer.config.overwrite {
-        return Ok(Some(Occupant::File));
+        return Ok(Some(true));
     }
     let directory = propfind(transfer, &beside(url, ""), 1).await?;
     let Some(names) = self::resources(&directory) else { return Ok(None) };
     let own = last_segment(url.path());
     if names.iter().any(|resource| resource.name == own) {
-        return Ok(Some(Occupant::File));
+        return Ok(Some(true));
     }
     let alike = names.iter().find(|resource| folded(&resource.name) == folded(&own));
     let found = alike.map_or("its list has no file of this very name".to_owned(), |resource| {
@@ -128,15 +114,10 @@ fn read_resources(text: &str) -> Option<Vec<Resource>> {
 }
 
 /// Compares what the server has under the name with what it has under names that a file system might take for the same.
-async fn compared(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Occupant, PutError> {
+async fn compared(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<bool, PutError> {
     let found = head(transfer, url).await?;
-    match found.meaning() {
-        Meaning::None => return Ok(Occupant::Nobody),
-        Meaning::Done => {}
-        _ => return Ok(Occupant::Unknown),
-    }
-    if transfer.config.overwrite {
-        return Ok(Occupant::File);
+    if found.meaning() != Meaning::Done || transfer.config.overwrite {
+        return Ok(found.meaning() == Meaning::Done);
     }
     for other in variants(&last_segment(url.path())) {
         let answer = head(transfer, &beside(url, &encoded(&other))).await?;
@@ -145,7 +126,7 @@ async fn compared(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<Occupant,
             return Err(PutError::Folded { url: shown(url), found });
         }
     }
-    Ok(Occupant::File)
+    Ok(true)
 }
 
 async fn head(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<HttpAnswer, PutError> {

@@ -58,7 +58,7 @@ pub(super) struct UploadSource {
     file: Arc<File>,
     pub(super) len: u64,
     /// The file as it was when it was last compared with what had been sent of it.
-    stamp: Stamp,
+    pub(super) stamp: Stamp,
     /// The digest of the first bytes, as they were when they were sent, and their number.
     hasher: Hasher,
     hashed: u64,
@@ -103,11 +103,6 @@ impl UploadSource {
         Self::new(file, stamp, Some(path.to_owned()), None)
     }
 
-    /// The file as it was when it was last compared.
-    pub(super) fn stamp(&self) -> Stamp {
-        self.stamp
-    }
-
     /// The digest of what has been sent, as it was then.
     pub(super) fn prefix(&self) -> Prefix {
         Prefix { to: self.hashed, sha256: self.hasher.clone().finish().to_string() }
@@ -134,7 +129,8 @@ impl UploadSource {
     /// Fails if the file no longer has the bytes that have been sent. The file is read only if the file system says that
     /// it may have changed.
     pub(super) async fn look(&mut self) -> Result<(), PutError> {
-        let now = self.now()?;
+        let now = self.file.metadata().map_err(|error| self.unreadable(error))?;
+        let now = Stamp::new(&now);
         if now == self.stamp {
             return Ok(());
         }
@@ -144,10 +140,6 @@ impl UploadSource {
         }
         self.stamp = now;
         Ok(())
-    }
-
-    fn now(&self) -> Result<Stamp, PutError> {
-        self.file.metadata().map(|now| Stamp::new(&now)).map_err(|error| self.unreadable(error))
     }
 
     fn unreadable(&self, source: io::Error) -> PutError {

@@ -17,21 +17,21 @@ use wakeai_tus::{Algorithm, Hasher};
 pub(super) struct UploadState {
     /// `None` if no later process can continue the upload.
     file: Option<(PathBuf, File)>,
-    kept: KeptState,
+    pub(super) kept: KeptState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct KeptState {
+pub(super) struct KeptState {
     /// The URL of the upload at the server, once the upload was created.
     location: Option<String>,
     /// The source as it was when it was last compared with what had been sent.
-    stamp: Stamp,
+    pub(super) stamp: Stamp,
     /// What had been sent or was being sent.
-    sent: Prefix,
+    pub(super) sent: Prefix,
 }
 
 impl UploadState {
-    /// Opens the state of an upload of `source` to `url`. The caller finds out by [`UploadState::is_of`] and [`UploadState::sent`]
+    /// Opens the state of an upload of `source` to `url`. The caller finds out by [`UploadState::kept`]
     /// whether the source still is what has been sent. An input that is not a regular file has no state.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl UploadState {
         url: &Url,
         source: &UploadSource,
     ) -> Result<Self, PutError> {
-        let fresh = KeptState { location: None, stamp: source.stamp(), sent: source.prefix() };
+        let fresh = KeptState { location: None, stamp: source.stamp, sent: source.prefix() };
         let full = source.path.as_ref().and_then(|path| path.canonicalize().ok());
         let Some((directory, full)) = directory.zip(full) else {
             return Ok(Self { file: None, kept: fresh });
@@ -72,21 +72,6 @@ impl UploadState {
         self.kept.location.as_ref().and_then(|location| location.parse().ok())
     }
 
-    /// Whether the file system says that nobody has changed the source since.
-    pub(super) fn is_of(&self, source: &UploadSource) -> bool {
-        self.kept.stamp == source.stamp()
-    }
-
-    /// Whether the source has the size that it had.
-    pub(super) fn has_length_of(&self, source: &UploadSource) -> bool {
-        self.kept.stamp.len == source.len
-    }
-
-    /// What an earlier process has sent.
-    pub(super) fn sent(&self) -> &Prefix {
-        &self.kept.sent
-    }
-
     /// Keeps the URL of the upload. If this fails, a later process begins anew.
     pub(super) fn keep(&mut self, location: Option<&Url>) {
         self.kept.location = location.map(ToString::to_string);
@@ -95,7 +80,7 @@ impl UploadState {
 
     /// Keeps what is about to be sent of the source.
     pub(super) fn sends(&mut self, source: &UploadSource) {
-        (self.kept.stamp, self.kept.sent) = (source.stamp(), source.prefix());
+        (self.kept.stamp, self.kept.sent) = (source.stamp, source.prefix());
         self.write();
     }
 
@@ -182,7 +167,7 @@ mod tests {
         // A child between fork and exec has such a copy: of the same open file, and so of its lock.
         let copy = again.file.as_ref().unwrap().1.try_clone().unwrap();
         assert_eq!(again.location(), Some(location.clone()));
-        assert!(again.is_of(&source) && *again.sent() == source.prefix());
+        assert!(again.kept.stamp == source.stamp && again.kept.sent == source.prefix());
         drop(again);
         assert!(open().is_ok(), "the lock ends with the upload, not with the copy");
         drop(copy);

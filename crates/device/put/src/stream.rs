@@ -17,15 +17,9 @@ pub(super) type SendError = Arc<OnceLock<String>>;
 /// its reader gets the answer, or the end of the connection.
 #[derive(Debug)]
 pub(super) struct PatientStream<S> {
-    inner: S,
-    failed: SendError,
-}
-
-impl<S> PatientStream<S> {
-    /// Wraps a connection. `failed` receives the error that ends the sending.
-    pub(super) fn new(inner: S, failed: SendError) -> Self {
-        Self { inner, failed }
-    }
+    pub(super) inner: S,
+    /// Receives the error that ends the sending.
+    pub(super) failed: SendError,
 }
 
 impl<S: AsyncWrite + Unpin> PatientStream<S> {

@@ -11,7 +11,7 @@ use super::answers::Meaning;
 use super::backoff::Backoff;
 use super::http::{Client, HttpAnswer, Query};
 use super::source::{Sent, UploadSource};
-use super::state::UploadState;
+use super::state::{KeptState, UploadState};
 use super::turn::AgentTurn;
 use super::{Chunks, Protocol, PutConfig, PutError, target};
 
@@ -107,8 +107,8 @@ impl<'a> PutTransfer<'a> {
         let source = UploadSource::open(config)?;
         let state = UploadState::open(config.states.as_deref(), &config.url, &source)?;
         let client = Arc::new(Client::new(config)?);
-        let turn = AgentTurn::new(config.agent.clone(), source.len);
-        let pieces = if turn.peers().is_some() { Pieces::in_turns() } else { Pieces::new(None) };
+        let turn = AgentTurn::new(config.agent.as_deref(), source.len);
+        let pieces = if turn.answer().is_some() { Pieces::in_turns() } else { Pieces::new(None) };
         let report = PutReport {
             location: target::shown(&config.url),
             protocol: config.protocol,
@@ -208,12 +208,10 @@ impl<'a> PutTransfer<'a> {
     /// Whether the upload of an earlier process can be continued: the source still begins with what was sent of it. The
     /// file may be another one of the same size and time.
     pub(super) async fn continues(&mut self) -> Result<bool, PutError> {
-        let sent = self.state.sent().clone();
-        let is_untouched = self.state.is_of(&self.source);
-        // Behind `sent` the server can have bytes of this source only if it is the same one.
-        self.trusted = if is_untouched { u64::MAX } else { sent.to };
-        let continues =
-            self.state.has_length_of(&self.source) && self.source.begins_with(&sent).await?;
+        let KeptState { stamp, sent, .. } = self.state.kept.clone();
+        // Behind `sent` the server can have bytes of this source only if the file system says that nobody has changed it.
+        self.trusted = if stamp == self.source.stamp { u64::MAX } else { sent.to };
+        let continues = stamp.len == self.source.len && self.source.begins_with(&sent).await?;
         if !continues {
             self.trusted = u64::MAX;
             tracing::warn!(

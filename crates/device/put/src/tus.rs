@@ -1,7 +1,7 @@
 //! The upload over tus 1.0.0.
 
+use http::Method;
 use http::header::{CONTENT_TYPE, LOCATION};
-use http::{HeaderName, Method};
 use url::Url;
 
 use super::answers::{Asked, Meaning};
@@ -11,11 +11,9 @@ use super::{PutError, target, verify};
 use wakeai_tus::{
     Algorithm, CHECKSUM_MISMATCH, Extension, Hasher, Metadata, OFFSET_OCTET_STREAM,
     TUS_CHECKSUM_ALGORITHM, TUS_EXTENSION, TUS_MAX_SIZE, TUS_RESUMABLE, TUS_VERSION,
-    UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION, read_list,
+    UPLOAD_CHECKSUM, UPLOAD_LENGTH, UPLOAD_METADATA, UPLOAD_OFFSET, VERSION, WAKEAI_NAME,
+    read_list,
 };
-
-/// The header field of `wakeai serve` with the name of the file, percent-encoded.
-const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
 
 /// A request of the protocol, which names its version (tus, `Tus-Resumable`).
 fn query(asked: Asked, method: Method, url: &Url) -> Query<'_> {

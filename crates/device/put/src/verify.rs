@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderName, Method, StatusCode};
+use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 use url::Url;
@@ -20,12 +20,8 @@ use super::answers::{Asked, Meaning};
 use super::http::{HttpAnswer, Query, broken};
 use super::target::shown;
 use super::transfer::PutTransfer;
-use wakeai_tus::{Algorithm, Checksum, Hasher};
+use wakeai_tus::{Algorithm, Checksum, Hasher, REPR_DIGEST, WANT_REPR_DIGEST};
 
-/// The digest of a representation (RFC 9530, section 3).
-const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
-/// The request for such a digest (RFC 9530, section 4).
-const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 /// The longest wait for the next part of the file.
 const SILENCE: Duration = Duration::from_mins(1);
 
@@ -94,33 +90,19 @@ pub(super) async fn by_reading_back(
         }
     };
     match found {
-        FoundDigest::File(checksum) if checksum == own(transfer).await? => {
-            transfer.report.verified = Some("read back");
-            Ok(())
-        }
-        FoundDigest::File(_) => Err(PutError::Differs),
-        FoundDigest::Nothing => Err(PutError::Missing(shown(url))),
-        FoundDigest::Unsaid(reason) => {
-            transfer.report.unverified = Some(reason);
-            Ok(())
-        }
+        Ok(checksum) if checksum != own(transfer).await? => return Err(PutError::Differs),
+        Ok(_) => transfer.report.verified = Some("read back"),
+        Err(reason) => transfer.report.unverified = Some(reason),
     }
-}
-
-/// What the server gives back.
-enum FoundDigest {
-    File(Checksum),
-    Nothing,
-    /// The reason why the file cannot be compared.
-    Unsaid(String),
+    Ok(())
 }
 
 async fn own(transfer: &PutTransfer<'_>) -> Result<Checksum, PutError> {
     transfer.source.checksum(Algorithm::Sha256, 0, transfer.source.len).await
 }
 
-/// The checksum of the file at `url`.
-async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<FoundDigest, PutError> {
+/// The checksum of the file at `url`, or the reason why it cannot be compared.
+async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<Result<Checksum, String>, PutError> {
     let silent = |_| PutError::Connection("the server was silent for 1 minute".to_owned());
     // A cache on the way may have an older file, and a coding would change the bytes.
     let query = Query::new(Asked::ReadBack, Method::GET, url)
@@ -134,13 +116,13 @@ async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<FoundDigest, PutE
     if reply.answer.status() != StatusCode::OK {
         let answer = super::http::read(reply, &query).await;
         return match answer.meaning() {
-            Meaning::None => Ok(FoundDigest::Nothing),
+            Meaning::None => Err(PutError::Missing(shown(url))),
             Meaning::Passes => Err(answer.refused()),
-            _ => Ok(FoundDigest::Unsaid(answer.refused().to_string())),
+            _ => Ok(Err(answer.refused().to_string())),
         };
     }
     if is_coded {
-        return Ok(FoundDigest::Unsaid("the server gives it back in another coding".to_owned()));
+        return Ok(Err("the server gives it back in another coding".to_owned()));
     }
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut length = 0;
@@ -156,7 +138,7 @@ async fn read(transfer: &PutTransfer<'_>, url: &Url) -> Result<FoundDigest, PutE
         // Such an answer may have been cut off.
         return Err(PutError::Connection("the file was not read back to its end".to_owned()));
     }
-    Ok(FoundDigest::File(hasher.finish()))
+    Ok(Ok(hasher.finish()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::answers::{Asked, Meaning};
 use super::http::Query;
-use super::names::{Occupant, occupant};
+use super::names::has_file;
 use super::transfer::PutTransfer;
 use super::{Protocol, PutError, target, verify};
 
@@ -27,7 +27,7 @@ pub(super) async fn upload(transfer: &mut PutTransfer<'_>) -> Result<(), PutErro
     let name = transfer.source.name.clone();
     let url = target::of_file(&transfer.config.url, name.as_deref().unwrap_or(NO_NAME))?;
     transfer.report.location = target::shown(&url);
-    occupant(transfer, &url).await?;
+    has_file(transfer, &url).await?;
     if transfer.is_dav && by_way_of_another_name(transfer, &url).await? {
         return Ok(());
     }
@@ -72,7 +72,7 @@ async fn send_and_move(
     }
     verify::by_reading_back(transfer, temporary).await?;
     // What has this name now, and not what had it when the upload began.
-    let replaces = transfer.config.overwrite || occupant(transfer, url).await? == Occupant::File;
+    let replaces = transfer.config.overwrite || has_file(transfer, url).await?;
     if !rename(transfer, temporary, url, replaces).await? {
         return Ok(false);
     }
@@ -151,10 +151,10 @@ async fn whole(transfer: &mut PutTransfer<'_>, url: &Url) -> Result<(), PutError
     loop {
         transfer.turn(0).await;
         transfer.source.look().await?;
-        let stamp = transfer.source.stamp();
+        let stamp = transfer.source.stamp;
         match put(transfer, url, (0, to)).await {
             // The server may have bytes from before and from after a change.
-            Ok(_) if transfer.source.stamp() != stamp => return Err(PutError::Changed),
+            Ok(_) if transfer.source.stamp != stamp => return Err(PutError::Changed),
             Ok(_) => break,
             Err(error) => {
                 if lacks_its_directory(transfer, url, &error).await {

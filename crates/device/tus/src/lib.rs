@@ -47,6 +47,12 @@ pub const UPLOAD_METADATA: HeaderName = HeaderName::from_static("upload-metadata
 pub const UPLOAD_CHECKSUM: HeaderName = HeaderName::from_static("upload-checksum");
 /// The time after which an unfinished upload is removed.
 pub const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
+/// The name of a finished upload's file, percent-encoded. Only `wakeai serve` tells it.
+pub const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
+/// The digest of a finished upload (RFC 9530, section 3).
+pub const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+/// The request for such a digest (RFC 9530, section 4).
+pub const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
 /// An extension of the protocol that the client or the server of this crate uses.
 #[derive(
