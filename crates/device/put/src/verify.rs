@@ -37,7 +37,7 @@ pub(super) async fn by_digest(
 ) -> Result<bool, PutError> {
     let answer = transfer.ask(&query.with(WANT_REPR_DIGEST, "sha-256=1")).await?;
     let Some(digest) = sha256_of(&answer) else { return Ok(false) };
-    if own(transfer).await?.to_string() != format!("{} {digest}", Algorithm::Sha256.name()) {
+    if own(transfer).await?.to_string() != format!("{} {digest}", <&str>::from(Algorithm::Sha256)) {
         return Err(PutError::Differs);
     }
     transfer.report.verified = Some("digest");

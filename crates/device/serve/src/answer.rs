@@ -13,28 +13,14 @@ use strum::VariantArray as _;
 use wakeai_tus::{self as tus, Algorithm, Extension, encoded};
 
 use super::append::Appended;
-use super::refusal::Refusal;
-use super::refusal::Target;
+use super::journal::Info;
+use super::refusal::{Refusal, Target};
+use super::upload::Upload;
 
-/// The name of a finished upload's file, percent-encoded.
-const WAKEAI_NAME: HeaderName = HeaderName::from_static("wakeai-name");
 /// The media types of a PATCH (RFC 5789, section 3.1).
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-/// The digest of a finished upload (RFC 9530).
-const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(crate) type ServeAnswer = Response<Full<Bytes>>;
-
-/// The information about an upload in the answer to a HEAD request.
-#[derive(Debug)]
-pub(crate) struct HeadFields {
-    pub(crate) offset: u64,
-    pub(crate) length: Option<u64>,
-    pub(crate) expires: u64,
-    pub(crate) metadata: String,
-    pub(crate) sha256: Option<String>,
-    pub(crate) name: Option<String>,
-}
 
 /// The answer to a request that has been done, or that CORS asks for in advance.
 pub(crate) fn done() -> ServeAnswer {
@@ -44,8 +30,8 @@ pub(crate) fn done() -> ServeAnswer {
 /// The answer to an OPTIONS of this path.
 pub(crate) fn options(max_size: u64, target: Target) -> ServeAnswer {
     let mut answer = plain(StatusCode::NO_CONTENT);
-    let names: Vec<_> = Extension::VARIANTS.iter().map(|extension| extension.name()).collect();
-    let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(Algorithm::name).join(",");
+    let names: Vec<&str> = Extension::VARIANTS.iter().map(Into::into).collect();
+    let algorithms = [Algorithm::Sha1, Algorithm::Sha256].map(<&str>::from).join(",");
     let headers = answer.headers_mut();
     headers.insert(tus::TUS_VERSION, HeaderValue::from_static(tus::VERSION));
     headers.insert(ALLOW, HeaderValue::from_static(target.allowed()));
@@ -79,26 +65,23 @@ pub(crate) fn appended(appended: &Appended) -> ServeAnswer {
 fn tell_end(headers: &mut HeaderMap, expires: u64, name: Option<&str>) {
     put(headers, tus::UPLOAD_EXPIRES, &date(expires));
     if let Some(name) = name {
-        put(headers, WAKEAI_NAME, &encoded(name.as_bytes()));
+        put(headers, tus::WAKEAI_NAME, &encoded(name.as_bytes()));
     }
 }
 
-/// The answer to a HEAD.
-pub(crate) fn head(fields: &HeadFields) -> ServeAnswer {
+/// The answer to a HEAD. The name is that of the file of a finished upload.
+pub(crate) fn head(upload: &Upload, expires: u64, info: &Info, is_finished: bool) -> ServeAnswer {
     let mut answer = plain(StatusCode::OK);
     let headers = answer.headers_mut();
-    headers.insert(tus::UPLOAD_OFFSET, fields.offset.into());
-    match fields.length {
+    headers.insert(tus::UPLOAD_OFFSET, upload.offset().into());
+    match upload.length() {
         Some(length) => headers.insert(tus::UPLOAD_LENGTH, length.into()),
         None => headers.insert(tus::UPLOAD_DEFER_LENGTH, HeaderValue::from_static("1")),
     };
-    if !fields.metadata.is_empty() {
-        put(headers, tus::UPLOAD_METADATA, &fields.metadata);
+    if !info.metadata.is_empty() {
+        put(headers, tus::UPLOAD_METADATA, &info.metadata);
     }
-    tell_end(headers, fields.expires, fields.name.as_deref());
-    if let Some(digest) = &fields.sha256 {
-        put(headers, REPR_DIGEST, &format!("sha-256=:{digest}:"));
-    }
+    tell_end(headers, expires, is_finished.then_some(&*info.name));
     answer
 }
 
@@ -131,7 +114,7 @@ fn plain(status: StatusCode) -> ServeAnswer {
 }
 
 /// Adds a header field, unless a header cannot contain the value.
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(crate) fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }

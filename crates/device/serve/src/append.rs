@@ -12,7 +12,6 @@ use wakeai_tus::{Checksum, Hasher};
 
 use super::block::Block;
 use super::data::Data;
-use super::files::Finished;
 use super::journal::UploadProgress;
 use super::name::wanted;
 use super::refusal::Refusal;
@@ -91,14 +90,11 @@ pub(crate) async fn finish(
         let metadata = info.metadata.parse().unwrap_or_default();
         files.finish(id, info, progress, &wanted(id, &metadata))
     });
-    let Finished { info, refused } = done.await?;
-    if let Some((name, errno)) = refused {
-        tracing::warn!(%id, name, error = errno.desc(), kept_as = info.name, "the file system refuses the name");
-    }
+    let name = done.await?;
     state.is_finished = true;
     server.store.accounts.finish(&entry.client, state.booked);
     server.counters.completed.one();
-    Ok(Some(info.name))
+    Ok(Some(name))
 }
 
 async fn receive<B>(

@@ -17,7 +17,7 @@ use super::block::ALIGNMENT;
 /// The file of an upload's bytes. One thread at a time writes to it.
 #[derive(Debug)]
 pub(crate) struct Data {
-    file: File,
+    pub(crate) file: File,
     /// Whether the file has `O_DIRECT` now.
     is_direct: AtomicBool,
     /// Whether the file system has not refused `O_DIRECT` so far.
@@ -70,16 +70,6 @@ impl Data {
         self.is_direct.store(is_direct, Ordering::Relaxed);
         Ok(())
     }
-
-    /// Returns after all written bytes are on disk, and the length with them.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    /// Truncates the file.
-    pub(crate) fn truncate(&self, length: u64) -> io::Result<()> {
-        self.file.set_len(length)
-    }
 }
 
 /// Whether `O_DIRECT` takes these bytes: their address, number and offset are multiples of [`ALIGNMENT`].
@@ -112,7 +102,7 @@ mod tests {
             assert_eq!(data.is_direct.load(Ordering::Relaxed), takes_part && is_whole, "{length}");
             offset += length;
         }
-        data.sync().unwrap();
+        data.file.sync_data().unwrap();
         let mut found = vec![0; expected.len()];
         file.read_exact_at(&mut found, 0).unwrap();
         assert_eq!((offset, found == expected), (expected.len(), true));

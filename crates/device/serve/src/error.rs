@@ -204,7 +204,7 @@ mod tests {
             Refusal::Cut,
             Refusal::Stopping,
         ];
-        let mut names: Vec<_> = refusals.iter().map(|refusal| refusal.name()).collect();
+        let mut names: Vec<_> = refusals.iter().map(<&str>::from).collect();
         names.sort_unstable();
         let mut all = Refusal::VARIANTS.to_vec();
         all.sort_unstable();

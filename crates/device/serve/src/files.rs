@@ -71,48 +71,27 @@ pub(crate) struct Directory {
     is_lost: AtomicBool,
 }
 
-/// A complete upload's file has its name.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) info: Info,
-    /// The first name that the file system refused, and why.
-    pub(crate) refused: Option<(String, Errno)>,
-}
+/// Whether a file got a name, or why the file system refuses the name.
+type Named = Result<(), Errno>;
 
-/// Why a file did not get a name.
-#[derive(Debug)]
-enum NotNamed {
-    /// The file system refuses this name.
-    Refused(Errno),
-    Failed(io::Error),
-}
-
-impl From<io::Error> for NotNamed {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Errno> for NotNamed {
-    /// Which errors are about a name differs between file systems, also between those behind FUSE and on servers. So all
-    /// are, except those that another name does not help against.
-    fn from(errno: Errno) -> Self {
-        match errno {
-            Errno::ENOSPC
-            | Errno::EDQUOT
-            | Errno::EROFS
-            | Errno::EIO
-            | Errno::ESTALE
-            | Errno::ENOMEM
-            | Errno::EMFILE
-            | Errno::ENFILE
-            | Errno::EINTR
-            | Errno::ENODEV
-            | Errno::ENXIO
-            | Errno::ENOTCONN
-            | Errno::ETIMEDOUT => Self::Failed(errno.into()),
-            _ => Self::Refused(errno),
-        }
+/// The refusal of a name. Which errors are about a name differs between file systems, also between those behind FUSE and on
+/// servers. So all are, except those that another name does not help against.
+fn not_named(errno: Errno) -> io::Result<Named> {
+    match errno {
+        Errno::ENOSPC
+        | Errno::EDQUOT
+        | Errno::EROFS
+        | Errno::EIO
+        | Errno::ESTALE
+        | Errno::ENOMEM
+        | Errno::EMFILE
+        | Errno::ENFILE
+        | Errno::EINTR
+        | Errno::ENODEV
+        | Errno::ENXIO
+        | Errno::ENOTCONN
+        | Errno::ETIMEDOUT => Err(errno.into()),
+        _ => Ok(Err(errno)),
     }
 }
 
@@ -270,26 +249,27 @@ impl Directory {
     }
 
     /// Moves a complete upload's file to its final name. If the name is taken, the file gets a name with a number, and if
-    /// the file system refuses the name, another one of [`alternatives`].
+    /// the file system refuses the name, another one of [`alternatives`]. Returns the name that it got.
     pub(crate) fn finish(
         &self,
         id: Id,
         mut info: Info,
         progress: UploadProgress,
         wanted: &str,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<String> {
         self.check_data(id, progress.offset)?;
         let mut refused: Option<(String, Errno)> = None;
         let mut last = Errno::EINVAL;
         for name in alternatives(wanted, &format!("upload-{id}")) {
-            match self.finish_as(id, &mut info, progress, &name) {
-                Ok(()) => return Ok(Finished { info, refused }),
-                Err(NotNamed::Refused(errno)) => {
-                    last = errno;
-                    refused.get_or_insert((name, errno));
-                }
-                Err(NotNamed::Failed(error)) => return Err(error),
+            if let Err(errno) = self.finish_as(id, &mut info, progress, &name)? {
+                last = errno;
+                refused.get_or_insert((name, errno));
+                continue;
             }
+            if let Some((name, errno)) = refused {
+                tracing::warn!(%id, name, error = errno.desc(), kept_as = info.name, "the file system refuses the name");
+            }
+            return Ok(info.name);
         }
         Err(last.into()) // about the name that all file systems take
     }
@@ -301,7 +281,7 @@ impl Directory {
         info: &mut Info,
         progress: UploadProgress,
         wanted: &str,
-    ) -> Result<(), NotNamed> {
+    ) -> io::Result<Named> {
         for number in 1..=MOST_NAMES {
             let name = if number == 1 { wanted.to_owned() } else { numbered(wanted, number) };
             let is_free = match fstatat(&self.top, name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -309,7 +289,7 @@ impl Directory {
                 // A crash may have come between the link and the unlink.
                 Ok(found) if self.is_data(id, &found) => false,
                 Ok(_) => continue,
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return not_named(errno),
             };
             if info.name != name {
                 info.name.clone_from(&name);
@@ -322,13 +302,13 @@ impl Directory {
                     self.top_syncs.sync(|| Ok(fsync(&self.top)?))?;
                     // If a crash brings this name back, the upload is finished again, and nothing changes.
                     self.unlink(&id.to_string())?;
-                    return Ok(());
+                    return Ok(Ok(()));
                 }
                 Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return not_named(errno),
             }
         }
-        Err(NotNamed::Refused(Errno::EEXIST))
+        Ok(Err(Errno::EEXIST))
     }
 
     /// Checks that the file of an upload has all acknowledged bytes. Somebody may have removed or truncated it.

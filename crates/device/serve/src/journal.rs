@@ -166,16 +166,12 @@ impl Journal {
             JournalEntry::Progress { id, .. } if !lines.uploads.contains_key(id) => {
                 return Err(Errno::ENOENT.into());
             }
-            JournalEntry::Progress { .. }
-            | JournalEntry::Removed { .. }
-            | JournalEntry::Clock { .. } => false,
+            _ => false,
         };
         lines.allocate(line.len() as u64, is_new)?;
         // A part of a line that is left by an error is overwritten by the next line.
         lines.file.write_all_at(&line, lines.end)?;
-        let start = lines.end;
-        lines.end += line.len() as u64;
-        lines.apply(entry, start, line.len());
+        lines.apply(entry, line.len());
         self.rewrite_if_due(&mut lines);
         Ok(())
     }
@@ -226,37 +222,36 @@ impl Journal {
 
     /// Writes the new file. It has a reserve, except where the old one has to be replaced in any case.
     fn write_new(&self, lines: &Lines) -> io::Result<Lines> {
-        let file = open_file(&self.directory, NEW, OFlag::O_TRUNC)?;
-        let mut writer = BufWriter::new(&file);
-        let (mut end, mut uploads) = (0, HashMap::with_capacity(lines.uploads.len()));
-        if let Some(reading) = lines.reading.clone() {
-            let line = encode(&JournalEntry::Clock { reading })?;
+        let mut new = Lines::new(open_file(&self.directory, NEW, OFlag::O_TRUNC)?);
+        let file = Arc::clone(&new.file);
+        let mut writer = BufWriter::new(&*file);
+        let clock = lines
+            .reading
+            .clone()
+            .map(|reading| Ok::<_, io::Error>(JournalEntry::Clock { reading }));
+        let uploads = lines.uploads.iter().map(|(&id, kept)| {
+            let info = Cow::Owned(lines.info(id)?);
+            Ok(JournalEntry::Upload { id, info, progress: kept.progress })
+        });
+        for entry in clock.into_iter().chain(uploads) {
+            let entry = entry?;
+            let line = encode(&entry)?;
             writer.write_all(&line)?;
-            end += line.len() as u64;
-        }
-        for (&id, &kept) in &lines.uploads {
-            let (info, progress) = (Cow::Owned(lines.info(id)?), kept.progress);
-            let line = encode(&JournalEntry::Upload { id, info, progress })?;
-            writer.write_all(&line)?;
-            uploads.insert(id, KeptLines { start: end, length: line.len(), progress });
-            end += line.len() as u64;
+            new.apply(&entry, line.len());
         }
         writer.flush()?;
-        drop(writer);
         file.sync_all()?;
-        let rewrite_at = SMALL_BYTES.max(2 * end);
-        let file = Arc::new(file);
-        let reading = lines.reading.clone();
-        let mut new =
-            Lines { file, end, allocated: end, rewrite_at, is_lost: true, uploads, reading };
+        (new.allocated, new.rewrite_at, new.is_lost) =
+            (new.end, SMALL_BYTES.max(2 * new.end), true);
         new.allocate(0, !lines.is_lost)?;
         Ok(new)
     }
 }
 
 impl Lines {
-    fn read(file: File) -> io::Result<Self> {
-        let mut lines = Self {
+    /// The lines of an empty file.
+    fn new(file: File) -> Self {
+        Self {
             file: Arc::new(file),
             end: 0,
             allocated: 0,
@@ -264,7 +259,11 @@ impl Lines {
             is_lost: false,
             uploads: HashMap::new(),
             reading: None,
-        };
+        }
+    }
+
+    fn read(file: File) -> io::Result<Self> {
+        let mut lines = Self::new(file);
         let file = Arc::clone(&lines.file);
         let mut reader = BufReader::new(&*file);
         let mut line = Vec::new();
@@ -275,11 +274,11 @@ impl Lines {
                 break;
             }
             if let Some(entry) = decode(&line) {
-                lines.apply(&entry, lines.end, count);
+                lines.apply(&entry, count);
             } else {
                 tracing::warn!(at = lines.end, "a line of the journal is damaged");
+                lines.end += count as u64;
             }
-            lines.end += count as u64;
         }
         lines.allocated = lines.end;
         if file.metadata()?.len() > lines.end {
@@ -291,7 +290,10 @@ impl Lines {
         Ok(lines)
     }
 
-    fn apply(&mut self, entry: &JournalEntry<'_>, start: u64, length: usize) {
+    /// Takes in the entry of the next line, which has `length` bytes.
+    fn apply(&mut self, entry: &JournalEntry<'_>, length: usize) {
+        let start = self.end;
+        self.end += length as u64;
         match *entry {
             JournalEntry::Upload { id, progress, .. } => {
                 self.uploads.insert(id, KeptLines { start, length, progress });

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use wakeai_tus as tus;
 
-/// Why a request is refused. Bytes that were acknowledged before are kept.
+/// Why a request is refused. Bytes that were acknowledged before are kept. Counters have the reason's name.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames,
 )]
@@ -139,11 +139,6 @@ impl Target {
 }
 
 impl Refusal {
-    /// The name of the reason, for counters: one of [`Self::VARIANTS`](strum::VariantNames::VARIANTS).
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The status code of the answer.
     pub fn status(self) -> StatusCode {
         match self {

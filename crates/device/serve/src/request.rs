@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,10 +22,6 @@ pub const METADATA_LIMIT: usize = 4096;
 /// The largest size of the path and of all header fields together, in bytes.
 const HEAD_LIMIT: usize = 16 << 10;
 
-const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
-
-const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
-
 /// The identity of an upload: 128 random bits in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u128);
@@ -40,10 +36,8 @@ impl FromStr for Id {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_id = text.len() == 32 && text.bytes().all(is_digit);
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_id);
-        number.map(Self).ok_or(Refusal::NotFound)
+        let id = u128::from_str_radix(text, 16).ok().map(Self);
+        id.filter(|id| id.to_string() == text).ok_or(Refusal::NotFound)
     }
 }
 
@@ -115,7 +109,7 @@ impl Operation {
             return Err(Refusal::Head);
         }
         refuse_framing(headers)?;
-        let overridden = match one(headers, &METHOD_OVERRIDE)? {
+        let overridden = match one(headers, "X-HTTP-Method-Override")? {
             Some(name) => {
                 Method::from_str(name).map_err(|_| Refusal::Field("X-HTTP-Method-Override"))?
             }
@@ -127,7 +121,7 @@ impl Operation {
             let all = id.is_empty() || path == "*";
             return Ok(Self::Options(if all { Target::Uploads } else { Target::Upload }));
         }
-        if one(headers, &tus::TUS_RESUMABLE)? != Some(tus::VERSION) {
+        if one(headers, "Tus-Resumable")? != Some(tus::VERSION) {
             return Err(Refusal::Version);
         }
         match (overridden.as_str(), id) {
@@ -142,7 +136,7 @@ impl Operation {
                 refuse_body(headers)?;
                 has_offset_octets(headers)?.then_some(()).ok_or(Refusal::MediaType)?;
                 let offset =
-                    number(headers, &tus::UPLOAD_OFFSET)?.ok_or(Refusal::Field("Upload-Offset"))?;
+                    number(headers, "Upload-Offset")?.ok_or(Refusal::Field("Upload-Offset"))?;
                 Ok(Self::Append(id, append(headers, offset)?))
             }
             (method, _) => Err(refused_method(method, Target::Upload)),
@@ -157,13 +151,13 @@ fn refused_method(method: &str, target: Target) -> Refusal {
 
 fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
     refuse_body(headers)?;
-    let length = number(headers, &tus::UPLOAD_LENGTH)?;
-    match (length, one(headers, &tus::UPLOAD_DEFER_LENGTH)?) {
+    let length = number(headers, "Upload-Length")?;
+    match (length, one(headers, "Upload-Defer-Length")?) {
         (Some(_), None) | (None, Some("1")) => {}
         (None, None) => return Err(Refusal::Field("Upload-Length")),
         _ => return Err(Refusal::Field("Upload-Defer-Length")),
     }
-    let metadata = one(headers, &tus::UPLOAD_METADATA)?.unwrap_or_default();
+    let metadata = one(headers, "Upload-Metadata")?.unwrap_or_default();
     if metadata.len() > METADATA_LIMIT {
         return Err(Refusal::Field("Upload-Metadata"));
     }
@@ -185,41 +179,42 @@ fn create(headers: &HeaderMap) -> Result<Create, Refusal> {
 
 /// Whether the head announces a body (RFC 9112, section 6.3).
 fn has_body(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let size = number(headers, &CONTENT_LENGTH)?;
+    let size = number(headers, "Content-Length")?;
     Ok(headers.contains_key(TRANSFER_ENCODING) || size.is_some_and(|size| size > 0))
 }
 
 fn append(headers: &HeaderMap, offset: u64) -> Result<Append, Refusal> {
-    let checksum = one(headers, &tus::UPLOAD_CHECKSUM)?.map(Checksum::from_str).transpose();
+    let checksum = one(headers, "Upload-Checksum")?.map(Checksum::from_str).transpose();
     Ok(Append {
         offset,
-        size: number(headers, &CONTENT_LENGTH)?,
+        size: number(headers, "Content-Length")?,
         checksum: checksum.map_err(|invalid| match invalid {
             Invalid::Algorithm => Refusal::Algorithm,
             _ => Refusal::Field("Upload-Checksum"),
         })?,
-        length: number(headers, &tus::UPLOAD_LENGTH)?,
+        length: number(headers, "Upload-Length")?,
     })
 }
 
 /// Whether the client wants SHA-256. A preference of zero means that it does not (RFC 9530, section 4).
 fn wants_digest(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let wanted = one(headers, &WANT_REPR_DIGEST)?.unwrap_or_default().split(',');
+    let wanted = one(headers, "Want-Repr-Digest")?.unwrap_or_default().split(',');
     let mut preferences = wanted.filter_map(|pair| pair.trim().split_once('='));
     Ok(preferences.any(|(name, preference)| name == "sha-256" && preference != "0"))
 }
 
 /// Whether the body has the type of tus. Types have no case, and may have parameters (RFC 9110, section 8.3.1).
 fn has_offset_octets(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let kind = one(headers, &CONTENT_TYPE)?.and_then(|kind| kind.split(';').next());
+    let kind = one(headers, "Content-Type")?.and_then(|kind| kind.split(';').next());
     Ok(kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(tus::OFFSET_OCTET_STREAM)))
 }
 
-/// The field's value. A field that comes twice is refused, because two programs could read different values from it.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+/// The field's value. A field that comes twice is refused, because two programs could read different values from it. `name`
+/// is written as in messages; fields are found whatever their case.
+fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let wrong = Refusal::Field(known_name(name));
+    let wrong = Refusal::Field(name);
     if values.next().is_some() {
         return Err(wrong);
     }
@@ -227,25 +222,9 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
 }
 
 /// The field's number. It has only digits and is at most `i64::MAX`, because file offsets are signed.
-fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<u64>, Refusal> {
+fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u64>, Refusal> {
     let Some(text) = one(headers, name)? else { return Ok(None) };
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse::<u64>().ok().filter(|&number| digits && i64::try_from(number).is_ok());
-    number.map(Some).ok_or(Refusal::Field(known_name(name)))
-}
-
-fn known_name(name: &HeaderName) -> &'static str {
-    const NAMES: [(&str, &str); 9] = [
-        ("tus-resumable", "Tus-Resumable"),
-        ("upload-offset", "Upload-Offset"),
-        ("upload-length", "Upload-Length"),
-        ("upload-defer-length", "Upload-Defer-Length"),
-        ("upload-metadata", "Upload-Metadata"),
-        ("upload-checksum", "Upload-Checksum"),
-        ("content-length", "Content-Length"),
-        ("content-type", "Content-Type"),
-        ("x-http-method-override", "X-HTTP-Method-Override"),
-    ];
-    let found = NAMES.iter().find(|(known, _)| *known == name.as_str());
-    found.map_or("of the request", |(_, shown)| shown)
+    number.map(Some).ok_or(Refusal::Field(name))
 }

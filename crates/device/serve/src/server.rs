@@ -9,7 +9,6 @@ use wakeai_units::{Bytes, Duration, Instant, Serializer};
 
 use super::config::ServeConfig;
 use super::counters::Counters;
-use super::refusal::Refusal;
 use super::store::Store;
 use super::tokens::Tokens;
 
@@ -61,11 +60,6 @@ impl UploadServer {
             pacers: RefCell::default(),
             start: std::time::Instant::now(),
         }
-    }
-
-    /// Counts a refused request.
-    pub(crate) fn refused(&self, refusal: Refusal) {
-        *self.refusals.borrow_mut().entry(refusal.name()).or_default() += 1;
     }
 
     fn now(&self) -> Instant {

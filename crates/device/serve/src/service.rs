@@ -10,8 +10,9 @@ use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::body::{Body as _, Incoming};
 use tokio::task::spawn_local;
 use wakeai_net::is_this_machine;
+use wakeai_tus as tus;
 
-use super::answer::{self, HeadFields, ServeAnswer};
+use super::answer::{self, ServeAnswer};
 use super::append::{Appended, append, finish};
 use super::base::{local_path, location};
 use super::connections::Open;
@@ -21,7 +22,7 @@ use super::refusal::Refusal;
 use super::request::{Append, Create, Id, Operation};
 use super::server::UploadServer;
 use super::store::{Held, StoreEntry};
-use super::unsupported::Preconditions;
+use super::unsupported::check_preconditions;
 
 /// The name that every client has on a server without tokens.
 const NOBODY: &str = "local";
@@ -54,8 +55,8 @@ pub(crate) async fn handle(
     cors::allow(&head.headers, is_preflight, origins, has_tokens, answer.headers_mut());
     if answer.status().is_client_error() || answer.status().is_server_error() {
         server.counters.refused.one();
-        if let Some(&refusal) = answer.extensions().get::<Refusal>() {
-            server.refused(refusal);
+        if let Some(refusal) = answer.extensions().get::<Refusal>() {
+            *server.refusals.borrow_mut().entry(refusal.into()).or_default() += 1;
         }
     }
     // What is left of the body is not read as a further request. A request whose length may be stated twice, of which the
@@ -73,8 +74,9 @@ fn check_host(server: &UploadServer, head: &Parts) -> Result<(), Refusal> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let first = first.map(|host| host.to_str().map_err(|_| Refusal::NoHost)).transpose()?;
+    // An authority may also have a user.
     let is_valid =
-        |host: &str| host.is_empty() || host.parse::<Authority>().is_ok_and(|host| is_bare(&host));
+        |host: &str| host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok());
     if second.is_some()
         || !first.is_none_or(is_valid)
         || (first.is_none() && head.version == Version::HTTP_11)
@@ -96,11 +98,6 @@ fn check_host(server: &UploadServer, head: &Parts) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the authority is a host and maybe a port.
-fn is_bare(authority: &Authority) -> bool {
-    !authority.as_str().contains('@')
-}
-
 /// The client that sends the request.
 fn client(server: &UploadServer, headers: &HeaderMap) -> Result<Rc<str>, Refusal> {
     match &server.tokens {
@@ -117,28 +114,28 @@ async fn answer(
     let client = &client(server, &head.headers)?;
     let base = server.config.base.as_ref();
     let path = local_path(base, head.uri.path());
-    let preconditions = Preconditions::read(&head.headers);
+    let preconditions = |exists, is_head| check_preconditions(&head.headers, exists, is_head);
     match Operation::read(&head.method, &path, &head.headers)? {
         Operation::Options(target) => Ok(answer::options(server.store.max_size, target)),
         Operation::Create(create) => {
-            preconditions.check(false, false)?;
+            preconditions(false, false)?;
             let at = |id| location(base, &path, head.version, &head.headers, id);
             self::create(server, client, create, body, at).await
         }
         Operation::Head { id, wants_digest } => {
             let answered = self::head(server, client, id, wants_digest).await?;
-            preconditions.check(true, true)?;
+            preconditions(true, true)?;
             Ok(answered)
         }
         Operation::Append(id, append) => {
             server.store.find(id, client)?;
-            preconditions.check(true, false)?;
+            preconditions(true, false)?;
             let appended = receive(server, client, id, append, body).await?;
             Ok(answer::appended(&appended))
         }
         Operation::Delete(id) => {
             let entry = server.store.find(id, client)?;
-            preconditions.check(true, false)?;
+            preconditions(true, false)?;
             let mut held = entry.hold().await?;
             if held.state.is_removed {
                 return Err(Refusal::NotFound);
@@ -237,20 +234,16 @@ async fn head(
         files.journal.info(id)
     });
     let info = read.await?;
-    let mut fields = HeadFields {
-        offset: state.upload.offset(),
-        length: state.upload.length(),
-        expires: server.store.expires(&state),
-        metadata: info.metadata.clone(),
-        sha256: None,
-        name: state.is_finished.then(|| info.name.clone()),
-    };
-    let is_finished = state.is_finished;
+    let (is_finished, expires) = (state.is_finished, server.store.expires(&state));
+    let mut answer = answer::head(&state.upload, expires, &info, is_finished);
     drop(state); // a digest takes long, and other requests must not wait for it
-    if wants_digest && is_finished {
-        fields.sha256 = digest(server, &entry, info).await;
+    if wants_digest
+        && is_finished
+        && let Some(digest) = digest(server, &entry, info).await
+    {
+        answer::put(answer.headers_mut(), tus::REPR_DIGEST, &format!("sha-256=:{digest}:"));
     }
-    Ok(answer::head(&fields))
+    Ok(answer)
 }
 
 /// The digest of a finished upload. It is kept, so that the file is read again only after it has changed.

@@ -3,24 +3,17 @@
 
 use http::HeaderMap;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_RANGE, EXPECT, HeaderName, IF_MATCH, IF_NONE_MATCH, TRAILER,
-    TRANSFER_ENCODING,
+    CONTENT_ENCODING, EXPECT, HeaderName, IF_MATCH, IF_NONE_MATCH, TRAILER, TRANSFER_ENCODING,
 };
 
 use wakeai_tus as tus;
 
 use super::refusal::Refusal;
 
-/// Fields of a body that the server does not look at, each with its name in messages. The checksums among them would
-/// go without a comparison.
-const FIELDS: [(HeaderName, &str); 6] = [
-    (CONTENT_RANGE, "Content-Range"),
-    (HeaderName::from_static("content-digest"), "Content-Digest"),
-    (HeaderName::from_static("repr-digest"), "Repr-Digest"),
-    (HeaderName::from_static("digest"), "Digest"),
-    (HeaderName::from_static("content-md5"), "Content-MD5"),
-    (HeaderName::from_static("upload-concat"), "Upload-Concat"),
-];
+/// Fields of a body that the server does not look at, written as in messages. The checksums among them would go without a
+/// comparison.
+const FIELDS: [&str; 6] =
+    ["Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5", "Upload-Concat"];
 
 /// Refuses what the server does not do, whatever the method.
 pub(super) fn refuse_framing(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -46,40 +39,28 @@ pub(super) fn refuse_body(headers: &HeaderMap) -> Result<(), Refusal> {
     {
         return Err(Refusal::Unsupported("Trailer: Upload-Checksum"));
     }
-    match FIELDS.iter().find(|(name, _)| headers.contains_key(name)) {
-        Some((_, shown)) => Err(Refusal::Unsupported(shown)),
+    match FIELDS.iter().find(|name| headers.contains_key(**name)) {
+        Some(name) => Err(Refusal::Unsupported(name)),
         None => Ok(()),
     }
 }
 
-/// The preconditions of a request (RFC 9110, section 13.1). Uploads have no entity tags, so only `*` can match, and only
-/// where there is an upload. The fields with dates are ignored, because uploads have no dates of change (sections 13.1.3
-/// and 13.1.4).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Preconditions {
-    if_match: Option<bool>,
-    if_none_match: Option<bool>,
-}
-
-impl Preconditions {
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let is_any = |name| {
-            let present = headers.contains_key(&name);
-            present.then(|| tokens(headers, &name).any(|token| token == "*"))
-        };
-        Self { if_match: is_any(IF_MATCH), if_none_match: is_any(IF_NONE_MATCH) }
+/// Checks the preconditions of a request (RFC 9110, section 13.1) that would succeed otherwise. `exists` says whether the
+/// target is an upload. Uploads have no entity tags, so only `*` can match, and only where there is an upload. The fields with
+/// dates are ignored, because uploads have no dates of change (sections 13.1.3 and 13.1.4).
+pub(crate) fn check_preconditions(
+    headers: &HeaderMap,
+    exists: bool,
+    is_head: bool,
+) -> Result<(), Refusal> {
+    let matches = |name| exists && tokens(headers, name).any(|token| token == "*");
+    if headers.contains_key(IF_MATCH) && !matches(&IF_MATCH) {
+        return Err(Refusal::Precondition);
     }
-
-    /// Checks them before a request that would succeed otherwise. `exists` says whether the target is an upload.
-    pub(crate) fn check(self, exists: bool, is_head: bool) -> Result<(), Refusal> {
-        if self.if_match.is_some_and(|any| !(any && exists)) {
-            return Err(Refusal::Precondition);
-        }
-        match self.if_none_match {
-            Some(true) if exists && is_head => Err(Refusal::NotModified),
-            Some(true) if exists => Err(Refusal::Precondition),
-            _ => Ok(()),
-        }
+    match matches(&IF_NONE_MATCH) {
+        true if is_head => Err(Refusal::NotModified),
+        true => Err(Refusal::Precondition),
+        false => Ok(()),
     }
 }
 

@@ -162,7 +162,7 @@ impl Writer {
         let (directory, data) = (Arc::clone(&self.directory), Arc::clone(&self.data));
         let (id, has_name) = (self.id, self.has_name);
         self.checkpoint = Some(spawn_blocking(move || {
-            data.sync()?;
+            data.file.sync_data()?;
             progress.map_or(Ok(()), |progress| directory.keep(id, progress, has_name))
         }));
     }
@@ -179,12 +179,12 @@ impl Writer {
     /// Truncates the file to the acknowledged offset if it is longer. Syncs the bytes and records the offset.
     pub(crate) fn settle(&self, progress: UploadProgress) -> io::Result<()> {
         self.discard(progress.offset)?;
-        self.data.sync()?;
+        self.data.file.sync_data()?;
         self.directory.keep(self.id, progress, self.has_name)
     }
 
     /// Truncates the file to `offset` if it is longer. No sync is needed, because no new byte counts.
     pub(crate) fn discard(&self, offset: u64) -> io::Result<()> {
-        if self.position > offset { self.data.truncate(offset) } else { Ok(()) }
+        if self.position > offset { self.data.file.set_len(offset) } else { Ok(()) }
     }
 }

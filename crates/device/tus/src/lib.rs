@@ -54,7 +54,7 @@ pub const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 /// The request for such a digest (RFC 9530, section 4).
 pub const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
-/// An extension of the protocol that the client or the server of this crate uses.
+/// An extension of the protocol that client or server use, with its name in [`TUS_EXTENSION`].
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -74,14 +74,7 @@ pub enum Extension {
     Checksum,
 }
 
-impl Extension {
-    /// The extension's name in [`TUS_EXTENSION`].
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// The algorithm of a checksum.
+/// The algorithm of a checksum, with its name in the header fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Algorithm {
@@ -89,13 +82,6 @@ pub enum Algorithm {
     Sha1,
     /// SHA-256.
     Sha256,
-}
-
-impl Algorithm {
-    /// The algorithm's name in the header fields.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The extensions or the algorithms that the value of a header field names. Unknown names are skipped.
@@ -173,7 +159,7 @@ pub struct Checksum {
 
 impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.algorithm.name(), BASE64.encode(&self.digest))
+        write!(f, "{} {}", <&str>::from(self.algorithm), BASE64.encode(&self.digest))
     }
 }
 
