@@ -189,8 +189,7 @@ fn accept_all(
     let (explicit, transparent) = (Shares::new(each, None), Shares::new(each, None));
     let mut accepting = JoinSet::new();
     if let Some(endpoint) = endpoint {
-        let mut slots =
-            vec![("explicit", explicit.clone()), ("transparent", transparent.clone())];
+        let mut slots = vec![("explicit", explicit.clone()), ("transparent", transparent.clone())];
         slots.retain(|(kind, _)| {
             listeners.iter().any(|one| is_explicit(one) == (*kind == "explicit"))
         });
