@@ -203,7 +203,13 @@ impl<'a> ProbeSender<'a> {
         number: u32,
         length: usize,
     ) -> Result<Fate, SendError> {
-        let header = Header { tag: flow.into(), ..self.header(DatagramKind::Data, burst, number) };
+        let header = Header {
+            kind: DatagramKind::Data,
+            session: self.session,
+            burst,
+            number,
+            tag: flow.into(),
+        };
         let datagram = self.seal.write(&header, &[], length, &mut self.buffer);
         let datagram = datagram.expect("a shot's datagrams fit into a packet");
         let socket = by.unwrap_or(&self.socket);

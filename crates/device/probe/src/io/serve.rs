@@ -137,16 +137,22 @@ fn serve(
         return Err(refused());
     }
     let give_up = clock::now() + stream.time + BEYOND;
-    let over = || over() || clock::now() >= give_up;
     match stream.direction {
         StreamDirection::Up => {
-            let result = receive(&mut connection, &stream, &over)?;
+            let result = receive(&mut connection, &stream, &|| over() || clock::now() >= give_up)?;
             connection.set_write_timeout(Some(STALLED))?;
             connection.write_all(&key.result(&stream, &result))?;
             Ok(Some(connection))
         }
         StreamDirection::Down => {
-            send(&mut connection, &over)?; // fails when the client has measured, and has closed
+            let chunk = vec![0; CHUNK];
+            while !over() && clock::now() < give_up {
+                match connection.write(&chunk) {
+                    Ok(_) => {}
+                    Err(error) if is_timeout(&error) => {}
+                    Err(error) => return Err(error), // the client has measured, and has closed
+                }
+            }
             Ok(None)
         }
     }
@@ -188,18 +194,6 @@ pub(super) fn receive(
         }
     }
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended before its time"))
-}
-
-/// Writes to the connection until it is over or fails.
-pub(super) fn send(connection: &mut TcpStream, over: &dyn Fn() -> bool) -> io::Result<()> {
-    let chunk = vec![0; CHUNK];
-    while !over() {
-        match connection.write(&chunk) {
-            Err(error) if !is_timeout(&error) => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn is_timeout(error: &io::Error) -> bool {

@@ -10,7 +10,7 @@ use super::clock;
 use super::listen::Stop;
 use super::run::{ProbeError, ProbePeer};
 use super::sender::{ProbeSender, SendError};
-use super::serve::{is_timeout, receive, send};
+use super::serve::{is_timeout, receive};
 use crate::solo::{Goodput, Leg, RoundTrips, SoloReport, SoloStream, StreamDirection, StreamKey};
 use crate::token::Token;
 
@@ -126,8 +126,14 @@ fn transfer(
     let answered = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // It fails when the listener has measured, and has closed.
-            let _ = send(&mut connection, &|| answered.load(Ordering::Relaxed) || over());
+            let chunk = vec![0; 1 << 16];
+            while !answered.load(Ordering::Relaxed) && !over() {
+                match connection.write(&chunk) {
+                    Ok(_) => {}
+                    Err(error) if is_timeout(&error) => {}
+                    Err(_) => break, // the listener has measured, and has closed
+                }
+            }
             // The connection ends now, so that its data does not delay the next measurement.
             let _ = connection.shutdown(Shutdown::Write);
         });
