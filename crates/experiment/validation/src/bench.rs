@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::job::Job;
+use crate::say;
 
 /// The time and memory that one program took for one case.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -36,8 +37,8 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
     say(&format!(
         "802.11g, 10 MB up from each station, buffer 300, one thread.\n\
          40 stations: both stop after {seconds} simulated seconds. \
-         10 stations: both stop after the last byte."
-    ));
+         10 stations: both stop after the last byte.\n"
+    ))?;
     let cases = [(10, 2_000), (40, seconds)];
     let ours: Vec<Took> = cases
         .iter()
@@ -48,7 +49,7 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
         let speed = |took: &Took| took.simulated_s / took.cpu_s;
         say(&format!(
             "{stations} stations: wakeai {:.1} s in {:.3} CPU s, {} MB; ns-3 {:.1} s in {:.1} CPU s, \
-             {} MB; {:.0} and {:.2} simulated s per CPU s: wakeai is {:.0} times as fast",
+             {} MB; {:.0} and {:.2} simulated s per CPU s: wakeai is {:.0} times as fast\n",
             ours.simulated_s,
             ours.cpu_s,
             ours.peak_kb / 1_000,
@@ -58,7 +59,7 @@ pub fn run(root: &Path, wakeai: &Path, ns3: &Path, seconds: u32) -> anyhow::Resu
             speed(&ours),
             speed(&theirs),
             speed(&ours) / speed(&theirs),
-        ));
+        ))?;
     }
     crowd(root, seconds)
 }
@@ -74,16 +75,15 @@ fn crowd(root: &Path, seconds: u32) -> anyhow::Result<()> {
         let after = Usage::of(UsageWho::RUSAGE_SELF)?;
         let micros = (after.cpu_s - before.cpu_s) * 1e6 / attempts as f64;
         say(&format!(
-            "{stations} stations for {seconds} s: {attempts} attempts, {micros:.2} CPU us each, {} MB",
+            "{stations} stations for {seconds} s: {attempts} attempts, {micros:.2} CPU us each, {} MB\n",
             after.peak_kb / 1_000
-        ));
+        ))?;
         cost.push(micros);
     }
     say(&format!(
-        "an attempt among 1000 stations takes {:.2} times the CPU time of one among 40",
+        "an attempt among 1000 stations takes {:.2} times the CPU time of one among 40\n",
         cost[1] / cost[0]
-    ));
-    Ok(())
+    ))
 }
 
 /// An upload of 10 MB from each of `stations` stations, for at most `limit` simulated seconds.
@@ -132,9 +132,4 @@ impl Usage {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         Ok(Self { cpu_s: micros as f64 / 1e6, peak_kb: usage.max_rss().unsigned_abs() })
     }
-}
-
-#[expect(clippy::print_stdout, reason = "what the command is for")]
-fn say(text: &str) {
-    println!("{text}");
 }

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use wakeai_medium::Counters;
+use wakeai_medium::{ContenderCounters, Counters};
 use wakeai_results::figures::DurationHistogram;
 use wakeai_results::result::Run;
-use wakeai_scenario::{Experiment, ResolvedCondition, StationGroup};
+use wakeai_scenario::{Experiment, StationGroup};
 use wakeai_sim::{FlowDetail, Observer, SimOutcome};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Outcome, RunError, Task, World, session};
 
+use crate::transfers::{StationTransfer, Transfers};
+
 /// A run with its details.
-pub(crate) struct Detail<O = ()> {
+#[derive(Clone, Debug)]
+pub struct Detail<O = ()> {
     /// The run.
-    pub(crate) run: Run,
+    pub run: Run,
     /// The medium's counters.
     pub(crate) counters: Counters,
     /// The details of each flow.
@@ -23,6 +26,42 @@ pub(crate) struct Detail<O = ()> {
     pub(crate) queueing: DurationHistogram,
     /// The run's observer.
     pub(crate) observer: O,
+}
+
+impl Detail {
+    /// The run's completions, timeouts and drops.
+    pub fn transfers(&self) -> Transfers {
+        let transfers = self.run.flows.iter().zip(&self.flows).map(|(result, detail)| {
+            let simulated = result.simulated.unwrap_or_default();
+            StationTransfer {
+                completion_s: result.completion_s,
+                open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
+                syns: simulated.syn_timeouts + 1,
+                timeouts: result.timeouts,
+                stall_s: simulated.longest_stall_s,
+            }
+        });
+        let access_point_drops = self.counters.access_point.queue_drops;
+        Transfers { flows: transfers.collect(), access_point_drops }
+    }
+
+    /// The share of the stations' data frames (or RTS, if they are used) that were not answered.
+    pub fn failed_share(&self, rts: bool) -> f64 {
+        let sum = |figure: fn(&ContenderCounters) -> u64| {
+            self.counters.stations.iter().map(figure).sum::<u64>() as f64
+        };
+        if rts {
+            sum(|c| c.rts_failures) / sum(|c| c.rts_attempts)
+        } else {
+            sum(|c| c.failures) / sum(|c| c.attempts)
+        }
+    }
+
+    /// The number of frames that needed an answer, from stations and access point.
+    pub fn attempts(&self) -> u64 {
+        let all = self.counters.stations.iter().chain([&self.counters.access_point]);
+        all.map(|contender| contender.attempts + contender.rts_attempts).sum()
+    }
 }
 
 /// Makes all requested runs, `jobs` at once. `step` is the resolution of the flows' progress.
@@ -37,16 +76,18 @@ pub(crate) fn run<O: Observer + Default + Send>(
 ) -> Result<Vec<Detail<O>>, RunError> {
     let world = Detailed { step, details: Mutex::default() };
     let report = session::report(jobs, &world, asked, None)?;
-    let mut details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let names: Vec<&str> = asked.conditions.iter().map(ResolvedCondition::name).collect();
-    let detail = |run: Run| {
-        let condition = names.iter().position(|name| *name == run.condition);
-        let place = (condition.expect("a run is of a condition that was asked for"), run.repeat);
-        let (counters, flows, queueing, observer) =
-            details.remove(&place).expect("every run has its details");
-        Detail { run, counters, flows, queueing, observer }
+    let details = world.details.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(details.len(), report.runs.len(), "every run has its details");
+    // Both are ordered by condition, then by repeat.
+    let both = report.runs.into_iter().zip(details.into_values());
+    let detail = |(run, (counters, flows, queueing, observer))| Detail {
+        run,
+        counters,
+        flows,
+        queueing,
+        observer,
     };
-    Ok(report.runs.into_iter().map(detail).collect())
+    Ok(both.map(detail).collect())
 }
 
 /// The details by condition (index) and repeat; solo runs have none.

@@ -2,8 +2,6 @@
 
 use std::fmt::{Display, Write as _};
 
-use anyhow::Context as _;
-
 /// One condition of a scenario with overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -43,15 +41,6 @@ impl Job {
     /// The command that runs it with seeds 1 to `seeds`.
     pub fn command_of(&self, seeds: u32) -> String {
         format!("{} --repeat {seeds}", self.command())
-    }
-
-    /// Returns the figure of the job's runs.
-    ///
-    /// # Errors
-    ///
-    /// No run has the figure; the error names the command.
-    pub fn require<T>(&self, found: Option<T>) -> anyhow::Result<T> {
-        found.with_context(|| format!("{}: nothing was received", self.command()))
     }
 
     /// The command that runs it in the world `world` (`sim` or `lab`).

@@ -5,6 +5,10 @@
 //! `docs/reference/validation.md` from them. [`bench::run`] compares the speed with that of ns-3.
 //! Wakeai itself does not need this crate.
 
+use std::io::Write as _;
+
+use anyhow::Context as _;
+
 pub mod bench;
 pub mod bianchi;
 pub mod context;
@@ -25,4 +29,13 @@ pub mod verdict;
 /// The number of processors.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Prints `text`.
+///
+/// # Errors
+///
+/// Standard output cannot be written.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }

@@ -1,7 +1,6 @@
 //! Writes `docs/reference/validation.md` from runs, and compares the speed with that of ns-3.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -12,7 +11,7 @@ use wakeai_validation::law::figures::is_of_the_law;
 use wakeai_validation::reference::Reference;
 use wakeai_validation::sections::lab::lab_files;
 use wakeai_validation::sections::{NAMES, Results};
-use wakeai_validation::{bench, files, frontier, law, page, processors};
+use wakeai_validation::{bench, files, frontier, law, page, processors, say};
 
 /// The number of runs of each condition in the lab.
 const LAB_REPEATS: u32 = 2;
@@ -116,8 +115,7 @@ fn main() -> anyhow::Result<()> {
             if only.is_none() {
                 return page::write(&root, &results);
             }
-            let text = page::render(&results)?;
-            std::io::stdout().write_all(text.as_bytes()).context("standard output")
+            say(&page::render(&results)?)
         }
         Command::Lab { files } => {
             let mut wanted = lab_files();
@@ -139,8 +137,7 @@ fn main() -> anyhow::Result<()> {
                 Some(file) => beside_kept(&file, &settings, seeds, jobs)?,
                 None => law::figures::run(&settings, |_| true, seeds, jobs)?,
             };
-            let table = law::table::render(&rows);
-            std::io::stdout().write_all(table.as_bytes()).context("standard output")
+            say(&law::table::render(&rows))
         }
         Command::Frontier(options) => frontier::command::run(&options),
         Command::Bench { seconds } => {

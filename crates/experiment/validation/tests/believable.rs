@@ -88,7 +88,8 @@ fn the_seed_alone_makes_a_run() {
     let run = || {
         let mut run = context(1).one(&job).unwrap();
         run.run.wall_s = 0.0;
-        (run.run, run.transfers)
+        let transfers = run.transfers();
+        (run.run, transfers)
     };
     assert_eq!(run(), run());
 }

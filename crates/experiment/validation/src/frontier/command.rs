@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use wakeai_results::result::Report;
 use wakeai_scenario::{Scenario, SoloRun, solo_plan};
 use wakeai_world::Silent;
 
 use super::kept::KeptRuns;
-use super::point::{self, LabReport, Point};
+use super::point::{self, Point};
 use super::report::{DEFAULT, FrontierReport, FrontierRow, Window};
 use super::senders::Senders;
 use super::sweep::sweep;
 use super::terms::{self, Terms};
 use super::{table, verdict};
 use crate::law::{self, Setting};
-use crate::{files, pool, processors};
+use crate::{files, pool, processors, say};
 
 /// The time between two writes of the file of `--keep`.
 const BETWEEN_WRITES: Duration = Duration::from_secs(15);
@@ -92,7 +93,7 @@ pub fn run(options: &FrontierOptions) -> anyhow::Result<()> {
     let earlier =
         options.baseline.as_deref().map(|path| files::load::<FrontierReport>(path, is_report));
     let earlier = earlier.transpose()?;
-    let lab = options.lab.iter().map(|path| LabReport::load(path));
+    let lab = options.lab.iter().map(|path| files::load(path, "a result of `wakeai lab --json`"));
     let lab = lab.collect::<anyhow::Result<Vec<_>>>()?;
     let kept = options.keep.as_deref().map(KeptRuns::load).transpose()?.unwrap_or_default();
     let mut frontier = Frontier { settings: &settings, kept, options, written: Instant::now() };
@@ -113,10 +114,6 @@ pub fn run(options: &FrontierOptions) -> anyhow::Result<()> {
         FrontierOptions { markdown: true, .. } => table::markdown(&judged),
         _ => table::text(&judged),
     })
-}
-
-fn say(text: &str) -> anyhow::Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
 /// Counts the terms of the law in each setting.
@@ -248,7 +245,7 @@ impl Frontier<'_> {
         Ok(points.chunks(self.options.seeds as usize).map(Point::mean).collect())
     }
 
-    fn row(&self, setting: &Setting, law: Point, lab: &[LabReport]) -> anyhow::Result<FrontierRow> {
+    fn row(&self, setting: &Setting, law: Point, lab: &[Report]) -> anyhow::Result<FrontierRow> {
         let (mut others, mut windows) = (BTreeMap::new(), Vec::new());
         for (label, keys) in self.conditions(setting)? {
             let point = self.kept.mean(base(setting), &keys, self.options.seeds);
@@ -259,7 +256,7 @@ impl Frontier<'_> {
                 windows.push(Window { label, point });
             }
         }
-        others.extend(lab.iter().flat_map(|report| report.points(setting)));
+        others.extend(lab.iter().flat_map(|report| point::of_report(report, setting)));
         Ok(FrontierRow {
             setting: setting.name.to_owned(),
             stations: setting.scenario.station_count(),

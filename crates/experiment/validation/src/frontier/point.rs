@@ -1,7 +1,6 @@
 //! The figures of one run, and their means.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,6 @@ use wakeai_units::Duration;
 use wakeai_world::{Asked, KnownSolos};
 
 use crate::detailed::{self, path};
-use crate::files;
 use crate::law::Setting;
 use crate::statistics::mean;
 
@@ -99,34 +97,15 @@ pub(super) fn run(scenario: &Scenario, seed: u64, known: KnownSolos) -> anyhow::
     Ok(Point::new(&detail.run, detailed::p95_ms(&detail.queueing)))
 }
 
-/// The conditions of a report of `wakeai lab --json`, with `lab: ` before each name. The report
+/// The points of `setting` in a report of `wakeai lab --json`, by condition, with `lab: ` before each name. The report
 /// belongs to the setting that has the name of its scenario.
-pub(super) struct LabReport {
-    setting: String,
-    runs: Vec<Run>,
-    world: String,
-}
-
-impl LabReport {
-    /// Reads a file with the output of `wakeai lab --json` (or of `wakeai sim --json`).
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or has other content.
-    pub(super) fn load(path: &Path) -> anyhow::Result<Self> {
-        let report: Report = files::load(path, "a result of `wakeai lab --json`")?;
-        Ok(Self { setting: report.scenario, runs: report.runs, world: report.world })
+pub(super) fn of_report(report: &Report, setting: &Setting) -> BTreeMap<String, Point> {
+    let mut by_condition = BTreeMap::<String, Vec<&Run>>::new();
+    for run in report.runs.iter().filter(|_| report.scenario == setting.name) {
+        by_condition.entry(format!("{}: {}", report.world, run.condition)).or_default().push(run);
     }
-
-    /// The points of `setting`, by condition.
-    pub(super) fn points(&self, setting: &Setting) -> BTreeMap<String, Point> {
-        let mut by_condition = BTreeMap::<String, Vec<&Run>>::new();
-        for run in self.runs.iter().filter(|_| self.setting == setting.name) {
-            by_condition.entry(format!("{}: {}", self.world, run.condition)).or_default().push(run);
-        }
-        let points = by_condition.into_iter();
-        points.map(|(name, runs)| (name, Point::of_reported(&setting.scenario, &runs))).collect()
-    }
+    let points = by_condition.into_iter();
+    points.map(|(name, runs)| (name, Point::of_reported(&setting.scenario, &runs))).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Judged;
 use crate::context::Context;
+use crate::detailed::Detail;
 use crate::job::Job;
 use crate::reference::{Case, Congestion, Ns3Run, Reference};
 use crate::statistics::{deviation, factor};
@@ -94,7 +95,7 @@ pub fn compare(
     // The numbers of timeouts differ much between runs, because timeouts come in clusters of a few
     // connections.
     let ours = context.with_seeds(&job(case), context.more_seeds())?;
-    let ours: Vec<Transfers> = ours.into_iter().map(|run| run.transfers).collect();
+    let ours: Vec<Transfers> = ours.iter().map(Detail::transfers).collect();
     let compared = Summary::of(&ours).zip(Summary::of(&theirs));
     Ok(compared.map(|(sim, ns3)| CaseRow::new(case, sim, ns3)))
 }
