@@ -2,10 +2,36 @@
 
 use wakeai_control::Event;
 use wakeai_medium::{Delivery, Destination, Medium, Node};
+use wakeai_tcp::Segment;
 use wakeai_units::{Duration, Instant};
-use wakeai_world::Span;
+use wakeai_world::{MeterPlace, Span};
 
 use crate::packet::Packet;
+
+/// A packet that a host sends or receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen<'a> {
+    /// A segment of a TCP connection.
+    Segment {
+        /// The index of the flow, as in the result's `flows`.
+        flow: u32,
+        /// The number of the connection in its flow, from 0.
+        connection: u32,
+        /// Whether the segment goes from the flow's receiver to its sender.
+        to_sender: bool,
+        /// The segment.
+        segment: Segment,
+    },
+    /// A datagram of a UDP flow.
+    Datagram {
+        /// Index of the flow.
+        flow: u32,
+        /// Length of the payload in bytes.
+        len: u16,
+    },
+    /// A presence message, with the payload of its datagram.
+    Presence(&'a [u8]),
+}
 
 /// Observes every packet that a host puts into its queue, every packet that arrives at a host, and the
 /// decisions of agents. Times count from the run's time zero. Packets that agents send before it have the time 0.
@@ -14,10 +40,10 @@ pub trait Observer {
     const LOOKS: bool = true;
 
     /// Called when a host has put a packet into its queue.
-    fn on_sent(&mut self, _at: Duration, _from: Node, _to: Destination, _packet: &Packet) {}
+    fn on_sent(&mut self, _at: Duration, _from: Node, _to: Destination, _packet: Seen<'_>) {}
 
     /// Called when a packet has arrived at a host.
-    fn on_received(&mut self, _at: Duration, _from: Node, _to: Node, _packet: &Packet) {}
+    fn on_received(&mut self, _at: Duration, _from: Node, _to: Node, _packet: Seen<'_>) {}
 
     /// Whether this observer hears the events of agents.
     const HEARS: bool = false;
@@ -47,21 +73,33 @@ impl<O: Observer> Carrier<O> {
         from: Node,
         to: Destination,
         packet: Packet,
+        place: MeterPlace,
     ) -> bool {
         let seen = O::LOOKS.then(|| packet.clone());
         let sent = self.medium.enqueue(now, from, to, packet).is_ok();
         // A packet that the full queue refuses is not sent, so it is not observed.
         if let Some(packet) = seen.filter(|_| sent) {
-            self.observer.on_sent(self.span.since(now), from, to, &packet);
+            self.observer.on_sent(self.span.since(now), from, to, see(&packet, place));
         }
         sent
     }
 
     /// Shows the observer a packet that has arrived.
-    pub(crate) fn show(&mut self, delivery: &Delivery<Packet>) {
+    pub(crate) fn show(&mut self, delivery: &Delivery<Packet>, place: MeterPlace) {
         if O::LOOKS {
-            let Delivery { at, from, to, packet } = delivery;
-            self.observer.on_received(self.span.since(*at), *from, *to, packet);
+            let at = self.span.since(delivery.at);
+            let packet = see(&delivery.packet, place);
+            self.observer.on_received(at, delivery.from, delivery.to, packet);
         }
+    }
+}
+
+fn see(packet: &Packet, (flow, connection): MeterPlace) -> Seen<'_> {
+    match packet {
+        Packet::Segment(wire) => {
+            Seen::Segment { flow, connection, to_sender: wire.to_sender, segment: wire.unpack() }
+        }
+        Packet::Datagram { flow, len } => Seen::Datagram { flow: *flow, len: *len },
+        Packet::Presence(bytes) => Seen::Presence(bytes),
     }
 }

@@ -1,7 +1,5 @@
 //! One TCP connection with both its ends.
 
-use std::rc::Rc;
-
 use wakeai_connection::{EventKind, Figures};
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
@@ -9,7 +7,7 @@ use wakeai_units::{Duration, Instant, Segments};
 use wakeai_world::{MeterPlace, SenderMeter, Span};
 
 use crate::carrier::{Carrier, Observer};
-use crate::packet::Packet;
+use crate::packet::{Packet, Wire};
 use crate::timers::Timers;
 
 /// A connection of a flow.
@@ -56,12 +54,6 @@ impl Connection {
         (self.flow, self.number)
     }
 
-    fn packet(&self, to_sender: bool, segment: Segment) -> Packet {
-        let &Self { id, flow, number: connection, .. } = self;
-        let len = segment.packet_len() as u16; // a packet has at most 2296 bytes
-        Packet::Segment { id, flow, connection, to_sender, len, segment: Rc::new(segment) }
-    }
-
     /// Transmits the sender's segments, counts its events, and sets its timer.
     pub(crate) fn pump_sender<O: Observer>(
         &mut self,
@@ -72,7 +64,8 @@ impl Connection {
     ) -> Option<Ending> {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let to = Destination::Unicast(self.to);
-            let sent = carrier.send(now, self.from, to, self.packet(false, segment));
+            let packet = Packet::Segment(Wire::pack(self.id, false, &segment));
+            let sent = carrier.send(now, self.from, to, packet, self.place());
             if !sent && self.hears_overflow {
                 self.sender.handle_local_drop(now, &segment);
                 break; // the sender tries again at the next ACK or timeout, as the kernel does
@@ -101,8 +94,9 @@ impl Connection {
     ) {
         while let Some(segment) = self.receiver.poll_transmit(now) {
             let to = Destination::Unicast(self.from);
+            let packet = Packet::Segment(Wire::pack(self.id, true, &segment));
             // An acknowledgement that the full queue of its host refuses is lost.
-            carrier.send(now, self.to, to, self.packet(true, segment));
+            carrier.send(now, self.to, to, packet, self.place());
         }
         timers.set(self.receiver_timer, self.receiver.next_timeout());
     }

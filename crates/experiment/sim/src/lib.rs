@@ -20,9 +20,8 @@ mod simulation;
 mod timers;
 mod world;
 
-pub use carrier::Observer;
+pub use carrier::{Observer, Seen};
 pub use outcome::{FlowDetail, SimOutcome};
-pub use packet::Packet;
 pub use setup::Job;
 pub use world::{alone, run};
 

@@ -154,20 +154,16 @@ impl<O: Observer> Simulation<O> {
 
     fn deliver(&mut self, now: Instant, delivery: &Delivery<Packet>) {
         match &delivery.packet {
-            Packet::Segment { id, to_sender, segment, .. } => {
-                if self.connections[*id as usize].is_none() {
-                    return;
-                }
-                self.carrier.show(delivery);
-                if *to_sender {
-                    self.at_sender(now, *id, segment);
-                } else {
-                    self.at_receiver(now, *id, segment);
-                }
+            Packet::Segment(wire) => {
+                let wire = *wire;
+                let Some(connection) = &self.connections[wire.connection as usize] else { return };
+                self.carrier.show(delivery, (connection.flow, connection.number));
+                self.segment(now, wire);
             }
             Packet::Datagram { flow, len } => {
-                self.carrier.show(delivery);
-                self.received(now, *flow, u64::from(*len));
+                let (flow, len) = (*flow, u64::from(*len));
+                self.carrier.show(delivery, (flow, 0));
+                self.received(now, flow, len);
             }
             Packet::Presence(_) => unreachable!("presence messages are broadcasts"),
         }

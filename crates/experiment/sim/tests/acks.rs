@@ -6,7 +6,7 @@ mod common;
 
 use common::{UP, scenario, simulate};
 use wakeai_medium::{Destination, Node};
-use wakeai_sim::{Observer, Packet};
+use wakeai_sim::{Observer, Seen};
 use wakeai_units::Duration;
 
 /// Counts the data segments that reach the receiver, and the acknowledgements that it sends.
@@ -17,13 +17,13 @@ struct Counts {
 }
 
 impl Observer for Counts {
-    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, packet: &Packet) {
-        let Packet::Segment { to_sender, segment, .. } = packet else { return };
-        self.acks += u32::from(*to_sender && !segment.flags.syn);
+    fn on_sent(&mut self, _: Duration, _: Node, _: Destination, packet: Seen<'_>) {
+        let Seen::Segment { to_sender, segment, .. } = packet else { return };
+        self.acks += u32::from(to_sender && !segment.flags.syn);
     }
 
-    fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: &Packet) {
-        let Packet::Segment { to_sender, segment, .. } = packet else { return };
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        let Seen::Segment { to_sender, segment, .. } = packet else { return };
         self.data += u32::from(!to_sender && segment.len > 0);
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{DOWN, UP, goodput, scenario, simulate};
 use wakeai_medium::{Destination, Node};
-use wakeai_sim::{Observer, Packet};
+use wakeai_sim::{Observer, Seen};
 use wakeai_units::Duration;
 
 fn law(name: &str, more: &str) -> String {
@@ -50,16 +50,16 @@ struct Presence {
 }
 
 impl Observer for Presence {
-    fn on_sent(&mut self, at: Duration, _: Node, to: Destination, packet: &Packet) {
-        if let Packet::Presence(bytes) = packet {
+    fn on_sent(&mut self, at: Duration, _: Node, to: Destination, packet: Seen<'_>) {
+        if let Seen::Presence(bytes) = packet {
             assert_eq!((to, bytes.len()), (Destination::Broadcast, 264));
             self.first.get_or_insert(at);
             self.sent += 1;
         }
     }
 
-    fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: &Packet) {
-        self.heard += u32::from(matches!(packet, Packet::Presence(_)));
+    fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        self.heard += u32::from(matches!(packet, Seen::Presence(_)));
     }
 }
 

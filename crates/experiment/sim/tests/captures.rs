@@ -15,7 +15,7 @@ use common::{DOWN, scenario, simulate};
 use pcapng::Tcp;
 use wakeai_medium::{Destination, Node, StationId};
 use wakeai_scenario::Scenario;
-use wakeai_sim::{Observer, Packet};
+use wakeai_sim::{Observer, Seen};
 use wakeai_tcp::Segment;
 use wakeai_units::Duration;
 use wakeai_world::{Options, Silent};
@@ -58,23 +58,23 @@ struct Witness {
 }
 
 impl Witness {
-    fn note(&mut self, at: Duration, host: Node, inbound: bool, packet: &Packet) {
-        let &Packet::Segment { flow, to_sender, ref segment, .. } = packet else { return };
+    fn note(&mut self, at: Duration, host: Node, inbound: bool, packet: Seen<'_>) {
+        let Seen::Segment { flow, to_sender, segment, .. } = packet else { return };
         if let Some(scale) = segment.options.window_scale {
             self.scales.insert((flow, to_sender), scale);
         }
         let scale = if segment.flags.syn { 0 } else { self.scales[&(flow, to_sender)] };
         self.windows.entry(host).or_default().push(segment.window >> scale);
-        self.seen.entry(host).or_default().push((at.as_nanos(), inbound, **segment));
+        self.seen.entry(host).or_default().push((at.as_nanos(), inbound, segment));
     }
 }
 
 impl Observer for Witness {
-    fn on_sent(&mut self, at: Duration, from: Node, _: Destination, packet: &Packet) {
+    fn on_sent(&mut self, at: Duration, from: Node, _: Destination, packet: Seen<'_>) {
         self.note(at, from, false, packet);
     }
 
-    fn on_received(&mut self, at: Duration, _: Node, to: Node, packet: &Packet) {
+    fn on_received(&mut self, at: Duration, _: Node, to: Node, packet: Seen<'_>) {
         self.note(at, to, true, packet);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{UP, scenario, simulate};
 use wakeai_medium::{Destination, Node};
-use wakeai_sim::{Observer, Packet, SimOutcome};
+use wakeai_sim::{Observer, Seen, SimOutcome};
 use wakeai_units::Duration;
 
 fn run(keys: &str) -> SimOutcome {
@@ -84,17 +84,17 @@ struct Delays {
 }
 
 impl Observer for Delays {
-    fn on_sent(&mut self, at: Duration, _: Node, _: Destination, packet: &Packet) {
-        if let Packet::Segment { flow, to_sender: false, segment, .. } = packet {
-            self.sent.insert((*flow, segment.seq), at);
+    fn on_sent(&mut self, at: Duration, _: Node, _: Destination, packet: Seen<'_>) {
+        if let Seen::Segment { flow, to_sender: false, segment, .. } = packet {
+            self.sent.insert((flow, segment.seq), at);
         }
     }
 
-    fn on_received(&mut self, at: Duration, _: Node, _: Node, packet: &Packet) {
-        if let Packet::Segment { flow, to_sender: false, segment, .. } = packet
-            && let Some(sent) = self.sent.remove(&(*flow, segment.seq))
+    fn on_received(&mut self, at: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        if let Seen::Segment { flow, to_sender: false, segment, .. } = packet
+            && let Some(sent) = self.sent.remove(&(flow, segment.seq))
         {
-            self.took.entry(*flow).or_default().push(at - sent);
+            self.took.entry(flow).or_default().push(at - sent);
         }
     }
 }

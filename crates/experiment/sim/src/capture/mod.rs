@@ -15,8 +15,7 @@ use wakeai_tcp::Segment;
 use wakeai_units::Duration;
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
-use crate::carrier::Observer;
-use crate::packet::Packet;
+use crate::carrier::{Observer, Seen};
 use headers::Ends;
 
 /// The first of the dynamic ports (RFC 6335 section 6). The ports of receivers begin here, so that
@@ -56,7 +55,7 @@ impl Capture {
         way: Way,
         host: Node,
         ends: (Node, Destination),
-        packet: &Packet,
+        seen: Seen<'_>,
     ) {
         let (from, to) = ends;
         let to = match to {
@@ -65,18 +64,18 @@ impl Capture {
         };
         let mut ends = Ends { from: address(from), to, from_port: PRESENCE, to_port: PRESENCE };
         self.packet.clear();
-        let length = match packet {
-            &Packet::Segment { flow, connection, to_sender, ref segment, .. } => {
+        let length = match seen {
+            Seen::Segment { flow, connection, to_sender, segment } => {
                 let ports = (calling(connection), listening(flow));
                 (ends.from_port, ends.to_port) = if to_sender { (ports.1, ports.0) } else { ports };
-                let scale = self.scale((flow, connection, to_sender), segment);
-                headers::tcp(&mut self.packet, &ends, segment, scale)
+                let scale = self.scale((flow, connection, to_sender), &segment);
+                headers::tcp(&mut self.packet, &ends, &segment, scale)
             }
-            &Packet::Datagram { flow, len } => {
+            Seen::Datagram { flow, len } => {
                 (ends.from_port, ends.to_port) = (calling(0), listening(flow));
                 headers::udp(&mut self.packet, &ends, &[], len)
             }
-            Packet::Presence(bytes) => headers::udp(&mut self.packet, &ends, bytes, 0),
+            Seen::Presence(bytes) => headers::udp(&mut self.packet, &ends, bytes, 0),
         };
         let host = match host {
             Node::Server => Host::Server,
@@ -101,13 +100,13 @@ impl Capture {
 }
 
 impl Observer for Capture {
-    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: &Packet) {
+    fn on_sent(&mut self, at: Duration, from: Node, to: Destination, packet: Seen<'_>) {
         self.write(at, Way::Out, from, (from, to), packet);
     }
 
-    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: &Packet) {
+    fn on_received(&mut self, at: Duration, from: Node, to: Node, packet: Seen<'_>) {
         let destination = match packet {
-            Packet::Presence(_) => Destination::Broadcast,
+            Seen::Presence(_) => Destination::Broadcast,
             _ => Destination::Unicast(to),
         };
         self.write(at, Way::In, to, (from, destination), packet);

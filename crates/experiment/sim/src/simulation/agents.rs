@@ -143,7 +143,7 @@ impl<O: Observer> Simulation<O> {
             if O::LOOKS {
                 let packet = Packet::Presence(Rc::clone(bytes));
                 let delivery = Delivery { at, to: Node::Station(station), from, packet };
-                self.carrier.show(&delivery);
+                self.carrier.show(&delivery, (0, 0));
             }
             if at_once.next_if_eq(&station.0).is_some() {
                 self.announce(now, station.0);
@@ -159,7 +159,7 @@ impl<O: Observer> Simulation<O> {
         let from = Node::Station(StationId(station));
         while let Some(message) = agent.poll_transmit(now) {
             let packet = Packet::Presence(Rc::from(message));
-            self.carrier.send(now, from, Destination::Broadcast, packet);
+            self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
         let quiet =
             host.senders.is_empty() && host.in_turns.is_empty() && host.reserving.flows.is_empty();

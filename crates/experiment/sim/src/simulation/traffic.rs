@@ -9,7 +9,7 @@ use super::Simulation;
 use crate::carrier::Observer;
 use crate::connection::{Connection, Ending};
 use crate::flow::{Datagrams, Source};
-use crate::packet::Packet;
+use crate::packet::{Packet, Wire};
 use crate::timers::TimerOwner;
 
 impl<O: Observer> Simulation<O> {
@@ -36,7 +36,7 @@ impl<O: Observer> Simulation<O> {
                 self.timers.set(state.timer, Some(next));
                 let to = Destination::Unicast(state.to);
                 // A datagram that the full queue refuses is lost.
-                self.carrier.send(now, from, to, Packet::Datagram { flow, len });
+                self.carrier.send(now, from, to, Packet::Datagram { flow, len }, (flow, 0));
             }
         }
     }
@@ -52,18 +52,27 @@ impl<O: Observer> Simulation<O> {
             let Some(len) = datagrams.next() else { continue };
             let to = Destination::Unicast(state.to);
             let packet = Packet::Datagram { flow, len };
-            self.carrier.send(now, state.from, to, packet);
+            self.carrier.send(now, state.from, to, packet, (flow, 0));
             saturating.push_back(flow);
         }
     }
 
-    pub(super) fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
+    pub(super) fn segment(&mut self, now: Instant, wire: Wire) {
+        let segment = wire.unpack();
+        if wire.to_sender {
+            self.at_sender(now, wire.connection, &segment);
+        } else {
+            self.at_receiver(now, wire.connection, &segment);
+        }
+    }
+
+    fn at_sender(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         connection.at_sender(now, segment, &mut self.senders);
         self.pump_sender(now, id);
     }
 
-    pub(super) fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
+    fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         let read = connection.at_receiver(now, segment);
         connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
@@ -103,11 +112,13 @@ impl<O: Observer> Simulation<O> {
 
     /// Handles a packet that has left the queue of a watched station.
     pub(super) fn departed(&mut self, now: Instant, departure: &Departure<Packet>) {
-        if let Packet::Segment { id, to_sender: false, segment, .. } = &departure.packet
-            && let Some(connection) = self.connections[*id as usize].as_deref_mut()
+        if let Packet::Segment(wire) = &departure.packet
+            && !wire.to_sender
+            && let Some(connection) = self.connections[wire.connection as usize].as_deref_mut()
         {
-            connection.sender.handle_departure(now, segment.packet_len());
-            self.pump_sender(now, *id);
+            let length = wakeai_medium::Packet::len(&departure.packet);
+            connection.sender.handle_departure(now, length);
+            self.pump_sender(now, wire.connection);
         }
         self.saturate(now, departure.station);
     }
