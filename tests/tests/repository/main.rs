@@ -6,5 +6,6 @@
 mod architecture;
 mod clocks;
 mod docs;
+mod files;
 mod messages;
 mod units;

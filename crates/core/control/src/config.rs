@@ -1,4 +1,5 @@
-//! The configuration of a controller.
+//! The configuration of a controller: station, group keys, the access point, rates, reservation, clocks, limit of
+//! peers.
 
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::LEGACY_RATES;

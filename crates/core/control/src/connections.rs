@@ -1,4 +1,5 @@
-//! Decides which connections are sending.
+//! Decides which connections are sending: by data in flight or waiting, and by what was delivered since the last
+//! tick.
 
 use std::collections::BTreeMap;
 

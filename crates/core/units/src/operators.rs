@@ -1,4 +1,4 @@
-//! The operators of a quantity.
+//! The operators of a quantity: sums, differences and multiples, which panic on overflow or saturate.
 
 /// The sum, the difference and the multiples of `$quantity`, which is a `$number` of its smallest
 /// unit. On overflow the operators panic with these messages, in every build profile.

@@ -1,4 +1,4 @@
-//! The limit of a queue.
+//! The limit of a queue, in packets or in bytes, and whether a packet finds room.
 
 use wakeai_units::Bytes;
 

@@ -1,4 +1,4 @@
-//! The client of an agent's API.
+//! The client of an agent's API: one request, a repeated one, and a transfer's.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;

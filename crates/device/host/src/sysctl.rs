@@ -1,4 +1,4 @@
-//! Sysctls of a network namespace.
+//! Sysctls of a network namespace: reads them, sets them for the life of a process, and restores them.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Undoes a change of any process.
+//! Undoes a change of any process, in the namespace in which it was made; the kinds of other crates, too.
 
 use std::error::Error;
 use std::io;

@@ -1,4 +1,4 @@
-//! The algorithms that obey bounds.
+//! The algorithms that obey bounds: whether one can be used here, and the age at which bounds count as expired.
 
 pub use wakeai_connection::{Bounded, HOLDS_A_RATE};
 use wakeai_units::Duration;

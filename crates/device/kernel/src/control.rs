@@ -1,4 +1,5 @@
-//! The bounds of the registered algorithms.
+//! Writes bounds into the maps of the registered algorithms: those of an interface, of a socket, targets and the
+//! heartbeat.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! The machine's mount namespace.
+//! The machine's mount namespace, and whether this process is in another one.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

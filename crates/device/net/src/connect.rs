@@ -1,4 +1,4 @@
-//! Happy eyeballs on tokio.
+//! Happy eyeballs on tokio: connects to the addresses of a name as the race decides.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The datagrams of the probes.
+//! The datagrams of the probes: their bytes, written, read and authenticated.
 //!
 //! | bytes | content |
 //! |---|---|

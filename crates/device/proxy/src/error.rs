@@ -1,4 +1,4 @@
-//! The errors of a proxy.
+//! The errors of a proxy: why it cannot start or go on, in words and for the exit status.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Listening sockets.
+//! Listening sockets of the proxy, for each way in which a client names its destination.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,4 +1,5 @@
-//! Opens the connection to the destination.
+//! Opens the connection to the destination: name, access lists, source address, algorithm, and what a failure
+//! means.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

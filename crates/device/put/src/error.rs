@@ -1,4 +1,4 @@
-//! The errors of an upload.
+//! The errors of an upload: what each of them means, in words, and what may help.
 
 use std::io;
 use std::path::PathBuf;

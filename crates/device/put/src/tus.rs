@@ -1,4 +1,4 @@
-//! The upload over tus 1.0.0.
+//! The upload over tus 1.0.0: creation, offsets, checksums, and the comparison at the end.
 
 use http::Method;
 use http::header::{CONTENT_TYPE, LOCATION};

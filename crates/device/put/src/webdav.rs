@@ -1,4 +1,4 @@
-//! The upload by PUT requests.
+//! The upload by PUT requests, to WebDAV and to other servers.
 //!
 //! To a WebDAV server the file goes under a temporary name. Only when it is there and has been compared, it gets its own
 //! name by MOVE, so that nobody reads an incomplete file there. Other servers get the file under its name at once.

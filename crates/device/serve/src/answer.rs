@@ -1,4 +1,4 @@
-//! The answers to requests.
+//! The answers to requests: status and header fields.
 
 use std::time::{Duration, SystemTime};
 

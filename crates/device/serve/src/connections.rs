@@ -1,4 +1,4 @@
-//! The open connections and their limits.
+//! The open connections and their limits: the one that has been idle for longest makes room for another.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

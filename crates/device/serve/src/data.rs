@@ -1,4 +1,4 @@
-//! The file of an upload's bytes.
+//! The file of an upload's bytes: writes them past the page cache, and syncs.
 //!
 //! A whole block goes from this process's memory to the disk, past the page cache (`O_DIRECT` of open(2)). For many large
 //! uploads the copy into new pages of that cache would take most of the processor's time. Other bytes go through the page

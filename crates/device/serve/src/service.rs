@@ -1,4 +1,4 @@
-//! Answers one request.
+//! Answers one request: checks the host and the token, and makes the answer by the kind of the request.
 
 use std::convert::Infallible;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Removes uploads that have expired.
+//! Removes uploads that have expired, finishes complete ones, and looks whether the directory is still there.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};

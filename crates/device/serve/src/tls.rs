@@ -1,4 +1,4 @@
-//! The TLS identity of a server.
+//! The TLS identity of a server: reads certificate and key.
 
 use std::path::Path;
 use std::sync::Arc;

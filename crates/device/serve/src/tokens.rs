@@ -1,4 +1,4 @@
-//! The tokens of clients.
+//! The tokens of clients: reads their file, and finds the client of a request.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! What was seen at one moment.
+//! What was seen at one moment: the connections with their ends, figures, bounds and processes.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The errors of the lab.
+//! The errors of the lab, and the exit status of each.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Renders the page.
+//! Renders the page: verdict, tables of conditions and stations, plots, and the policy against foreign content.
 
 use std::fmt::Write as _;
 

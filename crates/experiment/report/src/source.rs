@@ -1,4 +1,4 @@
-//! A result that a report shows.
+//! A result that a report shows, read from a file or a directory of `--out`.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! False announcements of a station.
+//! False announcements of a station: what a scenario's `announces` makes of its messages.
 
 use wakeai_control::presence::Codec;
 use wakeai_control::{Announcement, Reservation, Share};

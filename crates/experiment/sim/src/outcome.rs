@@ -1,4 +1,4 @@
-//! The result of a run.
+//! The result of a run: takes the figures from flows, medium and agents at its end.
 
 use wakeai_medium::Counters;
 use wakeai_results::result::{Drops, MeasuredFlow, SimulatedFlow};

@@ -1,4 +1,4 @@
-//! Builds a run from a condition.
+//! Builds a run from a condition: medium, stations, agents, flows and their TCP.
 
 use std::rc::Rc;
 

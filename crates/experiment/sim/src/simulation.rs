@@ -1,4 +1,4 @@
-//! The event loop.
+//! The event loop: the next of medium, timers and the scenario's events, and what follows from it.
 
 mod agents;
 mod traffic;

@@ -1,4 +1,4 @@
-//! The timers of the event loop.
+//! The timers of the event loop: numbered deadlines, and which is next.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Runs the jobs of the sections.
+//! Runs the jobs of the sections, with one seed or several.
 
 use std::path::PathBuf;
 

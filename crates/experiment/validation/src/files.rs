@@ -1,4 +1,4 @@
-//! Files in JSON.
+//! Files in JSON: loads and stores them, with errors that name the file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The times of a run.
+//! The times of a run: its beginning, the end of the warm-up, the middle and the end, and what counts.
 
 use wakeai_scenario::Experiment;
 use wakeai_units::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Decides which reservations are admitted.
+//! Decides which reservations are admitted, within the limit of all together.
 
 use std::collections::BTreeSet;
 

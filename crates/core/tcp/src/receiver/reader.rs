@@ -1,4 +1,4 @@
-//! The application at the receiving end.
+//! The application at the receiving end: how fast it takes the bytes that have arrived.
 
 use wakeai_units::{Duration, Instant, Rate};
 

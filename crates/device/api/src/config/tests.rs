@@ -1,3 +1,5 @@
+//! Tests of the agent's configuration: each key, its default, its range and its errors.
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 

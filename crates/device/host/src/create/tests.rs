@@ -1,3 +1,5 @@
+//! Tests of what is made on a host and removed with its lease.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The configuration of the monitor.
+//! The configuration of the monitor: which connections it follows, how often, and the size of its buffer.
 
 use std::net::IpAddr;
 use std::time::Duration;

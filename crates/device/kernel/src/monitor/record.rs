@@ -1,4 +1,4 @@
-//! The records of the monitor.
+//! The records of the monitor: makes samples and events of what the kernel wrote.
 
 use wakeai_connection::{CongestionState, EventKind, Figures, Signal};
 use wakeai_units::Instant;

@@ -1,3 +1,5 @@
+//! Tests of the listening end: what it answers, and whom it refuses.
+
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;

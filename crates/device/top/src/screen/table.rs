@@ -1,4 +1,4 @@
-//! The table of connections.
+//! The table of connections, on the screen and as plain text.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

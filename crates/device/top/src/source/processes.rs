@@ -1,4 +1,4 @@
-//! Finds the processes that hold sockets.
+//! Finds the processes that hold sockets, in `/proc`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

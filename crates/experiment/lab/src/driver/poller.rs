@@ -1,4 +1,4 @@
-//! Edge-triggered epoll with nanosecond timeouts.
+//! Edge-triggered epoll with nanosecond timeouts, which the driver thread waits with.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Plain single-queue TUN devices.
+//! Plain single-queue TUN devices: makes one, reads and writes its packets.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

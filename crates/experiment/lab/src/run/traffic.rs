@@ -1,4 +1,4 @@
-//! The running flows of a run.
+//! The running flows of a run: prepares, starts, watches and stops them.
 
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The figures that compare runs.
+//! The figures that compare runs: Jain's index, AVR, percentiles of delays, means and their intervals.
 
 mod avr;
 mod fairness;

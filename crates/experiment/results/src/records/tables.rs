@@ -1,4 +1,4 @@
-//! The columns of each Parquet file.
+//! The columns of each Parquet file, and the rows that they are taken from.
 
 use std::borrow::Borrow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The fixed windows of a setting.
+//! The fixed windows of a setting: which windows the sweep tries.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

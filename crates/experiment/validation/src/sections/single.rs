@@ -1,4 +1,4 @@
-//! One endless connection.
+//! One endless connection: its goodput beside that of ns-3.
 
 use serde::{Deserialize, Serialize};
 

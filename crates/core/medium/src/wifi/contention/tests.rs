@@ -1,3 +1,5 @@
+//! Tests of channel access: slots, interframe spaces and backoffs.
+
 use rand_pcg::Pcg64Mcg;
 use wakeai_wifi::Standard;
 

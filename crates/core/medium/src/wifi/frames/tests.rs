@@ -1,3 +1,5 @@
+//! Tests of frames and aggregates.
+
 use super::*;
 use crate::node::StationId;
 

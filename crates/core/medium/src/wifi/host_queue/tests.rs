@@ -1,3 +1,5 @@
+//! Tests of the host's queue: FIFO, FQ-CoDel and small queues.
+
 use proptest::prelude::*;
 use wakeai_units::Duration;
 
