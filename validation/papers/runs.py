@@ -1,4 +1,4 @@
-"""Makes the runs, and reads those of the lab that `validation/lab.json` keeps."""
+"""Makes the runs, and reads those of the lab that `validation/lab.json` keeps, without the unfaithful ones."""
 
 from __future__ import annotations
 

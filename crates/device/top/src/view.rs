@@ -1,4 +1,4 @@
-//! What the user has chosen to see.
+//! What the user has chosen to see: page, order, filter and selection, and the keys that change them.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use wakeai_host::Network;

@@ -1,5 +1,5 @@
 //! The lab's runs, which are stored in `validation/lab.json`. They need root and a quiet machine,
-//! so they are made only on request.
+//! so they are made only on request. Unfaithful runs are left out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::job::Job;
 pub const FILE: &str = "validation/lab.json";
 
 /// Ordinary processes wait for a processor. The bound on the 99th percentile of these waits, ms. A
-/// run with longer waits is not used, because its agents decided late.
+/// run with longer waits is not used, because its agents decided late. `validation/papers/runs.py` has the same bound.
 const WAITS_MS: f64 = 50.0;
 
 /// The lab's runs.

@@ -1,4 +1,4 @@
-//! The agents of a condition: where they run, and how each is configured.
+//! The agents of a condition: where they run, how each is configured, and how long they run before time zero.
 
 use std::collections::BTreeMap;
 
