@@ -2,7 +2,7 @@
 //!
 //! A [`Lease`] is the file in which a process records its changes. Every change is written into the
 //! lease before it is made. A process that ends in good order undoes the changes of its own lease.
-//! A process that dies leaves the file, and the next command of any kind undoes the changes with
+//! A process that dies leaves the file, and the next command that may touch the host undoes the changes with
 //! [`sweep`]. A lease identifies its process by pid *and* start time, because pids are reused.
 //!
 //! Order of calls: [`sweep`], [`Lease::take`], then for each change [`Lease::record`] and the

@@ -145,7 +145,7 @@ pub fn holders() -> Result<Vec<Holder>, SweepError> {
 }
 
 /// Undoes the changes of dead processes, and returns what was undone, with the errors. Every
-/// command calls it first. It needs root.
+/// command that may touch the host calls it first. It needs root.
 ///
 /// # Errors
 ///
