@@ -254,7 +254,7 @@ fn run_alone<W: World>(
 }
 
 /// Makes the things 0 to `count` - 1, up to `jobs` at a time. Returns those before the first that failed, and its
-/// failure. Once one has failed, no further one is begun.
+/// failure. Once one has failed or panicked, no further one is begun.
 fn at_once<T: Send, E: Send>(
     jobs: usize,
     count: usize,
@@ -262,16 +262,18 @@ fn at_once<T: Send, E: Send>(
 ) -> (Vec<T>, Option<E>) {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let work = || {
+        let _stop = StopOthers { next: &next, count };
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return;
             }
             let result = make(number);
-            if result.is_err() {
-                next.store(count, Ordering::Relaxed);
-            }
+            let failed = result.is_err();
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
+            if failed {
+                return;
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -284,4 +286,38 @@ fn at_once<T: Send, E: Send>(
     let mut failed = None;
     let made = results.map_while(|result| result.map_err(|error| failed = Some(error)).ok());
     (made.collect(), failed)
+}
+
+/// Where a thread ends, there is nothing left, or one has failed or panicked: the other threads begin no further one.
+struct StopOthers<'a> {
+    next: &'a AtomicUsize,
+    count: usize,
+}
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        self.next.store(self.count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn where_one_panics_the_others_begin_no_further_one() {
+        let begun = AtomicUsize::new(0);
+        let make = |number: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            assert!(number > 0, "the first one panics");
+            sleep(Duration::from_millis(1));
+            Ok::<_, ()>(())
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| at_once(2, 5_000, make))).is_err());
+        assert!(begun.into_inner() < 5_000);
+    }
 }

@@ -245,11 +245,12 @@ impl Counting {
         let mut from = self.suspected.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
             if !board.record(segment).sent_again {
+                self.suspected = segment;
                 return Some(segment);
             }
             from = segment + 1;
-            self.suspected = from;
         }
+        self.suspected = self.suspected.max(end);
         None
     }
 
