@@ -2,6 +2,7 @@
 //! crate uses, and the tests fail for any other dependency, and for one that is listed and not used.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,8 +94,8 @@ struct Member {
     tests_use: BTreeSet<String>,
 }
 
-/// The crates of the workspace by their names without `wakeai-`.
-fn members() -> BTreeMap<String, Member> {
+/// The packages of the workspace, as `cargo metadata` has them.
+fn packages() -> Vec<serde_json::Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(wakeai_tests::root())
@@ -102,8 +103,12 @@ fn members() -> BTreeMap<String, Member> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap().iter();
-    packages.map(member).collect()
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// The crates of the workspace by their names without `wakeai-`.
+fn members() -> BTreeMap<String, Member> {
+    packages().iter().map(member).collect()
 }
 
 fn member(package: &serde_json::Value) -> (String, Member) {
@@ -197,19 +202,19 @@ fn nothing_but_the_fuzzer_s_programs_uses_the_crate_of_its_targets() {
 #[test]
 fn only_the_kernel_crate_uses_libbpf() {
     for (name, member) in members() {
-        let uses = std::fs::read_to_string(member.manifest).unwrap().contains("libbpf");
+        let uses = fs::read_to_string(member.manifest).unwrap().contains("libbpf");
         assert_eq!(uses, name == "kernel", "{name}");
     }
 }
 
 /// The Rust files below a directory.
 fn sources(directory: &Path, found: &mut String) {
-    for entry in std::fs::read_dir(directory).unwrap() {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push_str(&std::fs::read_to_string(path).unwrap());
+            found.push_str(&fs::read_to_string(path).unwrap());
         }
     }
 }
@@ -217,7 +222,7 @@ fn sources(directory: &Path, found: &mut String) {
 #[test]
 fn the_page_on_security_names_tests_that_exist() {
     let root = wakeai_tests::root();
-    let page = std::fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
     let mut source = String::new();
     for directory in ["crates", "tests"] {
         sources(&root.join(directory), &mut source);
@@ -268,7 +273,7 @@ fn missing_places(cell: &str, root: &Path) -> Vec<String> {
 #[test]
 fn every_place_that_the_table_names_exists() {
     let root = wakeai_tests::root();
-    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let table = page.split("## Where is").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
     assert!(rows.len() > 50, "{}", rows.len());
@@ -287,4 +292,31 @@ fn a_place_that_does_not_exist_is_noticed() {
         missing("`core/units/src`: `no.rs`; `../no/*.md`, `core/no`"),
         ["no.rs", "../no", "core/no"]
     );
+}
+
+#[test]
+fn the_fuzzer_s_lock_knows_what_the_crates_depend_on() {
+    let lock = fs::read_to_string(wakeai_tests::root().join("fuzz/Cargo.lock")).unwrap();
+    let mut locked = BTreeMap::new();
+    for package in lock.split("[[package]]") {
+        let quoted: Vec<&str> = package.split('"').skip(1).step_by(2).collect();
+        let Some((name, rest)) = quoted.split_first() else { continue };
+        let names: BTreeSet<_> = rest.iter().filter_map(|text| text.split(' ').next()).collect();
+        locked.insert(*name, names);
+    }
+    let mut compared = 0;
+    for package in packages() {
+        let name = package["name"].as_str().unwrap();
+        let Some(known) = locked.get(name) else { continue };
+        let all = package["dependencies"].as_array().unwrap().iter();
+        for dependency in all.filter(|dependency| dependency["kind"] != "dev") {
+            let used = dependency["name"].as_str().unwrap();
+            assert!(
+                known.contains(used),
+                "{name} uses {used}: `cargo metadata --offline` in fuzz/ brings the lock up to date"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared} dependencies");
 }
