@@ -302,22 +302,34 @@ impl Drop for StopOthers<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::thread::sleep;
-    use std::time::Duration;
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread::current;
 
     use super::*;
 
+    thread_local! {
+        /// It is dropped when its thread has ended, so after all that a panic unwinds.
+        static ENDS: RefCell<Option<Sender<()>>> = const { RefCell::new(None) };
+    }
+
     #[test]
     fn where_one_panics_the_others_begin_no_further_one() {
-        let begun = AtomicUsize::new(0);
-        let make = |number: usize| {
+        let (caller, begun) = (current().id(), AtomicUsize::new(0));
+        let (ends, ended) = channel();
+        let (ends, ended) = (Mutex::new(Some(ends)), Mutex::new(ended));
+        let make = |_| {
             begun.fetch_add(1, Ordering::Relaxed);
-            assert!(number > 0, "the first one panics");
-            sleep(Duration::from_millis(1));
-            Ok::<_, ()>(())
+            if current().id() == caller {
+                let _ = ended.lock().unwrap().recv(); // fails when the other thread has ended
+                return Ok::<_, ()>(());
+            }
+            let ends = ends.lock().unwrap().take();
+            ENDS.with(|place| *place.borrow_mut() = ends);
+            panic!("as the test wants");
         };
-        assert!(catch_unwind(AssertUnwindSafe(|| at_once(2, 5_000, make))).is_err());
-        assert!(begun.into_inner() < 5_000);
+        assert!(catch_unwind(AssertUnwindSafe(|| at_once(2, 10, make))).is_err());
+        assert_eq!(begun.into_inner(), 2);
     }
 }

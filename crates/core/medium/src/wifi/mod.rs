@@ -88,8 +88,31 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         config::validate(config)?;
         let bss = Common::new(config)?;
-        let WifiConfig { buffer, wired, stations: configs, .. } = config;
-        let Bss { queue, retry_limit, .. } = config.bss;
+        // Each setting is named here, so that a new setting that nothing uses does not compile. The
+        // settings of a link are used in `StationLink::new`, and the settings of the BSS in `Common::new`.
+        let WifiConfig {
+            bss:
+                Bss {
+                    queue,
+                    retry_limit,
+                    contention: _,
+                    standard: _,
+                    basic_rate: _,
+                    protection: _,
+                    rts_threshold: _,
+                    control_rate: _,
+                    width: _,
+                    streams: _,
+                    guard_interval: _,
+                    ampdu: _,
+                    ampdu_subframes: _,
+                },
+            buffer,
+            wired,
+            stations: configs,
+            eifs_after_collision: _,
+            hand_up_after_ppdu: _,
+        } = config;
         let links: Result<Vec<StationLink>, _> =
             configs.iter().map(|station| StationLink::new(station, &config.bss)).collect();
         let links = links?;
@@ -100,8 +123,8 @@ impl<P: Packet> Wifi<P> {
             base: Base::new(wired, delays),
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
             hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations, queue, *buffer),
-            contention: Contention::new(bss.sifs, bss.slot, retry_limit, &rules),
+            access_point: AccessPoint::new(stations, *queue, *buffer),
+            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
             txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
             on_air: Vec::with_capacity(stations + 1),
             busy_until: None,
