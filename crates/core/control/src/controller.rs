@@ -191,8 +191,7 @@ impl Controller {
 
     fn decide(&mut self, now: Instant) -> Decision {
         let (law, seen) = (self.law_name, &self.observation);
-        // Reservations do not change bounds that were set by hand.
-        if law == LawName::Fixed {
+        if !law.yields() {
             return Decision::new(now, law, seen, self.law.on_tick(now, seen), None);
         }
         let (bounds, basis) = self.law.on_tick(now, &self.reservations.for_law(seen));

@@ -19,6 +19,11 @@ impl LawName {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+
+    /// Whether reservations change the bounds of this law. They do not change bounds that were set by hand.
+    pub(crate) fn yields(self) -> bool {
+        self != Self::Fixed
+    }
 }
 
 /// The largest value of `floor` and `ceiling`, in segments. It is roughly TCP's largest window, 1 GiB (RFC 7323,
