@@ -1,11 +1,12 @@
-//! The limits that the congestion control of a connection obeys.
+//! The limits that a connection obeys: those of its congestion control, and that of its receive window.
 
 use std::fmt;
 
 use wakeai_units::{Bytes, Rate, Segments};
 
-/// The limits of a station or of one of its connections. They concern the segments in flight, the
-/// sending rate, and the bytes in the host's queue.
+/// The limits of a station or of one of its connections. Those of sending concern the segments in
+/// flight, the sending rate, and the bytes in the host's queue. That of receiving concerns the
+/// window that is offered to the peer, which limits what the peer may have in flight.
 ///
 /// A law keeps `floor` at or below `ceiling`. Where the ceiling of a connection is below the floor,
 /// the ceiling holds.
@@ -22,6 +23,8 @@ pub struct Bounds {
     /// limit to the bytes of an aggregate. Zero leaves Linux's own limit. This bound takes effect
     /// only with a ceiling and without a pacing rate.
     pub small_queue: Bytes,
+    /// The largest receive window, segments of the peer's size; [`Segments::MAX`] is no bound.
+    pub receive: Segments,
 }
 
 impl Bounds {
@@ -31,6 +34,7 @@ impl Bounds {
         ceiling: Segments::MAX,
         pacing: None,
         small_queue: Bytes::ZERO,
+        receive: Segments::MAX,
     };
 
     /// The floor is never above the ceiling.
@@ -38,17 +42,17 @@ impl Bounds {
         debug_assert!(self.floor <= self.ceiling, "a floor above the ceiling: {self}");
     }
 
-    /// The floor and the ceiling in segments, the rate in bytes per second, and the bytes in the
-    /// host's queue, as the algorithms read them: 0 is no bound. So a ceiling of 0 and a rate below
+    /// The bounds of sending as the algorithms read them: the floor and the ceiling in segments, the
+    /// rate in bytes per second, and the bytes in the host's queue. 0 is no bound. So a ceiling of 0 and a rate below
     /// 1 byte/s become 1.
     pub fn to_numbers(self) -> (u32, u32, u64, u64) {
-        let Self { floor, ceiling, pacing, small_queue } = self;
+        let Self { floor, ceiling, pacing, small_queue, receive: _ } = self;
         let ceiling = if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) };
         let pacing = pacing.map_or(0, |rate| rate.bytes_per_second().max(1));
         (floor.get(), ceiling, pacing, small_queue.get())
     }
 
-    /// The bounds with these [`Self::to_numbers`].
+    /// The bounds of sending with these [`Self::to_numbers`], without a bound of receiving.
     pub const fn from_numbers(floor: u32, ceiling: u32, pacing: u64, small_queue: u64) -> Self {
         Self {
             floor: Segments::new(floor),
@@ -58,6 +62,7 @@ impl Bounds {
                 bytes => Some(Rate::from_bps(bytes.saturating_mul(8))),
             },
             small_queue: Bytes::new(small_queue),
+            receive: Segments::MAX,
         }
     }
 
@@ -74,8 +79,8 @@ impl Default for Bounds {
 }
 
 impl fmt::Display for Bounds {
-    /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s` or `9..30, 65.535kB in the
-    /// host's queue`.
+    /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s`, `9..30, 65.535kB in the
+    /// host's queue` or `0..unbounded, receive window 40`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ceiling == Segments::MAX {
             write!(f, "{}..unbounded", self.floor)?;
@@ -87,6 +92,9 @@ impl fmt::Display for Bounds {
         }
         if self.small_queue > Bytes::ZERO {
             write!(f, ", {} in the host's queue", self.small_queue)?;
+        }
+        if self.receive < Segments::MAX {
+            write!(f, ", receive window {}", self.receive)?;
         }
         Ok(())
     }
@@ -102,6 +110,8 @@ mod tests {
         let small_queue = Bytes::new(65_535);
         let pacing = Some(Rate::from_mbps(3));
         let all = Bounds { pacing, small_queue, ..window };
+        let receive = Bounds { receive: Segments::new(40), ..Bounds::NONE };
+        assert_eq!(receive.to_string(), "0..unbounded, receive window 40");
         assert_eq!(Bounds::NONE.to_string(), "0..unbounded");
         assert_eq!(window.to_string(), "9..30");
         assert_eq!(all.to_string(), "9..30 at 3Mbit/s, 65.535kB in the host's queue");
@@ -116,6 +126,7 @@ mod tests {
             ceiling: Segments::ZERO,
             pacing: Some(Rate::from_bps(7)),
             small_queue: Bytes::new(9),
+            receive: Segments::new(7),
         };
         assert_eq!(slow.to_numbers(), (0, 1, 1, 9));
         assert_eq!(Bounds::from_numbers(2, 5, 7, 9).to_numbers(), (2, 5, 7, 9));

@@ -1,6 +1,7 @@
 //! One TCP connection in the kernel's terms: its state in numbers ([`Figures`]), its events
-//! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), the limits that its
-//! congestion control obeys ([`Bounds`]), and the algorithms that obey them ([`Bounded`]).
+//! ([`EventKind`]), the congestion events among them ([`ErrorCode`]), the figures of its receiving
+//! end ([`Receiving`]), the limits that it obeys ([`Bounds`]), and the algorithms that obey them
+//! ([`Bounded`]).
 //!
 //! The monitor reads these from the kernel, and the simulator's TCP gives the same. So agents, laws
 //! and records see no difference between the two.
@@ -8,10 +9,12 @@
 mod algorithm;
 mod bounds;
 mod event;
+mod receiving;
 
 pub use algorithm::{Bounded, HOLDS_A_RATE};
 pub use bounds::Bounds;
 pub use event::{ErrorCode, EventKind, Signal};
+pub use receiving::{Direction, Receiving};
 
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 

@@ -49,7 +49,7 @@ fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
         let ceiling = ceiling.max(Segments::new(1));
         let pacing = bounds.pacing.map(|rate| rate / count);
         let small_queue = Bytes::new(bounds.small_queue.get() / count);
-        Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue }
+        Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue, ..bounds }
     });
     divided.collect()
 }

@@ -145,7 +145,7 @@ fn fixed_bounds_are_those_that_were_given() {
     let small_queue = Bytes::new(65_535);
     let mut law = LawConfig::Fixed { floor, ceiling, small_queue }.build();
     let (bounds, _) = law.on_tick(Instant::ZERO, &Observation::default());
-    assert_eq!(bounds, Bounds { floor, ceiling, pacing: None, small_queue });
+    assert_eq!(bounds, Bounds { floor, ceiling, small_queue, ..Bounds::NONE });
 }
 
 #[test]
