@@ -34,7 +34,7 @@ const QUEUE: Duration = Duration::from_millis(10);
 const MOST_GOODPUT_PERCENT: u64 = 90;
 /// A station that alone reaches less than this percentage of its PHY rate is not limited by the
 /// air.
-const AIR_LIMITED_PERCENT: u64 = 40;
+pub(crate) const AIR_LIMITED_PERCENT: u64 = 40;
 
 /// Measures the rates, tick by tick.
 #[derive(Clone, Debug, Default)]

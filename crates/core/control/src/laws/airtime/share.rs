@@ -4,6 +4,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::SETTLED_TICKS;
 use super::aggregate::{aggregate, alone, nearly_full};
+use crate::rates::AIR_LIMITED_PERCENT;
 use crate::rtt::quantile;
 use crate::weights::{Basis, delivering};
 use crate::windowed::WindowedMax;
@@ -18,13 +19,8 @@ const WHOLE: u64 = 1_000_000;
 /// the windows further.
 const LEAST_PERCENT: u64 = 93;
 const MOST_PERCENT: u64 = 140;
-/// [`SETTLED_TICKS`] for a station that is the only sender.
-const SETTLED_TICKS_ALONE: u32 = 1;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
-/// A station that alone reaches less than this percentage of its PHY rate is not limited by the
-/// air.
-const AIR_LIMITED_PERCENT: u64 = 50;
 /// A bottleneck beyond the air lets all stations together deliver no more than one station alone.
 /// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
@@ -164,8 +160,7 @@ impl AirtimeShare {
                 highest.clamp(least, expected * MOST_PERCENT / 100)
             }
         };
-        let settles = if senders == 1 { SETTLED_TICKS_ALONE } else { SETTLED_TICKS };
-        let settled = enough && ticks > settles;
+        let settled = enough && ticks > SETTLED_TICKS;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
         self.median = quantile(&mut parts, 2).map_or(Rate::ZERO, |part| weights.rate(part));
@@ -324,8 +319,8 @@ mod tests {
     #[test]
     fn the_use_of_the_air_is_known_once_most_rates_are() {
         let alone = seen((10, Some(50), None), &[]);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE, &alone).0.used, None);
-        assert_eq!(share_after(SETTLED_TICKS_ALONE + 1, &alone).0.used, Some(200_000));
+        assert_eq!(share_after(SETTLED_TICKS, &alone).0.used, None);
+        assert_eq!(share_after(SETTLED_TICKS + 1, &alone).0.used, Some(200_000));
         let two = seen((10, Some(50), None), &[(10, Some(50), None)]);
         assert_eq!(share_after(SETTLED_TICKS, &two).0.used, None);
         assert_eq!(share_after(SETTLED_TICKS + 1, &two).0.used, Some(400_000));

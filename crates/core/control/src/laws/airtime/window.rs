@@ -19,9 +19,6 @@ const PROBE_MOST: u32 = 8000;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
 /// round trip. A shorter path needs no opening phase, because the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
-/// After this many consecutive ticks of loss recovery, each further tick halves the floor. Recovery
-/// from random losses does not last so long.
-const PATIENCE: u32 = 3;
 /// In a release the law sets no bounds, because stations without agents fill the queue and would
 /// take the share of a bounded station. The exception is a floor for this time after the start of
 /// the release.
@@ -128,7 +125,9 @@ impl Airtime {
         self.window = Some(smooth);
         let least = situation.least_window();
         let whole = self.rounded(smooth, seen);
-        let floor = Segments::new(whole.get() >> self.trouble.saturating_sub(PATIENCE).min(31));
+        // Recovery from random losses does not last longer. Where it does, the losses are congestion.
+        let halvings = self.trouble.saturating_sub(SETTLED_TICKS).min(31);
+        let floor = Segments::new(whole.get() >> halvings);
         let too_small =
             smooth.get().div_ceil(mss.get()) < u64::from(least.get()) && path.growth > target;
         let pacing =
@@ -181,14 +180,14 @@ impl Airtime {
     /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
     /// that the station lost to stations without agents. The floor is the window for the highest
     /// rate before the release, at the present RTT. It is dropped early where loss recovery lasts
-    /// longer than `PATIENCE`.
+    /// longer than [`SETTLED_TICKS`].
     pub(super) fn released_window(
         &mut self,
         now: Instant,
         situation: &Situation,
         seen: &Observation,
     ) -> Bounds {
-        if self.release.lasts_for(now) > RECOVERY || self.trouble > PATIENCE {
+        if self.release.lasts_for(now) > RECOVERY || self.trouble > SETTLED_TICKS {
             return Bounds::NONE;
         }
         let before = self.delivered.get();
@@ -375,14 +374,14 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_halves_with_each_tick_of_recovery_after_the_third() {
+    fn the_floor_halves_with_each_tick_of_recovery_after_the_fourth() {
         let calm = seen(10, 40, &[10, 10, 10]);
         let mut connection = example();
         connection.figures.congestion_state = wakeai_connection::CongestionState::Recovery;
         let own = StationView { connections: vec![connection], ..calm.own.clone() };
         let trouble = Observation { own, ..calm.clone() };
         let mut ticks = Ticks::new();
-        for floor in [52, 52, 52, 26, 13, 6] {
+        for floor in [52, 52, 52, 52, 26, 13, 6] {
             let (bounds, _) = ticks.tick(&trouble);
             assert_eq!((bounds.floor.get(), bounds.ceiling.get()), (floor, 52));
         }
