@@ -10,18 +10,22 @@ use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::Linker;
 use wakeai_connection::Bounded;
 
-/// The sources whose objects become one: `algorithms`. For each object that is loaded, libbpf reads the types of the
-/// kernel, which are megabytes.
+/// The sources whose objects become one, `algorithms`, together with [`WINDOWS`]. For each object that is loaded,
+/// libbpf reads the types of the kernel, which are megabytes.
 const ALGORITHMS: [Bounded; 5] = Bounded::ALL;
+
+/// The source of the program that bounds receive windows.
+const WINDOWS: &str = "windows";
 
 const PROGRAMS: [&str; 4] = ["connections", "snapshot", "monitor", "assign"];
 
 /// What of `bpf/intf.h` is read and written as bytes.
-const AS_BYTES: [&str; 11] = [
+const AS_BYTES: [&str; 12] = [
     "interface_key {",
     "bounds_value {",
     "socket_value {",
     "figures_value {",
+    "receiving_value {",
     "record_kind(",
     "record_value {",
     "snapshot_value {",
@@ -41,10 +45,11 @@ fn main() {
     );
     let object = |name: &str| out.join(name).with_extension("o");
     let algorithms = ALGORITHMS.map(|algorithm| algorithm.name);
-    for program in algorithms.into_iter().chain(PROGRAMS) {
+    let linked: Vec<_> = algorithms.into_iter().chain([WINDOWS]).collect();
+    for program in linked.iter().copied().chain(PROGRAMS) {
         compile(&clang, program, &object(program));
     }
-    link(&algorithms.map(object), &object("algorithms"));
+    link(&linked.into_iter().map(object).collect::<Vec<_>>(), &object("algorithms"));
     for name in PROGRAMS.into_iter().chain(["algorithms"]) {
         let skeleton = out.join(name).with_extension("skel.rs");
         SkeletonBuilder::new()

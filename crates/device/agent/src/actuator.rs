@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wakeai_control::Actuation;
-use wakeai_kernel::{Control, Error, SupervisedBounds};
+use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
 
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
@@ -12,11 +12,13 @@ pub(crate) struct Actuator {
     netns_cookie: u64,
     /// The sockets to which the last tick gave bounds of their own.
     bound: BTreeSet<u64>,
+    /// What was last done with receive windows.
+    windows: WindowReport,
 }
 
 impl Actuator {
     pub(crate) fn new(control: Control, netns_cookie: u64) -> Self {
-        Self { control, netns_cookie, bound: BTreeSet::new() }
+        Self { control, netns_cookie, bound: BTreeSet::new(), windows: WindowReport::default() }
     }
 
     /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
@@ -34,7 +36,21 @@ impl Actuator {
             result = result.and(self.control.clear_socket(*cookie));
         }
         self.bound = bound;
-        result
+        result.and(self.bound_windows())
+    }
+
+    /// Bounds the receive windows of connections as the bounds in force say, and puts back those of other connections.
+    /// The kernel changes a window by itself when it enlarges a buffer, or measures how much of the buffer packets take.
+    pub(crate) fn bound_windows(&mut self) -> Result<(), Error> {
+        let report = self.control.bound_windows()?;
+        if report.multipath > 0 && self.windows.multipath == 0 {
+            tracing::info!(
+                connections = report.multipath,
+                "the receive windows of MPTCP connections are not bounded"
+            );
+        }
+        self.windows = report;
+        Ok(())
     }
 
     /// The bounds of the namespace, for the process that supervises the agent.
@@ -47,12 +63,12 @@ impl Actuator {
         self.control.heartbeat(self.netns_cookie, index)
     }
 
-    /// Removes all bounds of this interface.
+    /// Removes all bounds of this interface, and puts back the receive windows.
     pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
         let mut result = self.control.clear_interface(self.netns_cookie, index);
         for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));
         }
-        result
+        result.and(self.bound_windows())
     }
 }

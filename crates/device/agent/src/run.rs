@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration as Wait;
 
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::User;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use wakeai_host::{
 };
 use wakeai_kernel::{
     Bounded, Control, Snapshotter, SupervisedBounds, move_connections, netns_cookie, parts,
-    prepare_to_move, release,
+    prepare_to_move, receive_windows, release,
 };
 
 use crate::actuator::Actuator;
@@ -167,7 +167,9 @@ fn serve_apart(
         tracing::error!(%error, "the serving process ends");
         1
     };
-    Ok(wakeai_host::serve_apart(user, lease, [kept, kept], supervised, serve)?)
+    // A bound of a receive window does not expire, so a process that is left alone takes it back.
+    let orphaned = Signal::SIGTERM;
+    Ok(wakeai_host::serve_apart(user, lease, [kept, kept], supervised, orphaned, serve)?)
 }
 
 /// Serves until `shutdown` is ready. Then clears the bounds. `told` says what other programs have
@@ -223,7 +225,7 @@ fn set_up(
     lease: &Lease,
 ) -> Result<(Station, Server, Option<Guard>), AgentError> {
     let rules = config.law.is_some();
-    let actuator = if rules { Some(open_actuator(lease)?) } else { None };
+    let actuator = if rules { Some(open_actuator(lease, netns)?) } else { None };
     let snapshotter = Snapshotter::open()?;
 
     let (report, reports) = watch::channel(Report::default());
@@ -260,8 +262,9 @@ pub(crate) fn port_taken(config: &Config) -> impl FnOnce(std::io::Error) -> Agen
     AgentError::system(format!("bind UDP port {port} on {interface}"))
 }
 
-fn open_actuator(lease: &Lease) -> Result<Actuator, AgentError> {
+fn open_actuator(lease: &Lease, netns: NetnsId) -> Result<Actuator, AgentError> {
     lease.record(parts())?;
+    lease.record(receive_windows(netns))?;
     let mut control = Control::open()?;
     control.watch()?;
     prepare_to_move()?; // both processes move connections

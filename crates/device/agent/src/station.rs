@@ -214,8 +214,9 @@ impl Station {
         }
         let fresh = self.health.sees(now);
         let index = self.network.index().filter(|_| fresh && self.controller.bssid().is_some());
-        if let (Some(index), Some(actuator)) = (index, &self.kernel.actuator) {
-            let result = actuator.heartbeat(index);
+        if let (Some(index), Some(actuator)) = (index, &mut self.kernel.actuator) {
+            // The window of a connection that is new since the last tick has grown meanwhile.
+            let result = actuator.heartbeat(index).and(actuator.bound_windows());
             self.health.faults.check(Fault::Heartbeat, result);
         }
     }

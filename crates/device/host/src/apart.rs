@@ -102,7 +102,9 @@ fn passed_on() -> SigSet {
 /// meanwhile it puts back, and tells the serving process. The caller has blocked the signals with [`block_signals`]. It
 /// has one thread, and no event loop.
 ///
-/// `serve` is called in the serving process alone, and returns its exit status.
+/// `serve` is called in the serving process alone, and returns its exit status. When the calling process dies, the
+/// kernel sends the serving process the signal `orphaned`. A process that itself has to take something back handles this
+/// signal; to others it is SIGKILL.
 ///
 /// # Errors
 ///
@@ -113,6 +115,7 @@ pub fn serve_apart(
     lease: &Lease,
     [to_serve, to_undo]: [&[Capability]; 2],
     others: &dyn WatchOthers,
+    orphaned: Signal,
     serve: impl FnOnce(&Told) -> u8,
 ) -> Result<(), ApartError> {
     let failed = |source| ApartError::System { asked: "open a channel", source };
@@ -121,7 +124,7 @@ pub fn serve_apart(
     match split()? {
         ForkResult::Child => {
             drop(to);
-            let status = serve_as(user, to_serve, parent).map_or_else(
+            let status = serve_as(user, to_serve, parent, orphaned).map_or_else(
                 |error| {
                     tracing::error!(%error, "the serving process ends");
                     1
@@ -148,15 +151,20 @@ fn split() -> Result<ForkResult, ApartError> {
     unsafe { fork() }.map_err(refused("start the serving process"))
 }
 
-/// Gives this process to `user`, if one is given, with the capabilities `kept` alone. From then on the kernel kills
-/// this process when its parent ends: without the parent, no process would undo the changes.
-fn serve_as(user: Option<&User>, kept: &[Capability], parent: Pid) -> Result<(), ApartError> {
+/// Gives this process to `user`, if one is given, with the capabilities `kept` alone. From then on the kernel ends
+/// this process by the signal `orphaned` when its parent ends: without the parent, no process would undo the changes.
+fn serve_as(
+    user: Option<&User>,
+    kept: &[Capability],
+    parent: Pid,
+    orphaned: Signal,
+) -> Result<(), ApartError> {
     if let Some(user) = user {
         become_user(user.uid, user.gid)?;
     }
     drop_privileges(kept)?;
     // The parent-death signal is set last, because a change of the uid clears it (prctl(2)).
-    set_pdeathsig(Signal::SIGKILL).map_err(refused("end with the parent"))?;
+    set_pdeathsig(orphaned).map_err(refused("end with the parent"))?;
     if getppid() == parent { Ok(()) } else { Err(ApartError::Ended) }
 }
 

@@ -8,44 +8,11 @@
 #ifndef WAKEAI_BOUNDED_H
 #define WAKEAI_BOUNDED_H
 
-#include "program.h"
+#include "windows.h"
 #include "../../../core/algorithms/c/state.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
-
-/*
- * The build links the objects of all algorithms into one, so that libbpf reads the kernel's types once.
- * So the name of a variable or program contains the algorithm's name. The maps that all algorithms
- * share are weak: the linker makes one map of those with the same name.
- */
-
-/* Bounds of single sockets, by socket cookie. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, u64);
-	__type(value, struct bounds_value);
-} socket_bounds SEC(".maps") __weak;
-
-/* Bounds of all other sockets, by the interface over which they are routed. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, struct interface_key);
-	__type(value, struct bounds_value);
-} interface_bounds SEC(".maps") __weak;
-
-/* Time of the last heartbeat of an interface's agent, CLOCK_MONOTONIC in ns. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, struct interface_key);
-	__type(value, u64);
-} heartbeats SEC(".maps") __weak;
 
 /* 1 once user space unloads the algorithms. */
 struct {
@@ -60,6 +27,7 @@ struct {
 #endif
 
 #define KNOBS JOIN(knobs, ALGORITHM)
+#define BOUNDS_WINDOWS JOIN(bounds_windows, ALGORITHM)
 
 const volatile struct wakeai_knobs KNOBS = {
 	.beta_per_1024 = 717,
@@ -77,6 +45,9 @@ static __always_inline const volatile struct wakeai_knobs *knobs_of(struct sock 
 {
 	return &KNOBS;
 }
+
+/* Whether this kernel changes the clamp of a running connection; set at load. */
+const volatile u32 BOUNDS_WINDOWS = 0;
 
 /* The time at which the last segment with data was sent, in jiffies. */
 static __always_inline u32 last_sent(struct sock *sk)
@@ -98,36 +69,29 @@ static __always_inline u32 rto_us(struct sock *sk)
 	return ((struct inet_connection_sock *)sk)->icsk_rto * KNOBS.tick_us;
 }
 
-/*
- * The bounds of a socket. They apply only while the agent of the interface over which the socket is
- * routed writes heartbeats.
- */
+/* The bounds of a socket; none where none are in force. */
 static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 {
-	struct wakeai_bounds none = {};
-	struct interface_key interface = {
-		.netns_cookie = to_follow(sk)->__sk_common.skc_net.net->net_cookie,
-		.ifindex = ifindex_of(to_follow(sk)),
-	};
-	u64 *heartbeat_ns = bpf_map_lookup_elem(&heartbeats, &interface);
-	s64 allowed = KNOBS.stale_after_ms * 1000000ull;
-	u64 now = bpf_ktime_get_ns();
-	struct bounds_value *found;
-	u64 cookie;
+	struct bounds_value *found = bounds_in_force(sk, KNOBS.stale_after_ms);
 
-	if (!heartbeat_ns)
-		return none;
-	/* A heartbeat from the future does not count, because it would be valid for too long. */
-	if ((s64)(now - *heartbeat_ns) > allowed || (s64)(*heartbeat_ns - now) > allowed)
-		return none;
-	cookie = sk->__sk_common.skc_cookie.counter;
-	found = bpf_map_lookup_elem(&socket_bounds, &cookie);
 	if (!found)
-		found = bpf_map_lookup_elem(&interface_bounds, &interface);
-	if (!found)
-		return none;
+		return (struct wakeai_bounds){};
 	return (struct wakeai_bounds){ found->floor, found->ceiling, found->pacing,
 				       found->small_queue };
+}
+
+/* Bounds the receive window of a connection that is being established, or that just got the algorithm. */
+static __always_inline void bound_first_window(struct sock *sk)
+{
+	u8 state = sk->__sk_common.skc_state;
+	struct bounds_value *found;
+
+	/* Before, the scale of the window is not chosen, and a clamp would choose it. */
+	if (!BOUNDS_WINDOWS || (state != TCP_ESTABLISHED && state != TCP_SYN_RECV))
+		return;
+	found = bounds_in_force(sk, KNOBS.stale_after_ms);
+	if (found && found->receive)
+		bound_window(sk, found->receive);
 }
 
 #endif

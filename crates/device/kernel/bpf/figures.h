@@ -121,4 +121,43 @@ static __always_inline void read_figures(struct figures_value *to, struct tcp_so
 	to->k_q10 = k_q10_of(icsk);
 }
 
+/* The kernel's first estimate of the size of the peer's segments is at most this (RFC 1122 section 4.2.2.6). */
+#define DEFAULT_MSS 536
+/* After so many bytes an estimate that is as small counts as measured. */
+#define BYTES_OF_ESTIMATE 65536
+
+/*
+ * The size of the peer's segments, bytes. Until segments of full size have arrived, it is the smaller one
+ * of the sizes that the two ends have announced.
+ */
+static __always_inline u32 peer_mss(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+	struct tcp_options_received *options = &tp->rx_opt;
+	u32 measured = icsk->icsk_ack.rcv_mss, announced = tp->advmss;
+
+	if (measured > DEFAULT_MSS || (measured && tp->bytes_received > BYTES_OF_ESTIMATE))
+		return measured;
+	/* A connection that is accepted subtracts the timestamps (12 bytes) only when it is established. */
+	if (((struct sock *)tp)->__sk_common.skc_state == TCP_SYN_RECV &&
+	    BPF_CORE_READ_BITFIELD(options, tstamp_ok))
+		announced -= 12;
+	return announced < options->mss_clamp ? announced : options->mss_clamp;
+}
+
+/* Whether the socket carries a part of an MPTCP connection (RFC 8684). */
+static __always_inline bool is_multipath(struct tcp_sock *tp)
+{
+	return bpf_core_field_exists(tp->is_mptcp) && BPF_CORE_READ_BITFIELD(tp, is_mptcp);
+}
+
+static __always_inline void read_receiving(struct receiving_value *to, struct tcp_sock *tp)
+{
+	to->received = tp->bytes_received;
+	to->rtt_us = tp->rcv_rtt_est.rtt_us >> 3; /* the kernel keeps 8 times the value */
+	to->window = tp->rcv_wnd;
+	to->mss = peer_mss(tp);
+	to->zero = 0;
+}
+
 #endif

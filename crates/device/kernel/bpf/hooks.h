@@ -46,6 +46,7 @@ SEC("struct_ops")
 void PROGRAM(init, struct sock *sk)
 {
 	HOOK(init)(sk);
+	bound_first_window(sk);
 }
 
 SEC("struct_ops")

@@ -19,6 +19,25 @@ struct bounds_value {
 	u32 ceiling;     /* segments */
 	u64 pacing;      /* bytes per second */
 	u64 small_queue; /* bytes of packets */
+	u32 receive;     /* the receive window, segments of the peer's size */
+	u32 zero;
+};
+
+/* Value of the map `receive_windows`: clamps of a socket's receive window, in bytes. */
+struct window_value {
+	u32 found;   /* by us, before we wrote the first one */
+	u32 written; /* by us */
+	u32 is_own;  /* whether `found` is the application's own, and not the kernel's */
+};
+
+/* What `bound_windows` did with a connection. */
+enum window_outcome {
+	WINDOW_ALONE,     /* it is not bounded, and was not */
+	WINDOW_BOUND,
+	WINDOW_FREED,     /* the clamp that was found is put back */
+	WINDOW_CLOSED,    /* it stays as it is, because the window is 0 */
+	WINDOW_MULTIPATH, /* a subflow of MPTCP, which stays as it is */
+	WINDOW_REFUSED,   /* by the kernel */
 };
 
 /* A socket. IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2). */
@@ -56,6 +75,15 @@ struct figures_value {
 	u32 k_q10; /* K of CUBIC's curve, in 1/1024 s; ~0: none known */
 };
 
+/* The figures of a receiver. */
+struct receiving_value {
+	u64 received; /* bytes in order */
+	u32 rtt_us;   /* 0: not measured */
+	u32 window;   /* bytes */
+	u32 mss;      /* bytes */
+	u32 zero;
+};
+
 enum record_kind {
 	RECORD_SAMPLE,
 	RECORD_OPENED,
@@ -85,6 +113,7 @@ struct record_value {
 struct snapshot_value {
 	struct socket_value socket;
 	struct figures_value figures;
+	struct receiving_value receiving;
 	char algorithm[TCP_CA_NAME_MAX];
 };
 

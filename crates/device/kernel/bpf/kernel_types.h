@@ -43,6 +43,7 @@ enum {
 	AF_INET = 2,
 	AF_INET6 = 10,
 	SOL_TCP = 6,
+	TCP_WINDOW_CLAMP = 10,
 	TCP_CONGESTION = 13,
 	TCP_CA_NAME_MAX = 16,
 	TCP_ECN_OK = 1,
@@ -54,7 +55,7 @@ enum {
 	NETIF_F_TSO_BIT = 16,
 };
 
-enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_LISTEN = 10, TCP_CLOSING = 11 };
+enum { TCP_ESTABLISHED = 1, TCP_SYN_RECV = 3, TCP_FIN_WAIT1 = 4, TCP_FIN_WAIT2 = 5, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_LISTEN = 10, TCP_CLOSING = 11 };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum tcp_ca_event { CA_EVENT_TX_START };
 enum { BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5 };
@@ -68,6 +69,7 @@ struct ns_common {
 struct netns_ipv4 {
 	u8 sysctl_tcp_slow_start_after_idle;
 	int sysctl_tcp_reordering;
+	int sysctl_tcp_adv_win_scale; /* used before Linux 6.6 */
 	int sysctl_tcp_min_tso_segs;
 };
 
@@ -117,6 +119,7 @@ struct sock {
 	struct sock_common __sk_common;
 	struct dst_entry *sk_dst_cache;
 	int sk_rx_dst_ifindex;
+	int sk_rcvbuf;
 	int sk_wmem_queued;
 	u32 sk_pacing_status;
 	u8 sk_pacing_shift;
@@ -129,6 +132,9 @@ struct inet_sock {
 };
 
 struct inet_connection_sock {
+	struct {
+		__u16 rcv_mss;
+	} icsk_ack;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u32 icsk_rto;
 	__u8 icsk_ca_state : 5;
@@ -149,7 +155,23 @@ struct tcp_rack {
 	u32 rtt_us;
 };
 
+struct tcp_options_received {
+	u16 tstamp_ok : 1;
+	u16 rcv_wscale : 4;
+	u16 mss_clamp;
+};
+
 struct tcp_sock {
+	u64 bytes_received;
+	u32 window_clamp;
+	u32 rcv_wnd;
+	u16 advmss;
+	u8 scaling_ratio; /* new in Linux 6.6 */
+	struct {
+		u32 rtt_us;
+	} rcv_rtt_est;
+	struct tcp_options_received rx_opt;
+	bool is_mptcp; /* with CONFIG_MPTCP */
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 write_seq;

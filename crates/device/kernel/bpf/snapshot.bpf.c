@@ -36,6 +36,7 @@ static __always_inline void write_connection(struct seq_file *seq, struct tcp_so
 
 	read_socket(&value.socket, tp);
 	read_figures(&value.figures, tp);
+	read_receiving(&value.receiving, tp);
 	to[0] = name[0];
 	to[1] = name[1];
 	bpf_seq_write(seq, &value, sizeof(value));

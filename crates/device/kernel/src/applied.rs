@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use libbpf_rs::MapHandle;
 use wakeai_connection::Bounds;
+use wakeai_units::Segments;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::control::{heartbeats, lookup};
@@ -71,7 +72,8 @@ impl AppliedBounds {
 }
 
 fn to_bounds(value: &[u8]) -> Option<Bounds> {
-    let BoundsValue { floor, ceiling, pacing, small_queue } =
+    let BoundsValue { floor, ceiling, pacing, small_queue, receive, zero: _ } =
         BoundsValue::read_from_bytes(value).ok()?;
-    Some(Bounds::from_numbers(floor, ceiling, pacing, small_queue))
+    let receive = if receive == 0 { Segments::MAX } else { Segments::new(receive) };
+    Some(Bounds { receive, ..Bounds::from_numbers(floor, ceiling, pacing, small_queue) })
 }

@@ -1,11 +1,12 @@
 //! Writes bounds into the maps of the registered algorithms: those of an interface, of a socket, targets and the
-//! heartbeat.
+//! heartbeat. Bounds the receive windows of connections.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wakeai_connection::Bounds;
+use wakeai_units::Segments;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::bounded::STALE_AFTER;
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::features::{BOUND, explain};
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
+use crate::windows::{WindowReport, Windows};
 
 /// A handle on the registration of our algorithms and their bounds, which all agents of the machine share. They stay
 /// registered when it is dropped, until [`Control::unload`].
@@ -25,6 +27,8 @@ pub struct Control {
     interface_bounds: MapHandle,
     heartbeats: MapHandle,
     socket_targets: MapHandle,
+    /// `None` on a kernel that cannot bound receive windows.
+    windows: Option<Windows>,
     /// The pin of `interface_bounds`, where it is watched.
     pin: Option<File>,
 }
@@ -40,8 +44,9 @@ impl Control {
     ///
     /// Where a privilege or feature is missing.
     pub fn open() -> Result<Self, Error> {
-        let [socket_bounds, interface_bounds, heartbeats, socket_targets] = registration::open()?;
-        Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets, pin: None })
+        let (maps, windows) = registration::open()?;
+        let [socket_bounds, interface_bounds, heartbeats, socket_targets] = maps;
+        Ok(Self { socket_bounds, interface_bounds, heartbeats, socket_targets, windows, pin: None })
     }
 
     /// Watches the registration from now on, so that [`Self::check`] notices when it was removed, also if another one
@@ -136,6 +141,21 @@ impl Control {
         take(&self.socket_bounds, &cookie.to_ne_bytes())
     }
 
+    /// Bounds the receive windows of the connections of the calling thread's network namespace, of every congestion
+    /// control, as the bounds in force say ([`Bounds::receive`]). Puts back the windows of those that have no such bound
+    /// any more. The window of a connection that is established later, with an algorithm of ours, is bounded at once.
+    /// The kernel changes windows by itself when it enlarges a receive buffer, so this is called again and again.
+    ///
+    /// A window is at least as large as asked, at least two segments, and at most as large as the application allows.
+    /// Where the kernel lacks the feature, nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn bound_windows(&self) -> Result<WindowReport, Error> {
+        self.windows.as_ref().map_or(Ok(WindowReport::default()), Windows::bound)
+    }
+
     /// Sets the target of a socket that runs `wakeai_av`, in payload bytes per second; 0: none. It
     /// may change at any time, and needs no heartbeat. It is deleted when the socket has
     /// closed and sent all its data, or moves to another algorithm.
@@ -167,12 +187,17 @@ impl Control {
             MapHandle::try_from(map).map_err(|error| explain("supervise bounds", BOUND, error))
         };
         let (bounds, heartbeats) = (copy(&self.interface_bounds)?, copy(&self.heartbeats)?);
-        Ok(SupervisedBounds { netns_cookie, bounds, heartbeats })
+        Ok(SupervisedBounds {
+            netns_cookie,
+            bounds,
+            heartbeats,
+            windows: registration::open_windows()?,
+        })
     }
 
     /// Removes the registration and its pins, also those of an agent that died. In every network namespace, sysctls
-    /// that name a `wakeai_` algorithm and connections that use one are moved to the kernel's own algorithm. Returns
-    /// `false` where there was no registration. Call it only while no other agent is alive.
+    /// that name a `wakeai_` algorithm and connections that use one are moved to the kernel's own algorithm, and receive
+    /// windows are put back. Returns `false` where there was no registration. Call it only while no other agent is alive.
     ///
     /// Needs `CAP_SYS_ADMIN` besides what [`Control::open`] needs, to enter the namespaces.
     ///
@@ -190,32 +215,42 @@ pub struct SupervisedBounds {
     netns_cookie: u64,
     bounds: MapHandle,
     heartbeats: MapHandle,
+    windows: Option<Windows>,
 }
 
 impl SupervisedBounds {
     /// Removes the bounds and the heartbeats of the namespace's interfaces whose heartbeat has been missing for longer than
-    /// [`STALE_AFTER`](crate::STALE_AFTER). In the kernel these bounds have expired. Returns the interfaces' indices.
+    /// [`STALE_AFTER`](crate::STALE_AFTER). In the kernel these bounds have expired, but for receive windows, which are
+    /// put back; so this is called in that namespace. Returns the interfaces' indices.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses.
+    /// Where the kernel refuses. The next call tries again.
     pub fn take_back(&self) -> Result<Vec<u32>, Error> {
-        let mut taken = Vec::new();
-        for (key, is_stale) in heartbeats(&self.heartbeats, "read a heartbeat")? {
-            if key.netns_cookie == self.netns_cookie && is_stale {
-                take(&self.heartbeats, key.as_bytes())?;
-                take(&self.bounds, key.as_bytes())?;
-                taken.push(key.ifindex);
-            }
+        let all = heartbeats(&self.heartbeats, "read a heartbeat")?.into_iter();
+        let is_stale = |(key, is_stale): &(InterfaceKey, bool)| {
+            key.netns_cookie == self.netns_cookie && *is_stale
+        };
+        let stale: Vec<_> = all.filter(is_stale).map(|(key, _)| key).collect();
+        if let (Some(windows), false) = (&self.windows, stale.is_empty()) {
+            windows.bound()?;
         }
-        Ok(taken)
+        for key in &stale {
+            take(&self.heartbeats, key.as_bytes())?;
+            take(&self.bounds, key.as_bytes())?;
+        }
+        Ok(stale.iter().map(|key| key.ifindex).collect())
     }
 }
 
 impl From<Bounds> for BoundsValue {
     fn from(bounds: Bounds) -> Self {
         let (floor, ceiling, pacing, small_queue) = bounds.to_numbers();
-        Self { floor, ceiling, pacing, small_queue }
+        let receive = match bounds.receive {
+            Segments::MAX => 0, // none
+            segments => segments.get().max(1),
+        };
+        Self { floor, ceiling, pacing, small_queue, receive, zero: 0 }
     }
 }
 
@@ -251,7 +286,7 @@ fn put(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
     map.update(key, value, MapFlags::ANY).map_err(|error| explain("write a bound", BOUND, error))
 }
 
-fn take(map: &MapHandle, key: &[u8]) -> Result<(), Error> {
+pub(crate) fn take(map: &MapHandle, key: &[u8]) -> Result<(), Error> {
     match map.delete(key) {
         Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
             Err(explain("clear a bound", BOUND, error))

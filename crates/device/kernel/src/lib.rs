@@ -1,8 +1,8 @@
 //! The part of Wakeai that runs in the kernel, and its user space. No other crate uses libbpf.
 //!
 //! - [`Control`]: the registration of the [`Bounded`] algorithms and their bounds, which all agents of the
-//!   machine share. Order of calls: [`Control::open`], then per tick [`Control::set_interface`] and
-//!   [`Control::set_socket`], and [`Control::heartbeat`] more often than [`STALE_AFTER`]; the last agent calls
+//!   machine share. Order of calls: [`Control::open`], then per tick [`Control::set_interface`],
+//!   [`Control::set_socket`] and [`Control::bound_windows`], and [`Control::heartbeat`] more often than [`STALE_AFTER`]; the last agent calls
 //!   [`Control::unload`].
 //! - [`AppliedBounds`]: the bounds that are in force, without a part in the registration.
 //! - [`move_connections`] moves established connections to another algorithm, and [`Snapshotter`] reads
@@ -33,6 +33,7 @@ mod registration;
 mod skeleton;
 mod snapshot;
 mod undo;
+mod windows;
 
 pub use applied::AppliedBounds;
 pub use assign::{Assigner, Assignment, Covered, Destination};
@@ -44,7 +45,8 @@ pub use monitor::{Filter, Monitor, MonitorConfig, Record};
 pub use netns::netns_cookie;
 pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
-pub use undo::{Assigned, AssignedWay, UNDO, parts, release};
+pub use undo::{Assigned, AssignedWay, UNDO, parts, receive_windows, release};
 pub use wakeai_connection::{
     Bounds, CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal,
 };
+pub use windows::WindowReport;

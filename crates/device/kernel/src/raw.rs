@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use wakeai_connection::{CongestionState, Figures};
+use wakeai_connection::{CongestionState, Figures, Receiving};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::error::Error;
@@ -14,8 +14,8 @@ pub(crate) use crate::skeleton::assign::types::{
 };
 pub(crate) use crate::skeleton::connections::types::move_request as MoveRequest;
 pub(crate) use crate::skeleton::monitor::types::{
-    figures_value as FiguresValue, record_value as RecordValue, snapshot_value as SnapshotValue,
-    socket_value as SocketValue,
+    figures_value as FiguresValue, receiving_value as ReceivingValue, record_value as RecordValue,
+    snapshot_value as SnapshotValue, socket_value as SocketValue,
 };
 pub(crate) use crate::skeleton::snapshot::types::snapshot_request as SnapshotRequest;
 
@@ -85,6 +85,17 @@ impl FiguresValue {
             k,
             mss: Bytes::new(u64::from(self.mss)),
             interface,
+        }
+    }
+}
+
+impl ReceivingValue {
+    pub(crate) fn to_receiving(self) -> Receiving {
+        Receiving {
+            received: self.received,
+            rtt: (self.rtt_us != 0).then(|| Duration::from_micros(u64::from(self.rtt_us))),
+            window: Bytes::new(u64::from(self.window)),
+            mss: Bytes::new(u64::from(self.mss)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use libbpf_rs::Link;
 use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use wakeai_connection::Figures;
+use wakeai_connection::{Figures, Receiving};
 use wakeai_units::Duration;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
@@ -24,6 +24,8 @@ pub struct TcpSnapshot {
     pub socket: Socket,
     /// Its figures.
     pub figures: Figures,
+    /// The figures of this end as a receiver.
+    pub receiving: Receiving,
     /// Its congestion control algorithm.
     pub algorithm: String,
 }
@@ -148,6 +150,7 @@ impl Snapshotter {
             .map(|value| TcpSnapshot {
                 socket: value.socket.to_socket(),
                 figures: value.figures.to_figures(value.socket.ifindex),
+                receiving: value.receiving.to_receiving(),
                 algorithm: name_of(value.algorithm),
             })
             .collect();

@@ -1,4 +1,5 @@
-//! How the changes of this crate are undone: the registrations that processes share, and connections that were moved.
+//! How the changes of this crate are undone: the registrations that processes share, connections that were moved, and
+//! receive windows that were bounded.
 
 use std::error::Error as StdError;
 use std::net::IpAddr;
@@ -8,9 +9,10 @@ use wakeai_host::{Change, Lease, NetnsId, OtherChange, Stage, UndoKind, UndoKind
 
 use crate::assign::{Assigner, Assignment, Covered, Destination};
 use crate::control::Control;
+use crate::windows;
 
 /// How a command undoes the changes of this crate.
-pub const UNDO: UndoKinds<'static> = &[&Parts { is_leaving: false }, &Connections];
+pub const UNDO: UndoKinds<'static> = &[&Parts { is_leaving: false }, &Connections, &ReceiveWindows];
 
 /// The registrations of the algorithms in the kernel and the pinned BPF maps. All processes share them.
 pub fn parts() -> Change {
@@ -24,10 +26,21 @@ pub fn parts() -> Change {
 
 const PARTS: &str = "kernel_parts";
 const CONNECTIONS: &str = "connections";
+const RECEIVE_WINDOWS: &str = "receive_windows";
+
+/// The receive windows of the connections of a network namespace, which an agent bounds.
+pub fn receive_windows(netns: NetnsId) -> Change {
+    Change::Other(OtherChange {
+        name: RECEIVE_WINDOWS.to_owned(),
+        what: "bounds of receive windows".to_owned(),
+        stage: Stage::Part,
+        details: serde_json::to_string(&netns).expect("it is an integer"),
+    })
+}
 
 /// Undoes the changes of a lease; see [`Lease::release`].
 pub fn release(lease: Lease) -> Vec<(Change, String)> {
-    lease.release(&[&Parts { is_leaving: true }, &Connections])
+    lease.release(&[&Parts { is_leaving: true }, &Connections, &ReceiveWindows])
 }
 
 /// Undoes [`parts`].
@@ -139,5 +152,27 @@ impl UndoKind for Connections {
             );
         }
         Ok(report.moved > 0)
+    }
+}
+
+/// Undoes [`receive_windows`].
+struct ReceiveWindows;
+
+impl UndoKind for ReceiveWindows {
+    fn name(&self) -> &'static str {
+        RECEIVE_WINDOWS
+    }
+
+    fn undo(&self, change: &OtherChange) -> Result<bool, Box<dyn StdError>> {
+        let netns: NetnsId = serde_json::from_str(&change.details)?;
+        // An agent has given up the privilege to enter even the namespace in which it is.
+        let freed = if NetnsId::current().is_ok_and(|here| here == netns) {
+            windows::give_back()?
+        } else if let Some(namespace) = netns.open() {
+            namespace.run(windows::give_back)??
+        } else {
+            0 // the connections ended with their namespace
+        };
+        Ok(freed > 0)
     }
 }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::time::Duration;
 
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::User;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
@@ -108,7 +108,8 @@ fn serve_apart(
         tracing::error!(%error, "the serving process ends");
         if error.is_lost() { LOST_STATUS } else { 1 }
     };
-    Ok(wakeai_host::serve_apart(Some(user), lease, [&to_serve, &to_undo], &registered, serve)?)
+    let kept: [&[_]; 2] = [&to_serve, &to_undo];
+    Ok(wakeai_host::serve_apart(Some(user), lease, kept, &registered, Signal::SIGKILL, serve)?)
 }
 
 /// Whether the algorithms are still registered.

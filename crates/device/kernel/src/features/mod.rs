@@ -48,6 +48,8 @@ pub struct Features {
     pub cong_control: Option<CongControl>,
     /// Whether a BPF link can hold the registration of an algorithm (Linux 6.4 and later).
     pub struct_ops_link: bool,
+    /// Whether the receive window of a running connection can be bounded.
+    pub receive_windows: bool,
 }
 
 impl Features {
@@ -125,6 +127,7 @@ pub fn detect() -> Features {
     let release = read("/proc/sys/kernel/osrelease");
     let cong_control = types.and_then(|types| types.cong_control);
     let struct_ops_link = has("bpf_struct_ops_link");
+    let receive_windows = receive_windows();
     let features = vec![
         btf_feature(types.is_some()),
         capabilities(),
@@ -132,12 +135,13 @@ pub fn detect() -> Features {
         struct_ops(has("bpf_struct_ops_tcp_congestion_ops"), cong_control),
         link(struct_ops_link),
         pacing(&release),
+        windows(receive_windows),
         traces(&has),
         iterator(has("bpf_iter__tcp")),
         sockops(has("bpf_cgroup_link")),
         bpffs(),
     ];
-    Features { kernel_release: release, features, cong_control, struct_ops_link }
+    Features { kernel_release: release, features, cong_control, struct_ops_link, receive_windows }
 }
 
 /// Converts an error of libbpf for the operation `asked`, which needs the features `needs`. The
@@ -240,6 +244,41 @@ fn pacing(release: &str) -> Feature {
     either("pacing", is_there, found, (NO_ALGORITHMS, "use Linux 6.0 or later"))
 }
 
+fn windows(is_there: bool) -> Feature {
+    let found = (
+        "those of running connections can be bounded",
+        "bounds of the receive window of a running connection",
+    );
+    let consequence = "downloads are not governed, only uploads";
+    let remedy = "use Linux 6.1.68, 6.6.7 or 6.7, or later";
+    either("receive windows", is_there, found, (consequence, remedy))
+}
+
+/// Whether this kernel can bound the receive window of a running connection.
+pub(crate) fn receive_windows() -> bool {
+    has_windows(&read("/proc/sys/kernel/osrelease"), &read("/proc/sys/kernel/version"))
+}
+
+/// Whether the clamp of a receive window may be changed while that window is 0. Before "tcp: fix mid stream window
+/// clamp" of Linux 6.7, which is in 6.1.68 and 6.6.7, too, such a window never opened again. Debian's `release` has
+/// no third number, but its `version` has: `#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)`.
+fn has_windows(release: &str, version: &str) -> bool {
+    let words = version.split(' ').chain([release]);
+    words.filter_map(numbers).any(|numbers| match numbers {
+        [6, 1, patch] => patch >= 68,
+        [6, 6, patch] => patch >= 7,
+        [major, minor, _] => (major, minor) >= (6, 7),
+    })
+}
+
+/// The three numbers at the beginning of a word such as `6.1.140-1`, the third of which may be missing.
+fn numbers(word: &str) -> Option<[u32; 3]> {
+    let end = word.find(|byte: char| !byte.is_ascii_digit() && byte != '.').unwrap_or(word.len());
+    let mut numbers = word[..end].split('.').map(|number| number.parse().ok());
+    let [major, minor] = [numbers.next()??, numbers.next()??];
+    Some([major, minor, numbers.next().flatten().unwrap_or(0)])
+}
+
 fn traces(has: &dyn Fn(&str) -> bool) -> Feature {
     let needed = ["tcp_probe", "tcp_cong_state_set", "tcp_retransmit_skb", "inet_sock_set_state"];
     let missing: Vec<_> =
@@ -298,6 +337,7 @@ mod tests {
             features: vec![feature],
             cong_control: Some(CongControl::Short),
             struct_ops_link: false,
+            receive_windows: false,
         }
     }
 
@@ -331,6 +371,19 @@ mod tests {
         assert!(features.lacks_for_agent(false).is_none());
         features.features[0].problem = Some(problem(true));
         assert!(features.lacks_for_agent(true).is_none());
+    }
+
+    #[test]
+    fn windows_are_bounded_where_a_closed_one_opens_again() {
+        let debian = |number| format!("#1 SMP PREEMPT_DYNAMIC Debian {number}-1 (2025-05-22)");
+        assert!(has_windows("6.1.0-40-amd64", &debian("6.1.153")));
+        assert!(!has_windows("6.1.0-15-amd64", &debian("6.1.66")));
+        assert!(has_windows("6.12.48+deb13-amd64", "#1 SMP 2025-09-20"));
+        assert!(!has_windows("6.6.6", "#1 SMP") && has_windows("6.6.7", "#1 SMP"));
+        assert!(
+            !has_windows("6.5.13", "") && has_windows("6.7.0-rc5", "") && has_windows("7.0", "")
+        );
+        assert!(!has_windows("", "") && !has_windows("6", "5.10"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Loads and registers the algorithms, and pins their shared maps.
+//! Loads and registers the algorithms, and pins their shared maps and the program that bounds receive windows.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use libbpf_rs::skel::{OpenSkel, Skel as _, SkelBuilder};
 use libbpf_rs::{MapCore as _, MapMut, OpenMapMut, OpenObject};
 
-use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS};
+use super::{HEARTBEATS, INTERFACES, LOAD, RETIRED, SOCKETS, TARGETS, WINDOWS};
 use crate::bounded::{Bounded, STALE_AFTER};
 use crate::error::Error;
 use crate::features::{self, BOUND, CongControl, Features, explain, tick_us};
@@ -25,7 +25,8 @@ fn register_for(kernel: &Features) -> libbpf_rs::Result<()> {
     let short = kernel.cong_control == Some(CongControl::Short);
     let mut object = MaybeUninit::uninit();
     let mut open = AlgorithmsSkelBuilder::default().open(&mut object)?;
-    set_knobs(&mut open);
+    set_knobs(&mut open, kernel);
+    open.progs.bound_windows.set_autoload(kernel.receive_windows);
     let maps = &mut open.maps;
     share(&mut maps.socket_bounds, SOCKETS)?;
     share(&mut maps.interface_bounds, INTERFACES)?;
@@ -34,6 +35,9 @@ fn register_for(kernel: &Features) -> libbpf_rs::Result<()> {
     share(&mut maps.socket_targets, TARGETS)?;
     choose_hooks(open.open_object_mut(), kernel, short)?;
     let mut skel = open.load()?;
+    if kernel.receive_windows {
+        skel.progs.bound_windows.attach()?.pin(place::pin(WINDOWS))?;
+    }
     Bounded::ALL.iter().try_for_each(|algorithm| {
         let name = map_name(algorithm, short);
         let map = skel.object_mut().maps_mut().find(|map| map.name() == &*name);
@@ -41,13 +45,37 @@ fn register_for(kernel: &Features) -> libbpf_rs::Result<()> {
     })
 }
 
-fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>) {
+fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
     let Some(rodata) = open.maps.rodata_data.as_deref_mut() else { return };
     // Each algorithm has knobs of its own; the pattern names every field, so that none can be forgotten.
-    let rodata { knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound } = rodata;
+    let rodata {
+        knobs_cubic,
+        knobs_reno,
+        knobs_rtt,
+        knobs_av,
+        knobs_compound,
+        bounds_windows_cubic,
+        bounds_windows_reno,
+        bounds_windows_rtt,
+        bounds_windows_av,
+        bounds_windows_compound,
+        windows_stale_after_ms,
+        ..
+    } = rodata;
+    let stale_after_ms = STALE_AFTER.as_millis() as u32;
     for knobs in [knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound] {
-        knobs.stale_after_ms = STALE_AFTER.as_millis() as u32;
+        knobs.stale_after_ms = stale_after_ms;
         knobs.tick_us = tick_us();
+    }
+    *windows_stale_after_ms = stale_after_ms;
+    for bounds_windows in [
+        bounds_windows_cubic,
+        bounds_windows_reno,
+        bounds_windows_rtt,
+        bounds_windows_av,
+        bounds_windows_compound,
+    ] {
+        *bounds_windows = kernel.receive_windows.into();
     }
 }
 

@@ -21,6 +21,7 @@ use crate::features::{self, BOUND, explain};
 use crate::place;
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::skeleton::quiet;
+use crate::windows::Windows;
 
 /// The pins of the maps that the algorithms share.
 const SOCKETS: &str = "socket_bounds";
@@ -30,6 +31,8 @@ pub(crate) const TARGETS: &str = "socket_targets";
 /// The pin of the map of moved connections (see `assign`). It exists while a process uses the
 /// shared maps, even if no algorithm is registered.
 pub(crate) const MOVED: &str = "moved_sockets";
+/// The pin of the program that bounds receive windows.
+pub(crate) const WINDOWS: &str = "bound_windows";
 /// The name, as a pin and in the kernel, of the map that makes connections change their algorithm.
 const RETIRED: &str = "wakeai_retired";
 
@@ -42,14 +45,14 @@ const ELSEWHERE: &str = "they are registered from outside this container, or fro
      /sys/fs/bpf and /run/wakeai there are not visible here: run the command there. Under `ip netns exec`, which \
      mounts a /sys of its own, enter the network namespace alone: `nsenter --net=/run/netns/NAME wakeai ...`";
 
-pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
+pub(crate) fn open() -> Result<([MapHandle; 4], Option<Windows>), Error> {
     quiet();
     place::in_machine_mounts(|| {
         let _lock = place::lock().map_err(|error| Error::from_io(LOAD, error))?;
         place::check_pins().map_err(|error| Error::from_io(LOAD, error))?;
         if is_complete() {
             place::keep();
-            return pinned_maps();
+            return Ok((pinned_maps()?, Windows::open()?));
         }
         if let Some(missing) = features::detect().why_not(LOAD, BOUND) {
             return Err(missing);
@@ -61,8 +64,13 @@ pub(crate) fn open() -> Result<[MapHandle; 4], Error> {
         place::prepare().map_err(|error| Error::from_io(LOAD, error))?;
         place::keep();
         load::register().inspect_err(|_| drop(remove_but_moved()))?;
-        pinned_maps()
+        Ok((pinned_maps()?, Windows::open()?))
     })
+}
+
+/// The program that bounds receive windows. `None` where there is none.
+pub(crate) fn open_windows() -> Result<Option<Windows>, Error> {
+    place::in_machine_mounts(Windows::open)
 }
 
 /// The maps of the bounds and of the heartbeats, without holding the registration. `None` where nothing is registered.
@@ -138,7 +146,8 @@ fn pinned_algorithms() -> impl Iterator<Item = PathBuf> {
 /// Whether all algorithms are registered. A missing pin means that a registration was interrupted, or made
 /// by an older version.
 fn is_complete() -> bool {
-    pinned_algorithms().count() == Bounded::ALL.len()
+    let has_windows = place::pin(WINDOWS).exists() || !features::receive_windows();
+    has_windows && pinned_algorithms().count() == Bounded::ALL.len()
 }
 
 /// Removes every registration, but not the other pins. Defaults and connections are first moved to

@@ -1,13 +1,14 @@
-//! Moves sysctls and connections back to the kernel's own algorithms.
+//! Moves sysctls and connections back to the kernel's own algorithms, and puts back their receive windows.
 
 use wakeai_host::{Namespace, NetnsId};
 
 use super::PREFIX;
 use crate::bounded::{Bounded, is_available};
 use crate::connections::move_connections;
+use crate::windows;
 
 /// Moves the default (a sysctl) and the connections of every network namespace to the kernel's own
-/// algorithms. In the calling thread's namespace this works even without the privilege to enter
+/// algorithms, and puts back their receive windows. In the calling thread's namespace this works even without the privilege to enter
 /// another namespace.
 pub(super) fn vacate() {
     vacate_here();
@@ -26,6 +27,9 @@ pub(super) fn vacate() {
 
 /// Does what [`vacate`] does, but only in the calling thread's namespace.
 pub(super) fn vacate_here() {
+    if let Err(error) = windows::give_back() {
+        tracing::warn!(%error, "the receive windows of connections could not be put back");
+    }
     if let Err(error) = vacate_default() {
         tracing::warn!(%error, "the default congestion control could not be restored");
     }

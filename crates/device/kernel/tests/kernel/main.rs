@@ -16,3 +16,4 @@ mod rig;
 mod small_queue;
 mod snapshot;
 mod watch;
+mod windows;

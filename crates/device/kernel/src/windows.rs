@@ -1,0 +1,89 @@
+//! Runs the program that bounds the receive windows of connections, and puts back those that no bounds apply to.
+
+use libbpf_rs::Link;
+use libbpf_rs::MapCore as _;
+use zerocopy::FromBytes as _;
+
+use crate::connections::run_iterator;
+use crate::error::Error;
+use crate::features::{BOUND, explain};
+use crate::netns::netns_cookie;
+use crate::place;
+use crate::raw::InterfaceKey;
+use crate::registration;
+use crate::skeleton::algorithms::types::window_outcome;
+
+/// The result of [`Control::bound_windows`](crate::Control::bound_windows): numbers of connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowReport {
+    /// Their receive window is bounded.
+    pub bound: u32,
+    /// Their window was bounded until now, and their former clamp is put back.
+    pub freed: u32,
+    /// They have offered a window of 0, and stay as they are until it opens.
+    pub closed: u32,
+    /// They are subflows of MPTCP, whose windows are left alone.
+    pub multipath: u32,
+    /// The kernel has refused the change.
+    pub refused: u32,
+}
+
+const ASKED: &str = "bound receive windows";
+
+/// The loaded program, which all processes share.
+#[derive(Debug)]
+pub(crate) struct Windows(Link);
+
+impl Windows {
+    /// Opens the pinned program. `None` where there is none, as on a kernel that lacks the feature.
+    pub(crate) fn open() -> Result<Option<Self>, Error> {
+        let pin = place::pin(registration::WINDOWS);
+        if !pin.exists() {
+            return Ok(None);
+        }
+        let link = Link::open(pin).map_err(|error| explain(ASKED, BOUND, error))?;
+        Ok(Some(Self(link)))
+    }
+
+    /// Runs the program for the calling thread's network namespace.
+    pub(crate) fn bound(&self) -> Result<WindowReport, Error> {
+        let outcomes = run_iterator(&self.0, ASKED)?;
+        let count = |asked: window_outcome| {
+            let asked = asked.0 as u8;
+            outcomes.iter().filter(|outcome| **outcome == asked).count() as u32
+        };
+        Ok(WindowReport {
+            bound: count(window_outcome::WINDOW_BOUND),
+            freed: count(window_outcome::WINDOW_FREED),
+            closed: count(window_outcome::WINDOW_CLOSED),
+            multipath: count(window_outcome::WINDOW_MULTIPATH),
+            refused: count(window_outcome::WINDOW_REFUSED),
+        })
+    }
+}
+
+/// Puts back all receive windows of the calling thread's network namespace, whose agent is dead. Returns the number
+/// of connections.
+pub(crate) fn give_back() -> Result<u32, Error> {
+    let netns_cookie =
+        netns_cookie().map_err(|error| Error::from_io("read the namespace's cookie", error))?;
+    place::in_machine_mounts(|| {
+        let (Some([_, _, heartbeats, _]), Some(windows)) =
+            (registration::open_to_read()?, Windows::open()?)
+        else {
+            return Ok(0);
+        };
+        // Bounds are in force for a while after the last heartbeat. Without it they are not.
+        for key in heartbeats.keys() {
+            if InterfaceKey::read_from_bytes(&key).is_ok_and(|key| key.netns_cookie == netns_cookie)
+            {
+                crate::control::take(&heartbeats, &key)?;
+            }
+        }
+        let report = windows.bound()?;
+        if report.refused > 0 {
+            tracing::warn!(refused = report.refused, "receive windows could not be put back");
+        }
+        Ok(report.freed)
+    })
+}
