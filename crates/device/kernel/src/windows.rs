@@ -47,18 +47,18 @@ impl Windows {
 
     /// Runs the program for the calling thread's network namespace.
     pub(crate) fn bound(&self) -> Result<WindowReport, Error> {
-        let outcomes = run_iterator(&self.0, ASKED)?;
-        let count = |asked: window_outcome| {
-            let asked = asked.0 as u8;
-            outcomes.iter().filter(|outcome| **outcome == asked).count() as u32
-        };
-        Ok(WindowReport {
-            bound: count(window_outcome::WINDOW_BOUND),
-            freed: count(window_outcome::WINDOW_FREED),
-            closed: count(window_outcome::WINDOW_CLOSED),
-            multipath: count(window_outcome::WINDOW_MULTIPATH),
-            refused: count(window_outcome::WINDOW_REFUSED),
-        })
+        let mut report = WindowReport::default();
+        for outcome in run_iterator(&self.0, ASKED)? {
+            let count = match window_outcome(outcome.into()) {
+                window_outcome::WINDOW_BOUND => &mut report.bound,
+                window_outcome::WINDOW_FREED => &mut report.freed,
+                window_outcome::WINDOW_CLOSED => &mut report.closed,
+                window_outcome::WINDOW_MULTIPATH => &mut report.multipath,
+                _ => &mut report.refused,
+            };
+            *count += 1;
+        }
+        Ok(report)
     }
 }
 
