@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant};
 
 /// The length of the window of time.
-const WINDOW: Duration = Duration::from_secs(10);
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
 /// The largest value of the last ten seconds; one value is added per tick (0.5 s).
 #[derive(Clone, Debug, Default)]

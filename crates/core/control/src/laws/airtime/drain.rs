@@ -8,17 +8,15 @@ use super::{BEHIND_PERCENT, Situation, TICK};
 use crate::rtt::ENOUGH;
 
 /// The tick at which a station may begin to drain together with others, counted from its first tick
-/// of sending. By then the stations that began together know each other.
-const TOGETHER_AT: u32 = 6;
+/// of sending. By then the stations that began together know each other. After as many consecutive
+/// doubtful ticks the station checks whether its path has become longer. At a doubtful tick the station
+/// sees a longer queueing delay than the others, and delivers less than its share.
+const KNOWN_TICKS: u32 = 6;
 /// The window of a station that drains with others, percent of its share times the measured minimum
 /// RTT. The usual window adds the target queueing delay to this RTT.
 const TOGETHER_PERCENT: u64 = 70;
 /// Draining continues while each tick lowers the minimum RTT by more than 1/`STILL_FALLING` of it.
 const STILL_FALLING: u64 = 32;
-/// After this many consecutive doubtful ticks the station checks whether its path has become
-/// longer. At a doubtful tick the station sees a longer queueing delay than the others, and
-/// delivers less than its share.
-const DOUBT: u32 = 6;
 /// During a check the window is divided by this number.
 const CHECK_DIVISOR: u32 = 5;
 /// A check lasts for the tick that starts it and this many further ticks. Two round trips come in
@@ -87,9 +85,9 @@ impl Drain {
         }
         self.together = match ticks {
             // Among few senders, one at least measures the RTT of its path without the queue.
-            TOGETHER_AT => senders as usize > ENOUGH && senders / 2 >= self.senders_then,
+            KNOWN_TICKS => senders as usize > ENOUGH && senders / 2 >= self.senders_then,
             // The next tick comes too early to show the effect of the first draining tick.
-            ticks => self.together && (falls || ticks == TOGETHER_AT + 1),
+            ticks => self.together && (falls || ticks == KNOWN_TICKS + 1),
         };
         self.together
     }
@@ -104,7 +102,7 @@ impl Drain {
             situation.rate < situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
         let doubtful = own > situation.target.max(situation.path.min / 4) && behind;
         self.doubt = if doubtful { self.doubt + 1 } else { 0 };
-        if self.doubt < DOUBT || self.next_check.is_some_and(|next| now < next) {
+        if self.doubt < KNOWN_TICKS || self.next_check.is_some_and(|next| now < next) {
             return false;
         }
         self.next_check = Some(now + self.pauses.next());

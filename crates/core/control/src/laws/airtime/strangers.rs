@@ -12,7 +12,8 @@ use wakeai_units::{Duration, Instant, Rate};
 #[cfg(doc)]
 use super::AirtimeKnobs;
 use super::backoff::Backoff;
-use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation};
+use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
+use crate::windowed::WINDOW;
 
 /// A release begins when the count of suspicious ticks (decisions, one every 0.5 s) reaches
 /// [`SETTLED_TICKS`], and one more per this many senders. Many senders need longer to know each other.
@@ -28,7 +29,8 @@ const OBEY_WITHIN_ALONE: u32 = 2;
 /// the highest rates of the last ten seconds. Where the rates were high just after the station began
 /// to send, they keep its window large, and so this queue long, until they are ten seconds old. Then
 /// the queue shortens without a release.
-const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 = 24;
+const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
+    (WINDOW.as_micros() / TICK.as_micros()) as u32 + SETTLED_TICKS;
 /// A station's part of the air is its rate divided by the rate that it reaches alone, or by its PHY
 /// rate. Where the parts of the stations with agents together are less than this part, millionths,
 /// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
@@ -270,7 +272,7 @@ mod tests {
     fn begins(situation: &Situation, median: u64, path_is_checked: bool) -> Option<u32> {
         let mut contest = Contest::default();
         (1..=20).find(|tick| {
-            let now = Instant::ZERO + super::super::TICK * u64::from(*tick);
+            let now = Instant::ZERO + TICK * u64::from(*tick);
             contest.on_tick(now, *tick, situation, Rate::from_mbps(median), path_is_checked)
         })
     }
@@ -300,7 +302,7 @@ mod tests {
         let mut tick = 0;
         let mut next = |growth| {
             tick += 1;
-            let now = Instant::ZERO + super::super::TICK * tick;
+            let now = Instant::ZERO + TICK * tick;
             contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false)
         };
         assert!((0..7).any(|_| next(100)));

@@ -12,10 +12,9 @@ use crate::{Bounds, Observation, Phase};
 pub(super) const PROBE: u32 = 1250;
 /// The queue is nearly empty while the queueing delay is below the target divided by this number.
 /// After [`SETTLED_TICKS`] consecutive ticks with a nearly empty queue the factor of the probe is
-/// multiplied by [`PROBE`], because the air has room.
+/// multiplied by [`PROBE`], because the air has room. It rises up to the number of senders, with which
+/// the station has the window of the whole air.
 const EMPTY_PART: u64 = 3;
-/// Ticks with a nearly empty queue raise the factor of the probe up to this value, permille.
-const PROBE_MOST: u32 = 8000;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
 /// round trip. A shorter path needs no opening phase, because the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
@@ -104,7 +103,8 @@ impl Airtime {
         self.empty_ticks = if nearly_empty { self.empty_ticks + 1 } else { 0 };
         if self.empty_ticks == SETTLED_TICKS {
             self.empty_ticks = 0;
-            self.probe = (self.probe * PROBE / 1000).min(PROBE_MOST);
+            let whole_air = situation.senders.saturating_mul(1000).max(PROBE);
+            self.probe = (self.probe.saturating_mul(PROBE / 10) / 100).min(whole_air);
         }
         if self.probing { Phase::Probing } else { Phase::Steady }
     }
@@ -447,6 +447,19 @@ mod tests {
         assert!((62..=68).contains(&windows[2]), "5/4 of 52: {windows:?}");
         assert!((76..=84).contains(&windows[6]), "25/16 of 52 after the fourth tick: {windows:?}");
         assert!((96..=104).contains(&windows[10]), "125/64 of 52 after the eighth: {windows:?}");
+    }
+
+    #[test]
+    fn a_probe_ends_at_the_window_of_the_whole_air() {
+        let last = |seen: Observation| {
+            let empty = Observation { rtt: Some(rtt(ms(50), ms(3))), ..seen };
+            let mut ticks = Ticks::new();
+            (0..80).map(|_| ticks.tick(&empty).0.ceiling.get()).last().expect("it ticked")
+        };
+        let whole = Segments::in_flight(Rate::from_mbps(40), ms(50) + TARGET, Bytes::new(1448));
+        assert!(last(seen(10, 40, &[10, 10, 10])).abs_diff(whole.get()) <= 2, "four shares");
+        let alone = last(seen(40, 40, &[]));
+        assert!(alone.abs_diff(whole.get() * 5 / 4) <= 2, "a quarter more: {alone} of {whole}");
     }
 
     #[test]
