@@ -40,7 +40,7 @@ fn sending(connections: u64) -> Vec<Connection> {
             packets_out: Segments::new(10 + id as u32 % 20),
             ..Figures::default()
         };
-        Connection { id, figures, boundable: true }
+        Connection { id, figures, boundable: true, ..Connection::default() }
     };
     (0..connections).map(connection).collect()
 }
@@ -117,7 +117,7 @@ fn tick(criterion: &mut Criterion) {
     let crowd = Crowd::new(100, 1000);
     let (seen, bounds) = (crowd.own.observation(), crowd.own.decision().bounds);
     group.bench_function("divided_among_1000", |bencher| {
-        bencher.iter(|| black_box(Actuation::new(bounds, &seen.own.connections)));
+        bencher.iter(|| black_box(Actuation::new(bounds, &seen)));
     });
     group.finish();
 }

@@ -3,34 +3,59 @@
 use wakeai_connection::Bounds;
 use wakeai_units::{Bytes, Segments};
 
-use crate::ConnectionView;
+use crate::{ConnectionView, Observation};
 
 /// The bounds of a station until the next tick (0.5 s later), divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
-    /// The bounds of each connection that is sending and whose algorithm applies bounds, by id. The
-    /// bounds of all these connections add up to the station's bounds.
+    /// The bounds of each connection that is sending and whose algorithm applies bounds, or that is
+    /// receiving, by id. The bounds of all sending connections add up to the station's bounds of
+    /// sending, and those of all receiving ones to its bound of receiving.
     pub sockets: Vec<(u64, Bounds)>,
     /// The bounds of every other connection, and of connections that begin before the next tick.
-    /// They are the bounds that one more sending connection with nothing in flight would get.
+    /// They are the bounds that one more active connection with nothing in flight would get.
     pub default: Bounds,
 }
 
 impl Actuation {
-    /// Divides `bounds` among the `connections` that are sending and apply bounds.
-    pub fn new(bounds: Bounds, connections: &[ConnectionView]) -> Self {
+    /// Divides `bounds` among the connections of `seen` that are active and apply bounds.
+    pub fn new(bounds: Bounds, seen: &Observation) -> Self {
         bounds.assert_order();
-        let bound = || connections.iter().filter(|one| one.sending && one.boundable);
-        let mut flying: Vec<u64> =
-            bound().map(|one| u64::from(one.figures.in_flight().get())).collect();
-        let sockets = bound().map(|one| one.id).zip(divide(bounds, &flying)).collect();
-        flying.push(0);
-        let default = divide(bounds, &flying).pop().unwrap_or(Bounds::NONE);
+        let bound = |connection: &&ConnectionView| connection.active && connection.boundable;
+        let flying = |connections: &[ConnectionView]| -> Vec<u64> {
+            let bound = connections.iter().filter(bound);
+            bound.map(|one| u64::from(one.figures.in_flight().get())).chain([0]).collect()
+        };
+        let ids = |connections: &[ConnectionView]| -> Vec<u64> {
+            connections.iter().filter(bound).map(|one| one.id).collect()
+        };
+        let (up, down) = (&seen.up.connections, &seen.down.connections);
+        // One more connection without anything in flight gets the default.
+        let sent = |flying: &[u64]| divide(bounds, flying);
+        let received = |flying: &[u64]| divide_windows(bounds.receive, flying);
+        let default = Bounds {
+            receive: received(&flying(down)).pop().unwrap_or(Segments::MAX),
+            ..sent(&flying(up)).pop().unwrap_or(Bounds::NONE)
+        };
+        let parts = |flying: Vec<u64>| flying[..flying.len() - 1].to_vec();
+        let mut sending = ids(up).into_iter().zip(sent(&parts(flying(up)))).peekable();
+        let mut receiving = ids(down).into_iter().zip(received(&parts(flying(down)))).peekable();
+        let of = |connection: &ConnectionView| {
+            let sends = sending.next_if(|(id, _)| *id == connection.id);
+            let receives = receiving.next_if(|(id, _)| *id == connection.id);
+            let is_bound = sends.is_some() || receives.is_some();
+            let bounds = sends.map_or(default, |(_, part)| part);
+            let receive = receives.map_or(default.receive, |(_, window)| window);
+            is_bound.then_some((connection.id, Bounds { receive, ..bounds }))
+        };
+        // Both lists have the order of `up`, which has all connections.
+        let sockets = up.iter().filter_map(of).collect();
         Self { sockets, default }
     }
 }
 
-/// Divides `bounds` among connections. `flying` has the segments in flight of each connection.
+/// Divides the bounds of sending among connections. `flying` has the segments in flight of each
+/// connection.
 ///
 /// One half of each window bound is divided equally, and the other half in proportion to the
 /// segments in flight. So a connection that needs little leaves room in the window to a connection
@@ -40,18 +65,21 @@ impl Actuation {
 fn divide(bounds: Bounds, flying: &[u64]) -> Vec<Bounds> {
     let count = flying.len() as u64;
     let floors = parts(bounds.floor, flying);
-    let ceilings = if bounds.ceiling == Segments::MAX {
-        vec![Segments::MAX; flying.len()]
-    } else {
-        parts(bounds.ceiling, flying)
-    };
+    let ceilings = divide_windows(bounds.ceiling, flying);
     let divided = floors.into_iter().zip(ceilings).map(|(floor, ceiling)| {
-        let ceiling = ceiling.max(Segments::new(1));
         let pacing = bounds.pacing.map(|rate| rate / count);
         let small_queue = Bytes::new(bounds.small_queue.get() / count);
-        Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue, ..bounds }
+        Bounds { floor: floor.min(ceiling), ceiling, pacing, small_queue, ..Bounds::NONE }
     });
     divided.collect()
+}
+
+/// Divides the largest window as [`divide`] does; [`Segments::MAX`] is no bound.
+fn divide_windows(most: Segments, flying: &[u64]) -> Vec<Segments> {
+    if most == Segments::MAX {
+        return vec![Segments::MAX; flying.len()];
+    }
+    parts(most, flying).into_iter().map(|part| part.max(Segments::new(1))).collect()
 }
 
 /// Divides one half of `total` equally, and the other half by weight. The remainder of the rounding
@@ -97,14 +125,27 @@ mod tests {
         assert_eq!(ceilings, [295, 105]);
     }
 
+    /// A station with these connections, of which those with an odd id only receive.
+    fn station(connections: Vec<ConnectionView>) -> Observation {
+        let mut seen = Observation::default();
+        let receives = |one: &&ConnectionView| one.id % 2 == 1;
+        seen.down.connections = connections.iter().filter(receives).cloned().collect();
+        let sends = |one: ConnectionView| ConnectionView {
+            active: one.active && one.id.is_multiple_of(2),
+            ..one
+        };
+        seen.up.connections = connections.into_iter().map(sends).collect();
+        seen
+    }
+
     #[test]
     fn idle_and_unboundable_connections_take_no_part() {
-        let view = |id, sending, boundable| {
-            let packets_out = Segments::new(if sending { 10 } else { 0 });
+        let view = |id, active, boundable| {
+            let packets_out = Segments::new(if active { 10 } else { 0 });
             let figures = Figures { packets_out, ..Figures::default() };
-            ConnectionView { id, figures, boundable, sending, ..example() }
+            ConnectionView { id, figures, boundable, active, ..example() }
         };
-        let views = [view(1, true, true), view(2, false, true), view(3, true, false)];
+        let views = vec![view(2, true, true), view(4, false, true), view(6, true, false)];
         let bounds = Bounds {
             pacing: Some(Rate::from_mbps(8)),
             small_queue: Bytes::new(65_535),
@@ -114,17 +155,34 @@ mod tests {
         // One more connection has nothing in flight. So it gets nothing of the half that is divided
         // by weight.
         let one_more = Bounds::from_numbers(7, 22, 500_000, 32_767);
-        let found = Actuation::new(bounds, &views);
-        assert_eq!(found, Actuation { sockets: vec![(1, whole)], default: one_more });
-        let alone = Actuation::new(bounds, &views[1..]);
+        let found = Actuation::new(bounds, &station(views.clone()));
+        assert_eq!(found, Actuation { sockets: vec![(2, whole)], default: one_more });
+        let alone = Actuation::new(bounds, &station(views[1..].to_vec()));
         assert_eq!(alone, Actuation { sockets: Vec::new(), default: whole });
     }
 
     #[test]
+    fn the_receive_window_is_divided_among_the_connections_that_receive() {
+        let view = |id| ConnectionView { id, ..example() };
+        let receive = Segments::new(60);
+        let bounds = Bounds { receive, ..Bounds::window(Segments::ZERO, Segments::new(90)) };
+        let found = Actuation::new(bounds, &station(vec![view(1), view(2), view(3)]));
+        let part = |ceiling, receive| {
+            let window = Bounds::window(Segments::ZERO, Segments::new(ceiling));
+            Bounds { receive: Segments::new(receive), ..window }
+        };
+        // One more connection would get a third of 30 and nothing of the rest, or half of 45.
+        assert_eq!(found.default, part(22, 10));
+        assert_eq!(found.sockets, [(1, part(22, 30)), (2, part(90, 10)), (3, part(22, 30))]);
+    }
+
+    #[test]
     fn parts_of_no_bound_are_no_bounds() {
-        let found = Actuation::new(Bounds::NONE, &[example(), example()]);
-        let none = Actuation { sockets: vec![(1, Bounds::NONE); 2], ..Actuation::default() };
-        assert_eq!(found, none);
+        let views =
+            vec![ConnectionView { id: 2, ..example() }, ConnectionView { id: 3, ..example() }];
+        let found = Actuation::new(Bounds::NONE, &station(views));
+        let none = vec![(2, Bounds::NONE), (3, Bounds::NONE)];
+        assert_eq!(found, Actuation { sockets: none, ..Actuation::default() });
     }
 
     proptest! {

@@ -44,8 +44,10 @@ pub struct ControllerConfig {
     pub segments_per_ack: u32,
     /// The basic rate: the rate at which the access point sends broadcasts.
     pub basic_rate: Rate,
-    /// The rate that this station reaches alone, where the configuration has it.
+    /// The rate that this station reaches alone as a sender, where the configuration has it.
     pub max_rate: Option<Rate>,
+    /// The rate that it reaches alone as a receiver, where the configuration has it.
+    pub max_down_rate: Option<Rate>,
     /// The rate that this station asks its peers to leave free while this station sends.
     pub reserve: Option<Rate>,
     /// The share of the airtime that all stations together may reserve. All stations need the same
@@ -74,6 +76,7 @@ impl ControllerConfig {
             segments_per_ack: 2,
             basic_rate: LEGACY_RATES[0],
             max_rate: None,
+            max_down_rate: None,
             reserve: None,
             reservable: Share::from_percent(80),
             clocks: Clocks::Free,

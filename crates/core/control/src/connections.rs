@@ -1,28 +1,33 @@
-//! Decides which connections are sending: by data in flight or waiting, and by what was delivered since the last
-//! tick.
+//! Decides which connections send and which receive: by data in flight or waiting, and by what was
+//! moved since the last tick.
 
 use std::collections::BTreeMap;
 
-use wakeai_connection::Figures;
-use wakeai_units::{Bytes, Segments};
+use wakeai_connection::{Figures, Receiving};
+use wakeai_units::{Bytes, Duration, Segments};
 
 use crate::ConnectionView;
+use crate::driver::TICK;
 
-/// A connection that delivered more segments than this since the last tick (0.5 s ago) is sending,
-/// even where nothing is in flight now. The number is an initial window (RFC 6928). An exchange of
-/// short messages does not exceed it.
-const SENDING_SEGMENTS: u32 = 10;
+/// A connection that moved more segments than this since the last tick (0.5 s ago) is active, even
+/// where nothing is in flight now. The number is an initial window (RFC 6928). An exchange of short
+/// messages does not exceed it.
+const ACTIVE_SEGMENTS: u32 = 10;
 
 /// One of the station's connections over the Wi-Fi interface, as read at a tick.
 ///
 /// A connection counts as sending in two cases: it has data in flight or in its send queue, or it
-/// delivered more than an initial window (10 segments) since the last tick.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// delivered more than an initial window (10 segments) since the last tick. It counts as receiving
+/// once it has received more than an initial window since the last tick, and then as long as each
+/// tick brings at least two segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// The kernel's socket cookie.
     pub id: u64,
-    /// The figures of the connection.
+    /// The figures of the connection as a sender.
     pub figures: Figures,
+    /// The figures of the connection as a receiver.
+    pub receiving: Receiving,
     /// Whether the connection's congestion control algorithm applies bounds.
     pub boundable: bool,
 }
@@ -34,28 +39,84 @@ impl Connection {
     }
 }
 
+/// A connection at the last tick.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The segments that it had delivered.
+    delivered: u64,
+    /// The bytes that it had received.
+    received: u64,
+    receives: bool,
+}
+
 /// Compares the station's connections at a tick with its connections at the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionWatch {
-    /// The number of segments that each connection had delivered at the last tick, by connection
-    /// id.
-    delivered: BTreeMap<u64, u64>,
+    /// The connections at the last tick, by id.
+    known: BTreeMap<u64, Known>,
 }
 
 impl ConnectionWatch {
-    /// Replaces the content of `views` by what a law sees of `connections`.
-    pub(crate) fn on_tick(&mut self, connections: &[Connection], views: &mut Vec<ConnectionView>) {
-        views.clear();
-        views.extend(connections.iter().map(|connection| {
-            let Connection { id, figures, boundable } = *connection;
-            // The kernel's counter has 32 bits, and wraps.
-            let since = |before: &u64| (figures.delivered as u32).wrapping_sub(*before as u32);
-            let delivered = self.delivered.get(&id).map_or(0, since);
-            let sending = connection.has_data() || delivered > SENDING_SEGMENTS;
-            ConnectionView { id, figures, boundable, delivered, sending }
-        }));
-        self.delivered = views.iter().map(|view| (view.id, view.figures.delivered)).collect();
+    /// Replaces the content of `up` and `down` by what a law sees of `connections` in each direction.
+    /// A connection that has never received more than an initial window in a tick is not in `down`.
+    pub(crate) fn on_tick(
+        &mut self,
+        connections: &[Connection],
+        up: &mut Vec<ConnectionView>,
+        down: &mut Vec<ConnectionView>,
+    ) {
+        up.clear();
+        down.clear();
+        let mut known = BTreeMap::new();
+        for connection in connections {
+            let before = self.known.get(&connection.id);
+            up.push(sender(connection, before));
+            let (view, receives) = receiver(connection, before);
+            down.extend(receives.then_some(view));
+            let (delivered, received) =
+                (connection.figures.delivered, connection.receiving.received);
+            known.insert(connection.id, Known { delivered, received, receives });
+        }
+        self.known = known;
     }
+}
+
+fn sender(connection: &Connection, before: Option<&Known>) -> ConnectionView {
+    let Connection { id, figures, boundable, receiving: _ } = *connection;
+    // The kernel's counter has 32 bits, and wraps.
+    let since = |before: &Known| (figures.delivered as u32).wrapping_sub(before.delivered as u32);
+    let delivered = before.map_or(0, since);
+    let active = connection.has_data() || delivered > ACTIVE_SEGMENTS;
+    ConnectionView { id, figures, boundable, delivered, active }
+}
+
+/// The receiving end of a connection in a sender's terms, and whether it counts as receiving. What the
+/// peer has in flight follows from Little's law: the bytes that arrive in one RTT, at most the window
+/// that was offered.
+fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView, bool) {
+    let Receiving { received, rtt, window, mss } = connection.receiving;
+    let bytes = before.map_or(0, |before| received.saturating_sub(before.received));
+    let segments =
+        |bytes: u64| u32::try_from(bytes.checked_div(mss.get()).unwrap_or(0)).unwrap_or(u32::MAX);
+    let delivered = segments(bytes);
+    let least = if before.is_some_and(|before| before.receives) { 1 } else { ACTIVE_SEGMENTS };
+    let receives = delivered > least;
+    let in_rtt = u128::from(bytes) * u128::from(rtt.unwrap_or(Duration::ZERO).as_nanos())
+        / u128::from(TICK.as_nanos());
+    let flying = u64::try_from(in_rtt).unwrap_or(u64::MAX).min(window.get());
+    let flying = Segments::new(segments(flying));
+    let figures = Figures {
+        cwnd: flying,
+        packets_out: flying,
+        mss,
+        smoothed_rtt: rtt,
+        latest_rtt: rtt,
+        min_rtt: rtt,
+        ..Figures::default()
+    };
+    let view =
+        ConnectionView { id: connection.id, figures, boundable: true, delivered, active: receives };
+    (view, receives)
 }
 
 #[cfg(test)]
@@ -70,8 +131,9 @@ mod tests {
             let packets_out = Segments::new(packets_out);
             let send_queue = Bytes::new(send_queue);
             let figures = Figures { delivered, packets_out, send_queue, ..Figures::default() };
-            watch.on_tick(&[Connection { figures, ..Connection::default() }], &mut views);
-            (views[0].delivered, views[0].sending)
+            let connection = Connection { figures, ..Connection::default() };
+            watch.on_tick(&[connection], &mut views, &mut Vec::new());
+            (views[0].delivered, views[0].active)
         };
         let cases = [
             ("the first tick has nothing to compare with", (100, 0, 0), (0, false)),
@@ -93,10 +155,35 @@ mod tests {
         let mut views = Vec::new();
         let figures = |delivered| Figures { delivered, ..Figures::default() };
         let one = |delivered| [Connection { figures: figures(delivered), ..Connection::default() }];
-        watch.on_tick(&one(5), &mut views);
-        watch.on_tick(&[], &mut views);
-        assert!(views.is_empty());
-        watch.on_tick(&one(500), &mut views);
-        assert_eq!((views[0].delivered, views[0].sending), (0, false));
+        let mut tick = |connections: &[Connection]| {
+            watch.on_tick(connections, &mut views, &mut Vec::new());
+            views.iter().map(|view| (view.delivered, view.active)).collect::<Vec<_>>()
+        };
+        tick(&one(5));
+        assert_eq!(tick(&[]), []);
+        assert_eq!(tick(&one(500)), [(0, false)]);
+    }
+
+    #[test]
+    fn a_connection_receives_from_an_initial_window_per_tick_until_nothing_comes() {
+        let mut watch = ConnectionWatch::default();
+        let mut tick = |segments: u64| {
+            let (mss, window) = (Bytes::new(1448), Bytes::new(60_000));
+            let rtt = Some(Duration::from_millis(100));
+            let receiving = Receiving { received: segments * 1448, rtt, window, mss };
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            let connection = Connection { receiving, ..Connection::default() };
+            watch.on_tick(&[connection], &mut up, &mut down);
+            assert!(!up[0].active, "it sends nothing");
+            down.first().map(|view| (view.delivered, view.figures.cwnd.get()))
+        };
+        assert_eq!(tick(100), None, "the first tick has nothing to compare with");
+        assert_eq!(tick(110), None, "an initial window");
+        // A fifth of a tick's segments arrives in an RTT of 100 ms.
+        assert_eq!(tick(160), Some((50, 10)));
+        assert_eq!(tick(760), Some((600, 41)), "at most the window of 60,000 bytes");
+        assert_eq!(tick(762), Some((2, 0)));
+        assert_eq!(tick(763), None, "less than two segments");
+        assert_eq!(tick(765), None, "it has to begin anew");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::connections::ConnectionWatch;
@@ -10,14 +11,14 @@ use crate::presence::{
     AgentFigures, BootId, Endpoint, FleetAnswer, FleetQuery, Opened, OtherVersion,
     PresenceCounters, StationFigures,
 };
-use crate::rates::RateWatch;
+use crate::rates::{RateTick, RateWatch};
 use crate::reservation::Reservations;
 use crate::rtt::common_growth;
 use crate::turns::Turns;
 use crate::{
     Actuation, Announcement, Connection, ControllerConfig, Decision, Event, Law, LawConfig,
-    LawName, Observation, PeerView, Permission, Reservation, ReservationState, RttWatch, StationId,
-    Turn, TurnState,
+    LawName, Observation, OwnTraffic, PeerView, Permission, Reservation, ReservationState,
+    RttWatch, StationId, Traffic, Turn, TurnState,
 };
 
 /// The largest number of events that wait for [`Controller::poll_event`]. When there are more, the
@@ -36,8 +37,8 @@ pub struct Controller {
     law: Box<dyn Law + Send>,
     presence: Endpoint,
     connections: ConnectionWatch,
-    rtt: RttWatch,
-    rates: RateWatch,
+    up: DirectionWatch,
+    down: DirectionWatch,
     reservations: Reservations,
     turns: Turns,
     /// The request for a turn in the last [`Event::Turn`].
@@ -64,7 +65,8 @@ impl Controller {
         let observation = Observation {
             access_point_buffer: config.access_point_buffer,
             segments_per_ack: config.segments_per_ack,
-            max_rate: config.max_rate,
+            up: OwnTraffic { max_rate: config.max_rate, ..OwnTraffic::default() },
+            down: OwnTraffic { max_rate: config.max_down_rate, ..OwnTraffic::default() },
             ..Observation::default()
         };
         let mut reservations = Reservations::new(start, config.station_id, config.reservable);
@@ -72,8 +74,8 @@ impl Controller {
         Self {
             presence: Endpoint::new(start, config, BootId(boot_id)),
             connections: ConnectionWatch::default(),
-            rtt: RttWatch::default(),
-            rates: RateWatch::new(config.max_rate),
+            up: DirectionWatch::new(config.max_rate),
+            down: DirectionWatch::new(config.max_down_rate),
             reservations,
             turns: Turns::new(start, config.station_id),
             announced_turn: None,
@@ -160,33 +162,29 @@ impl Controller {
         self.update_turns(now);
         self.decision = self.decide(now);
         self.push(Event::Decision(self.decision.clone()));
-        Actuation::new(self.decision.bounds, &self.observation.own.connections)
+        Actuation::new(self.decision.bounds, &self.observation)
     }
 
     fn observe(&mut self, now: Instant, link_rate: Option<Rate>, connections: &[Connection]) {
-        let was_sending = self.observation.sending().next().is_some();
-        let own = &mut self.observation.own;
-        own.link_rate = link_rate;
-        self.connections.on_tick(connections, &mut own.connections);
-        let sending = self.observation.sending().next().is_some();
-        if sending != was_sending {
+        let observation = &mut self.observation;
+        let was_active = Direction::BOTH.map(|direction| observation.of(direction).is_active());
+        observation.link_rate = link_rate;
+        let (up, down) = (&mut observation.up.connections, &mut observation.down.connections);
+        self.connections.on_tick(connections, up, down);
+        let is_active = Direction::BOTH.map(|direction| observation.of(direction).is_active());
+        if is_active != was_active {
             self.presence.announce_soon(now);
         }
-        let observation = &mut self.observation;
         self.presence.table.update_active(now, &mut observation.peers);
         observation.live_peers = u32::try_from(self.presence.table.live).unwrap_or(u32::MAX);
-        let peers = &observation.peers;
-        let sending_peers = peers.iter().filter(|peer| peer.announced.sending).count();
-        let senders = sending_peers + usize::from(sending);
+        let active_peers =
+            observation.peers.iter().filter(|peer| peer.announced.is_active()).count();
+        let senders = active_peers + usize::from(observation.is_active());
         observation.senders = u32::try_from(senders).unwrap_or(u32::MAX).max(1);
-        let common = common_growth(peers, None).unwrap_or(Duration::ZERO);
-        observation.rtt = self.rtt.on_tick(now, &observation.own, common);
-        let growth = observation.rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
-        self.rates.on_tick(now, &observation.own, peers, growth);
-        observation.delivery_rate = self.rates.rate;
-        observation.mean_rate = self.rates.mean();
-        observation.total_rate = self.rates.total();
-        observation.max_rate = self.rates.alone();
+        self.up.on_tick(now, Direction::Up, observation);
+        self.down.on_tick(now, Direction::Down, observation);
+        let (up, down) = (self.up.rates.total(), self.down.rates.total());
+        observation.total_rate = up.saturating_add(down);
     }
 
     fn decide(&mut self, now: Instant) -> Decision {
@@ -291,12 +289,12 @@ impl Controller {
     fn announcement(&self) -> Announcement {
         let seen = &self.observation;
         Announcement {
-            sending: seen.sending().next().is_some(),
-            delivery_rate: seen.mean_rate,
-            max_rate: seen.max_rate,
-            min_rtt: seen.rtt.map(|rtt| rtt.min),
-            growth: seen.rtt.map_or(Duration::ZERO, |rtt| rtt.growth),
-            link_rate: seen.own.link_rate,
+            up: traffic(&seen.up),
+            // While a station receives nothing, nobody has to know what it would reach.
+            down: Some(traffic(&seen.down))
+                .filter(|down| down.active || down.rate > Rate::ZERO)
+                .unwrap_or_default(),
+            link_rate: seen.link_rate,
             reservation: self.reservations.announced(),
             turn: self.turns.announced(),
         }
@@ -357,10 +355,11 @@ impl Controller {
 
     /// Whether ticks without connections may be made late, each with the time at which it was due:
     /// nothing that the station sends, and no time at which it sends, depends on them until it is
-    /// asked something else. This is so while it neither sends nor asks for a rate or for a turn.
+    /// asked something else. This is so while it neither sends nor receives, and asks neither for a rate
+    /// nor for a turn.
     pub fn ticks_can_wait(&self) -> bool {
         let asks = self.reservation() != (None, ReservationState::None) || self.turn().is_some();
-        !asks && self.observation.sending().next().is_none()
+        !asks && !self.observation.is_active()
     }
 
     /// Takes the oldest event.
@@ -400,6 +399,48 @@ impl Controller {
             self.events.pop_front();
         }
         self.events.push_back(event);
+    }
+}
+
+/// Watches what the station moves in one direction.
+#[derive(Debug, Default)]
+struct DirectionWatch {
+    rtt: RttWatch,
+    rates: RateWatch,
+}
+
+impl DirectionWatch {
+    /// Watches a station that reaches `max_rate` alone, where that is configured.
+    fn new(max_rate: Option<Rate>) -> Self {
+        Self { rates: RateWatch::new(max_rate), ..Self::default() }
+    }
+
+    /// Completes what is seen of this direction, from the connections and the peers.
+    fn on_tick(&mut self, now: Instant, direction: Direction, seen: &mut Observation) {
+        let common = common_growth(&seen.peers, direction, None).unwrap_or(Duration::ZERO);
+        let connections = &seen.of(direction).connections;
+        let rtt = self.rtt.on_tick(now, connections, common);
+        let growth = rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
+        let (link_rate, other) = (seen.link_rate, seen.of(direction.other()));
+        let other_is_idle = !other.is_active();
+        let tick = RateTick { direction, connections, link_rate, other_is_idle };
+        self.rates.on_tick(now, tick, &seen.peers, growth);
+        let own = seen.of_mut(direction);
+        own.rtt = rtt;
+        own.delivery_rate = self.rates.rate;
+        own.mean_rate = self.rates.mean();
+        own.max_rate = self.rates.alone();
+    }
+}
+
+/// What a station announces about one direction.
+fn traffic(own: &OwnTraffic) -> Traffic {
+    Traffic {
+        active: own.is_active(),
+        rate: own.mean_rate,
+        max_rate: own.max_rate,
+        min_rtt: own.rtt.map(|rtt| rtt.min),
+        growth: own.rtt.map_or(Duration::ZERO, |rtt| rtt.growth),
     }
 }
 
@@ -445,7 +486,7 @@ mod tests {
 
     fn sending() -> Vec<Connection> {
         let figures = crate::observation::example().figures;
-        vec![Connection { id: 1, figures, boundable: true }]
+        vec![Connection { id: 1, figures, boundable: true, ..Connection::default() }]
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use strum::VariantArray as _;
+use wakeai_connection::Direction;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{Bounds, LawName, Observation, Share};
@@ -54,18 +55,24 @@ pub enum Basis {
         /// The candidate by the queueing delay (`growth`).
         by_growth: Bounds,
     },
-    /// The law `airtime` gives the station a share of the airtime, with a short queue.
-    Airtime(AirtimeState),
+    /// The law `airtime` gives the station a share of the airtime, with a short queue. Each direction
+    /// in which the station is active has a state.
+    Airtime {
+        /// What the station sends.
+        up: Option<AirtimeState>,
+        /// What the station receives.
+        down: Option<AirtimeState>,
+    },
 }
 
-/// The state of the law `airtime` at a tick at which the station sends.
+/// The state of the law `airtime` in one direction, at a tick at which the station is active in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AirtimeState {
     /// The number of stations that send.
     pub senders: u32,
     /// The rate that this station delivers.
     pub rate: Rate,
-    /// The rate that this station delivers with its share of the airtime.
+    /// The rate that this station delivers in this direction with its share of the airtime.
     pub share: Rate,
     /// The queueing delay.
     pub growth: Duration,
@@ -130,16 +137,18 @@ impl Decision {
         reservation: Option<ReservationLimit>,
     ) -> Self {
         let share = match &basis {
-            Basis::Airtime(state) => Some(state.share),
-            _ => seen.max_rate.map(|alone| alone / u64::from(seen.senders.max(1))),
+            Basis::Airtime { up, down } => up.or(*down).map(|state| state.share),
+            _ => seen.up.max_rate.map(|alone| alone / u64::from(seen.senders.max(1))),
         };
         Self { at, law, bounds, share, basis, reservation }
     }
 
-    /// The state of the law `airtime`; `None` with another law, and while the station sends nothing.
-    pub fn airtime(&self) -> Option<AirtimeState> {
-        match self.basis {
-            Basis::Airtime(state) => Some(state),
+    /// The state of the law `airtime` in a direction; `None` with another law, and while the station
+    /// moves nothing in this direction.
+    pub fn airtime(&self, direction: Direction) -> Option<AirtimeState> {
+        match (&self.basis, direction) {
+            (Basis::Airtime { up, .. }, Direction::Up) => *up,
+            (Basis::Airtime { down, .. }, Direction::Down) => *down,
             _ => None,
         }
     }
@@ -161,13 +170,15 @@ impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ByHand => write!(f, "set by hand"),
-            Self::Airtime(AirtimeState { senders, rate, share, growth, target, phase }) => write!(
-                f,
-                "{phase}; sending stations: {senders}; delivery rate {rate:#}, share {share:#}; \
-                 queueing delay {} ms, target {} ms",
-                growth.as_millis(),
-                target.as_millis(),
-            ),
+            Self::Airtime { up, down } => {
+                if let Some(state) = up {
+                    write!(f, "{state}")?;
+                }
+                if up.is_some() && down.is_some() {
+                    write!(f, "; ")?;
+                }
+                down.map_or(Ok(()), |state| write!(f, "receiving: {state}"))
+            }
             Self::Idle => write!(f, "nothing is being sent, or no RTT is known yet"),
             Self::Candidates { senders, growth, by_senders, by_growth } => {
                 match by_senders {
@@ -185,13 +196,27 @@ impl fmt::Display for Basis {
     }
 }
 
+impl fmt::Display for AirtimeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { senders, rate, share, growth, target, phase } = self;
+        write!(
+            f,
+            "{phase}; sending stations: {senders}; delivery rate {rate:#}, share {share:#}; queueing \
+             delay {} ms, target {} ms",
+            growth.as_millis(),
+            target.as_millis(),
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn decision(basis: Basis) -> Decision {
         let max_rate = Some(Rate::from_mbps(20));
-        let seen = Observation { senders: 4, max_rate, ..Observation::default() };
+        let up = crate::OwnTraffic { max_rate, ..crate::OwnTraffic::default() };
+        let seen = Observation { senders: 4, up, ..Observation::default() };
         Decision::new(Instant::ZERO, LawName::Airtime, &seen, (Bounds::NONE, basis), None)
     }
 
@@ -206,7 +231,12 @@ mod tests {
             target: Duration::from_millis(9),
             phase: Phase::Steady,
         };
-        let by_law = decision(Basis::Airtime(state));
-        assert_eq!((by_law.share, by_law.airtime()), (Some(Rate::from_mbps(8)), Some(state)));
+        let of = |up, down| decision(Basis::Airtime { up, down });
+        for by_law in [of(Some(state), None), of(None, Some(state))] {
+            assert_eq!(by_law.share, Some(Rate::from_mbps(8)));
+        }
+        let by_law = of(None, Some(state));
+        assert_eq!(by_law.airtime(Direction::Down), Some(state));
+        assert_eq!(by_law.airtime(Direction::Up), None);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! - [`presence`]: the messages by which stations announce themselves, their schedule, and the
 //!   table of peers;
-//! - [`Connection`]: a TCP connection, and the rule that decides whether it is sending;
+//! - [`Connection`]: a TCP connection, and the rules that decide whether it sends and whether it receives;
 //! - [`RttWatch`]: the queueing delay, which is the difference between the RTT and its minimum;
 //! - [`Law`]: a rule that turns an [`Observation`] into the station's [`Bounds`];
 //! - `reservation`: rates that a station asks the others to leave free;
@@ -52,11 +52,11 @@ pub use event::{Event, PeerChange};
 pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig, LawName};
 pub use observation::{
-    Announcement, ConnectionView, Observation, PeerView, RttView, StationId, StationView,
+    Announcement, ConnectionView, Observation, OwnTraffic, PeerView, RttView, StationId, Traffic,
 };
 pub use pieces::Pieces;
 pub use presence::PresenceCounters;
 pub use rtt::RttWatch;
 pub use share::{Reservation, ReservationState, Share};
 pub use turns::{Permission, Turn, TurnState};
-pub use wakeai_connection::Bounds;
+pub use wakeai_connection::{Bounds, Direction, Receiving};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use wakeai_connection::Figures;
+use wakeai_connection::{Direction, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 use crate::{PeerLaw, Reservation, Turn};
@@ -20,53 +20,109 @@ impl fmt::Display for StationId {
     }
 }
 
-/// One of this station's connections over the Wi-Fi interface, at a tick (a decision, one every
-/// 0.5 s).
+/// One of this station's connections over the Wi-Fi interface, in one direction at a tick (a
+/// decision, one every 0.5 s).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionView {
     /// The kernel's socket cookie.
     pub id: u64,
-    /// The figures of the connection.
+    /// The figures of the connection. Those of a receiving end are in a sender's terms: the congestion
+    /// window is what the peer has in flight, and the RTT is the receiver's own estimate.
     pub figures: Figures,
-    /// Whether the connection's congestion control algorithm applies bounds.
+    /// Whether the connection obeys bounds in this direction.
     pub boundable: bool,
-    /// The number of segments that the connection delivered since the last tick; 0 at its first
-    /// tick.
+    /// The number of segments that the connection moved in this direction since the last tick; 0 at
+    /// its first tick.
     pub delivered: u32,
-    /// Whether the connection counts as sending ([`Connection`](crate::Connection) has the rule).
-    pub sending: bool,
+    /// Whether the connection counts as sending or receiving ([`Connection`](crate::Connection) has
+    /// the rule).
+    pub active: bool,
 }
 
-/// This station at a tick.
+/// What this station moves in one direction, at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StationView {
-    /// The PHY rate of the data frames that this station sends, where it is known. The agent takes
-    /// it from several reports of the driver, because the rate of the last frame varies.
-    pub link_rate: Option<Rate>,
+pub struct OwnTraffic {
     /// The connections that are routed over the Wi-Fi interface.
     pub connections: Vec<ConnectionView>,
+    /// The RTT; `None` while no active connection has a sample.
+    pub rtt: Option<RttView>,
+    /// The rate of payload since the last tick.
+    pub delivery_rate: Rate,
+    /// The rate that this station announces: the mean over four ticks.
+    pub mean_rate: Rate,
+    /// The rate that this station reaches alone in this direction, where it is configured or was
+    /// measured.
+    pub max_rate: Option<Rate>,
+}
+
+impl OwnTraffic {
+    /// The connections that count as active.
+    pub fn active(&self) -> impl Iterator<Item = &ConnectionView> {
+        self.connections.iter().filter(|connection| connection.active)
+    }
+
+    /// Whether a connection is active.
+    pub fn is_active(&self) -> bool {
+        self.active().next().is_some()
+    }
+
+    /// The sum of the windows of the active connections.
+    pub fn window(&self) -> Segments {
+        self.active().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
+    }
+
+    /// The largest segment size among the active connections; 1448 bytes where none is known.
+    pub fn mss(&self) -> Bytes {
+        let largest = self.active().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
+        if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
+    }
+}
+
+/// What a station announces about its traffic in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Whether the station sends, or receives.
+    pub active: bool,
+    /// The rate of payload, the mean over four ticks.
+    pub rate: Rate,
+    /// The rate that the station reaches alone in this direction, where it is known (`Max_i` of
+    /// Matsuno et al.).
+    pub max_rate: Option<Rate>,
+    /// The minimum RTT, where it was measured.
+    pub min_rtt: Option<Duration>,
+    /// The queueing delay: the RTT minus its minimum.
+    pub growth: Duration,
 }
 
 /// The figures and requests that a station announces about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Whether the station is sending.
-    pub sending: bool,
-    /// The delivery rate of the station, the mean over four ticks.
-    pub delivery_rate: Rate,
-    /// The rate that the station reaches alone, where it is known (`Max_i` of Matsuno et al.).
-    pub max_rate: Option<Rate>,
+    /// What the station sends.
+    pub up: Traffic,
+    /// What the station receives.
+    pub down: Traffic,
     /// The PHY rate of the station, where it is known.
     pub link_rate: Option<Rate>,
-    /// The minimum RTT of the station, where it has measured one.
-    pub min_rtt: Option<Duration>,
-    /// The queueing delay of the station: its RTT minus its minimum RTT.
-    pub growth: Duration,
     /// The station's request to its peers to leave a rate free. It stays announced while it
     /// is refused, that is, while the airtime that is already reserved leaves no room for it.
     pub reservation: Option<Reservation>,
     /// The station's request for a turn, while it has transfers.
     pub turn: Option<Turn>,
+}
+
+impl Announcement {
+    /// The traffic in one direction.
+    pub fn of(&self, direction: Direction) -> &Traffic {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+
+    /// Whether the station sends or receives.
+    pub fn is_active(&self) -> bool {
+        self.up.active || self.down.active
+    }
 }
 
 /// A live peer, as its last message describes it.
@@ -99,28 +155,25 @@ pub struct RttView {
 /// The observation of a law at one tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// This station's own connections and link.
-    pub own: StationView,
+    /// The PHY rate of the data frames that this station sends, where it is known. The agent takes
+    /// it from several reports of the driver, because the rate of the last frame varies.
+    pub link_rate: Option<Rate>,
+    /// What this station sends.
+    pub up: OwnTraffic,
+    /// What this station receives.
+    pub down: OwnTraffic,
     /// The peers on the same access point that matter to others, by id. They are the live peers that
-    /// send or have just sent (their delivery rate is above zero), or have asked for a rate since they
-    /// are known.
+    /// are active or have just been (a rate is above zero), or have asked for a rate since they are
+    /// known.
     pub peers: Vec<PeerView>,
     /// The number of all live peers.
     pub live_peers: u32,
-    /// The number of stations at the access point that are sending: the sending peers, and this
-    /// station while it sends. At least 1.
+    /// The number of stations at the access point that send or receive: the active peers, and this
+    /// station while it is active. At least 1.
     pub senders: u32,
-    /// This station's RTT; `None` while no sending connection has a sample.
-    pub rtt: Option<RttView>,
-    /// The delivery rate of this station since the last tick.
-    pub delivery_rate: Rate,
-    /// The delivery rate that this station announces: the mean over four ticks.
-    pub mean_rate: Rate,
-    /// The aggregate goodput: the largest sum, in the last ten seconds, of the delivery rates that
-    /// this station and its sending peers announce.
+    /// The aggregate goodput of both directions: for each, the largest sum, in the last ten seconds,
+    /// of the rates that this station and its active peers announce.
     pub total_rate: Rate,
-    /// The rate that this station reaches alone, where it is configured or was measured.
-    pub max_rate: Option<Rate>,
     /// The access point's buffer in packets, as configured.
     pub access_point_buffer: u32,
     /// The number of data segments that one ACK acknowledges.
@@ -130,15 +183,13 @@ pub struct Observation {
 impl Default for Observation {
     fn default() -> Self {
         Self {
-            own: StationView::default(),
+            link_rate: None,
+            up: OwnTraffic::default(),
+            down: OwnTraffic::default(),
             peers: Vec::new(),
             live_peers: 0,
             senders: 1,
-            rtt: None,
-            delivery_rate: Rate::ZERO,
-            mean_rate: Rate::ZERO,
             total_rate: Rate::ZERO,
-            max_rate: None,
             access_point_buffer: 300,
             segments_per_ack: 2,
         }
@@ -146,28 +197,68 @@ impl Default for Observation {
 }
 
 impl Observation {
-    /// The connections that count as sending.
-    pub fn sending(&self) -> impl Iterator<Item = &ConnectionView> {
-        self.own.connections.iter().filter(|connection| connection.sending)
+    /// What this station moves in one direction.
+    pub fn of(&self, direction: Direction) -> &OwnTraffic {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
     }
 
-    /// The sum of the congestion windows of the sending connections.
-    pub fn window(&self) -> Segments {
-        self.sending().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
+    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut OwnTraffic {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
     }
 
-    /// The largest segment size among the sending connections; 1448 bytes where none is known.
+    /// Whether this station sends or receives.
+    pub fn is_active(&self) -> bool {
+        self.up.is_active() || self.down.is_active()
+    }
+
+    /// The largest segment size among the active connections of both directions; 1448 bytes where none
+    /// is known.
     pub fn mss(&self) -> Bytes {
-        let largest = self.sending().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
-        if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
+        if self.up.is_active() { self.up.mss() } else { self.down.mss() }
+    }
+
+    /// The observation as the part of a law for one direction sees it.
+    pub(crate) fn side(&self, direction: Direction) -> Side<'_> {
+        Side { seen: self, direction }
     }
 }
 
-/// An announcement for tests: the station sends at `mbps` Mbit/s, and announces nothing else.
+/// An observation from the side of one direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    pub(crate) seen: &'a Observation,
+    pub(crate) direction: Direction,
+}
+
+impl<'a> Side<'a> {
+    /// What this station moves in this direction.
+    pub(crate) fn own(self) -> &'a OwnTraffic {
+        self.seen.of(self.direction)
+    }
+
+    /// The announced traffic of the peers that are active in this direction.
+    pub(crate) fn active_peers(self) -> impl Iterator<Item = &'a Traffic> {
+        let traffic = self.seen.peers.iter().map(move |peer| peer.announced.of(self.direction));
+        traffic.filter(|traffic| traffic.active)
+    }
+}
+
+/// The announced traffic of a peer that moves `mbps` Mbit/s, for tests.
 #[cfg(test)]
-pub(crate) fn announcement(mbps: u64) -> Announcement {
-    let delivery_rate = Rate::from_mbps(mbps);
-    Announcement { sending: true, delivery_rate, ..Announcement::default() }
+pub(crate) fn traffic(mbps: u64) -> Traffic {
+    Traffic { active: true, rate: Rate::from_mbps(mbps), ..Traffic::default() }
+}
+
+/// An announcement of uploads for tests.
+#[cfg(test)]
+pub(crate) fn uploads(up: Traffic) -> Announcement {
+    Announcement { up, ..Announcement::default() }
 }
 
 /// A peer for tests. Its message has just arrived.
@@ -192,5 +283,5 @@ pub(crate) fn example() -> ConnectionView {
         packets_out: Segments::new(100),
         ..Figures::default()
     };
-    ConnectionView { id: 1, figures, boundable: true, delivered: 0, sending: true }
+    ConnectionView { id: 1, figures, boundable: true, delivered: 0, active: true }
 }

@@ -1,20 +1,21 @@
-//! Measures the delivery rate of this station, the aggregate goodput, and the rate that this
-//! station reaches alone.
+//! Measures, for one direction, the delivery rate of this station, the aggregate goodput, and the rate
+//! that this station reaches alone.
 
 use std::collections::VecDeque;
 
+use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::lasting::LastingRate;
 use crate::windowed::WindowedMax;
-use crate::{PeerView, StationView};
+use crate::{ConnectionView, PeerView};
 
 /// An announced rate is the mean over this many ticks (decisions, one every 0.5 s).
 pub(crate) const MEAN_TICKS: u32 = 4;
 
 /// The bytes that the station's connections delivered since the last tick.
-fn delivered(own: &StationView) -> Bytes {
-    own.connections.iter().fold(Bytes::ZERO, |sum, one| {
+fn delivered(own: &[ConnectionView]) -> Bytes {
+    own.iter().fold(Bytes::ZERO, |sum, one| {
         let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
         sum.checked_add(Bytes::new(bytes)).unwrap_or(sum)
     })
@@ -35,6 +36,16 @@ const MOST_GOODPUT_PERCENT: u64 = 90;
 /// A station that alone reaches less than this percentage of its PHY rate is not limited by the
 /// air.
 pub(crate) const AIR_LIMITED_PERCENT: u64 = 40;
+
+/// What a station knows of itself in one direction at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateTick<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) connections: &'a [ConnectionView],
+    pub(crate) link_rate: Option<Rate>,
+    /// Whether the station moves nothing in the other direction.
+    pub(crate) other_is_idle: bool,
+}
 
 /// Measures the rates, tick by tick.
 #[derive(Clone, Debug, Default)]
@@ -63,11 +74,11 @@ impl RateWatch {
     pub(crate) fn on_tick(
         &mut self,
         now: Instant,
-        own: &StationView,
+        tick: RateTick<'_>,
         peers: &[PeerView],
         growth: Duration,
     ) {
-        let bytes = delivered(own);
+        let bytes = delivered(tick.connections);
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.last_tick = Some(now);
         self.rate = Rate::of(bytes, elapsed);
@@ -75,11 +86,11 @@ impl RateWatch {
             self.recent.pop_front();
         }
         self.recent.push_back((bytes, elapsed));
-        let sending = || peers.iter().filter(|peer| peer.announced.sending);
-        let announced: Rate = sending().map(|peer| peer.announced.delivery_rate).sum();
+        let traffic = peers.iter().map(|peer| peer.announced.of(tick.direction));
+        let announced: Rate = traffic.filter(|it| it.active).map(|it| it.rate).sum();
         self.total.push(now, announced.saturating_add(self.mean()));
-        self.take_link_rate(now, own.link_rate);
-        let alone = sending().next().is_none();
+        self.take_link_rate(now, tick.link_rate);
+        let alone = tick.other_is_idle && !peers.iter().any(|peer| peer.announced.is_active());
         self.measure_alone(now, alone && growth >= QUEUE);
         if alone {
             self.outdo_alone(now);
@@ -164,40 +175,49 @@ impl RateWatch {
 mod tests {
     use super::*;
     use crate::observation::{self, example};
-    use crate::{Announcement, ConnectionView};
+    use crate::{ConnectionView, Traffic};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
-    /// A station with one connection. The connection delivered `segments` in this tick.
-    fn own(segments: u32) -> StationView {
-        let connection = ConnectionView { delivered: segments, ..example() };
-        StationView { link_rate: None, connections: vec![connection] }
+    /// Makes a tick of a station with one connection, which delivered `segments` in it.
+    fn tick(
+        watch: &mut RateWatch,
+        now: Instant,
+        (link_rate, segments): (Option<Rate>, u32),
+        peers: &[PeerView],
+        growth: Duration,
+    ) {
+        let connections = &[ConnectionView { delivered: segments, ..example() }];
+        let direction = Direction::Up;
+        let tick = RateTick { direction, connections, link_rate, other_is_idle: true };
+        watch.on_tick(now, tick, peers, growth);
     }
 
-    fn peer(sending: bool, mbps: u64) -> PeerView {
-        observation::peer(2, Announcement { sending, ..observation::announcement(mbps) })
+    fn peer(active: bool, mbps: u64) -> PeerView {
+        let up = Traffic { active, ..observation::traffic(mbps) };
+        observation::peer(2, observation::uploads(up))
     }
 
     #[test]
     fn the_rate_is_what_was_delivered_over_the_length_of_the_tick() {
         let mut watch = RateWatch::new(None);
-        watch.on_tick(at(0), &own(0), &[], Duration::ZERO);
+        tick(&mut watch, at(0), (None, 0), &[], Duration::ZERO);
         assert_eq!(watch.rate, Rate::ZERO);
-        watch.on_tick(at(1), &own(500), &[], Duration::ZERO);
+        tick(&mut watch, at(1), (None, 500), &[], Duration::ZERO);
         assert_eq!(watch.rate, Rate::from_bps(500 * 1448 * 8 * 2));
     }
 
     #[test]
     fn the_total_is_a_maximum_of_ten_seconds() {
         let mut watch = RateWatch::new(None);
-        watch.on_tick(at(0), &own(0), &[peer(true, 40)], Duration::ZERO);
-        for tick in 1..=20 {
-            watch.on_tick(at(tick), &own(0), &[peer(true, 5)], Duration::ZERO);
+        tick(&mut watch, at(0), (None, 0), &[peer(true, 40)], Duration::ZERO);
+        for number in 1..=20 {
+            tick(&mut watch, at(number), (None, 0), &[peer(true, 5)], Duration::ZERO);
             assert_eq!(watch.total(), Rate::from_mbps(40));
         }
-        watch.on_tick(at(21), &own(0), &[peer(true, 5)], Duration::ZERO);
+        tick(&mut watch, at(21), (None, 0), &[peer(true, 5)], Duration::ZERO);
         assert_eq!(watch.total(), Rate::from_mbps(5));
     }
 
@@ -206,8 +226,8 @@ mod tests {
         let queue = Duration::from_millis(30);
         let run = |ticks: u64, peers: &[PeerView], growth| {
             let mut watch = RateWatch::new(None);
-            for tick in 0..ticks {
-                watch.on_tick(at(tick), &own(1000), peers, growth);
+            for number in 0..ticks {
+                tick(&mut watch, at(number), (None, 1000), peers, growth);
             }
             watch.alone()
         };
@@ -237,9 +257,8 @@ mod tests {
             for _ in 0..ticks {
                 let link = link_mbps[self.tick as usize % link_mbps.len()];
                 let link_rate = Some(Rate::from_mbps(link)).filter(|rate| *rate > Rate::ZERO);
-                let view = StationView { link_rate, ..own(segments) };
                 let queue = Duration::from_millis(if segments > 0 { 30 } else { 0 });
-                self.watch.on_tick(at(self.tick), &view, &[], queue);
+                tick(&mut self.watch, at(self.tick), (link_rate, segments), &[], queue);
                 self.tick += 1;
             }
             self.watch.alone().map(|rate| rate.bits_per_second() / 1_000)
@@ -264,8 +283,9 @@ mod tests {
         assert_eq!(alone.run(30, &[65], 100), Some(MEASURED / 10));
         let mut deliver = |segments, peers: &[PeerView]| {
             for _ in 0..8 {
-                let view = StationView { link_rate: Some(Rate::from_mbps(65)), ..own(segments) };
-                alone.watch.on_tick(at(alone.tick), &view, peers, Duration::ZERO);
+                let now = at(alone.tick);
+                let own = (Some(Rate::from_mbps(65)), segments);
+                tick(&mut alone.watch, now, own, peers, Duration::ZERO);
                 alone.tick += 1;
             }
             alone.watch.alone().map(|rate| rate.bits_per_second() / 1_000)

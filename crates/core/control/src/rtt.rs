@@ -4,10 +4,10 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-use wakeai_connection::Figures;
+use wakeai_connection::{Direction, Figures};
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
-use crate::{ConnectionView, PeerView, RttView, StationView};
+use crate::{ConnectionView, PeerView, RttView, Traffic};
 
 /// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one
 /// sample.
@@ -15,7 +15,7 @@ const HISTORY: usize = 32;
 /// The smallest number of stations for which the median of their figures is useful.
 pub(crate) const ENOUGH: usize = 3;
 
-/// Watches the current and the minimum RTT of a station's connections.
+/// Watches the current and the minimum RTT of a station's connections in one direction.
 ///
 /// The minimum falls with any lower sample, including a lower minimum that the kernel reports. It
 /// rises only where the path has become longer.
@@ -56,23 +56,23 @@ struct Sample {
 }
 
 impl RttWatch {
-    /// Takes the connections of one tick and returns the station's RTT: the mean over the sending
-    /// connections, weighted by their windows. `None` while no sending connection has a sample.
+    /// Takes the connections of one tick in one direction and returns the station's RTT: the mean over
+    /// the active connections, weighted by their windows. `None` while no active connection has a sample.
     ///
     /// `common` is the median of the queueing delays that the senders announce. Where the path has
     /// become longer, the new minimum is the RTT of the small window minus `common`.
     pub fn on_tick(
         &mut self,
         now: Instant,
-        own: &StationView,
+        connections: &[ConnectionView],
         common: Duration,
     ) -> Option<RttView> {
         self.ticks += 1;
         debug_assert!(self.connections.values().all(|track| track.grown.len() <= HISTORY));
         let mut sum = WeightedSum::default();
-        for connection in &own.connections {
+        for connection in connections {
             let Some(track) = self.track(now, connection, common) else { continue };
-            if let (true, Some(rtt)) = (connection.sending, connection.figures.smoothed_rtt) {
+            if let (true, Some(rtt)) = (connection.active, connection.figures.smoothed_rtt) {
                 sum.add(connection.figures.cwnd, rtt, track.min);
             }
         }
@@ -185,22 +185,27 @@ impl Track {
     }
 }
 
-/// The median of the senders' queueing delays; `None` where fewer than three are known.
-pub(crate) fn common_growth(peers: &[PeerView], own: Option<Duration>) -> Option<Duration> {
-    quantile(&mut common_delays(peers, own), 2)
+/// The median of the queueing delays in one direction; `None` where fewer than three are known.
+pub(crate) fn common_growth(
+    peers: &[PeerView],
+    direction: Direction,
+    own: Option<Duration>,
+) -> Option<Duration> {
+    quantile(&mut common_delays(peers, direction, own), 2)
 }
 
-/// The queueing delays of all senders, this station's `own` included.
-pub(crate) fn common_delays(peers: &[PeerView], own: Option<Duration>) -> Vec<Duration> {
-    let has_delay = |peer: &&PeerView| {
-        peer.announced.sending
-            && peer.announced.min_rtt.is_some()
-            && peer.announced.delivery_rate > Rate::ZERO
+/// The queueing delays of all stations that move data in one direction, this station's `own`
+/// included.
+pub(crate) fn common_delays(
+    peers: &[PeerView],
+    direction: Direction,
+    own: Option<Duration>,
+) -> Vec<Duration> {
+    let has_delay = |traffic: &&Traffic| {
+        traffic.active && traffic.min_rtt.is_some() && traffic.rate > Rate::ZERO
     };
-    let mut all: Vec<Duration> =
-        peers.iter().filter(has_delay).map(|peer| peer.announced.growth).collect();
-    all.extend(own);
-    all
+    let peers = peers.iter().map(|peer| peer.announced.of(direction));
+    peers.filter(has_delay).map(|traffic| traffic.growth).chain(own).collect()
 }
 
 /// The value below which `quarters` quarters of the values are; `None` where fewer than three are
@@ -240,11 +245,12 @@ mod tests {
                 ..example().figures
             };
             let connection = ConnectionView { figures, ..example() };
-            let own = StationView { link_rate: None, connections: vec![connection] };
             self.tick += 1;
             let now = Instant::ZERO + crate::TICK * self.tick;
-            let view =
-                self.watch.on_tick(now, &own, Duration::from_millis(self.common_ms)).unwrap();
+            let view = self
+                .watch
+                .on_tick(now, &[connection], Duration::from_millis(self.common_ms))
+                .unwrap();
             (view.min.as_millis(), view.growth.as_millis())
         }
     }
@@ -335,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_station_s_rtt_is_the_mean_of_its_senders_by_window() {
-        let view = |id, window, rtt_ms, sending| {
+        let view = |id, window, rtt_ms, active| {
             let figures = Figures {
                 cwnd: Segments::new(window),
                 smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
@@ -343,15 +349,14 @@ mod tests {
                 min_rtt: Some(Duration::from_millis(rtt_ms - 10)),
                 ..example().figures
             };
-            ConnectionView { id, figures, sending, ..example() }
+            ConnectionView { id, figures, active, ..example() }
         };
         let connections =
             vec![view(1, 300, 100, true), view(2, 100, 20, true), view(3, 9, 999, false)];
-        let own = StationView { link_rate: None, connections };
-        let rtt = RttWatch::default().on_tick(Instant::ZERO, &own, Duration::ZERO).unwrap();
+        let rtt = RttWatch::default().on_tick(Instant::ZERO, &connections, Duration::ZERO).unwrap();
         assert_eq!(rtt.current, Duration::from_millis(80));
         assert_eq!(rtt.growth, Duration::from_millis(10));
-        let idle = StationView { link_rate: None, connections: vec![view(3, 9, 999, false)] };
+        let idle = [view(3, 9, 999, false)];
         assert_eq!(RttWatch::default().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
     }
 }

@@ -313,7 +313,7 @@ attacks! {
         assert_eq!(peers(&ether.stations[0]), [1, 2]);
         ether.run(seconds(30));
         assert_eq!(peers(&ether.stations[0]), [1, 2]);
-        assert!(ether.stations[0].peers().all(|peer| !peer.announced.sending), "the station's own announcement counts again");
+        assert!(ether.stations[0].peers().all(|peer| !peer.announced.up.active), "the station's own announcement counts again");
     }
 
     a_flood_of_a_member_makes_no_station_send_more,
@@ -328,7 +328,7 @@ attacks! {
                 if flood {
                     let mut message = crafted(1, 1, step, vec![challenge]);
                     message.challenge = Challenge(step);
-                    message.announced.sending = step % 2 == 0;
+                    message.announced.up.active = step % 2 == 0;
                     victim.handle_datagram(now, &codec.encode(&message));
                 }
                 if victim.next_tick() <= now {
@@ -404,7 +404,7 @@ attacks! {
         for sequence in 1..=20 {
             let now = victim.next_tick();
             let mut message = crafted(1, 1, sequence, vec![challenge]);
-            message.announced.max_rate = Some(Rate::from_mbps(24));
+            message.announced.up.max_rate = Some(Rate::from_mbps(24));
             message.announced.reservation = Some(Reservation {
                 rate: Rate::from_mbps(24),
                 share: Share::from_percent(80),

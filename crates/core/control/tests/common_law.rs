@@ -140,9 +140,9 @@ fn messages_of_a_former_writer_are_read_and_have_no_law() {
     let messages: Vec<Presence> = datagrams.iter().map(read).collect();
     assert!(messages.iter().all(|message| message.law.is_none()));
     let sender = messages.iter().rfind(|of| of.station == StationId(0)).unwrap();
-    assert!(sender.announced.sending);
+    assert!(sender.announced.up.active);
     assert_eq!(sender.announced.link_rate, Some(Rate::from_mbps(65)));
-    assert_eq!(sender.announced.min_rtt, Some(Duration::from_millis(26)));
+    assert_eq!(sender.announced.up.min_rtt, Some(Duration::from_millis(26)));
     assert!(messages.iter().any(|message| message.answers.len() == 2));
 }
 

@@ -55,12 +55,12 @@ fn every_station_answers_with_its_figures_and_its_clock() {
     assert_eq!(found.iter().map(|of| of.station.0).collect::<Vec<_>>(), [1, 2]);
     let (sender, other) = (&found[0].figures, &found[1].figures);
     assert_eq!((sender.agent, other.agent), (figures("0.1.0"), figures("0.2.0")));
-    assert_eq!((sender.announced.sending, sender.senders, sender.peers), (true, 1, 2));
+    assert_eq!((sender.announced.up.active, sender.senders, sender.peers), (true, 1, 2));
     assert_eq!(
-        (sender.announced.link_rate, other.announced.sending),
+        (sender.announced.link_rate, other.announced.up.active),
         (Some(Rate::from_mbps(54)), false)
     );
-    assert_eq!(sender.announced.min_rtt, Some(Duration::from_millis(30)));
+    assert_eq!(sender.announced.up.min_rtt, Some(Duration::from_millis(30)));
     // The medium of this test has no delay, and the times in an answer have whole microseconds.
     for (of, ahead) in found.iter().zip([250_000_000, 0]) {
         let clock = of.clock.unwrap();

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, Bounds, ConnectionView, LawConfig, LawName, Observation, PeerLaw,
-    PeerView, RttView, RttWatch, StationId, StationView,
+    Actuation, Announcement, Bounds, ConnectionView, LawConfig, LawName, Observation, OwnTraffic,
+    PeerLaw, PeerView, RttView, RttWatch, StationId, Traffic,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -40,29 +40,28 @@ prop_compose! {
             congestion_state: CongestionState::from_number(state),
             ..Figures::default()
         };
-        ConnectionView { id, figures, boundable, delivered, sending }
+        ConnectionView { id, figures, boundable, delivered, active: sending }
+    }
+}
+
+prop_compose! {
+    fn traffic()(
+        active: bool, rate in extreme(), max_rate in option(), growth in span(),
+        min_rtt in proptest::option::of(span()),
+    ) -> Traffic {
+        Traffic { active, rate: Rate::from_bps(rate), max_rate, min_rtt, growth }
     }
 }
 
 prop_compose! {
     fn peer()(
-        station in 0_u64..10, sending: bool, rate in extreme(), max in option(), link in option(),
-        growth in span(), min in proptest::option::of(span()),
+        station in 0_u64..10, up in traffic(), down in traffic(), link_rate in option(),
     ) -> PeerView {
         PeerView {
             station: StationId(station),
             interval: Duration::from_secs(1),
             age: Duration::ZERO,
-            announced: Announcement {
-                sending,
-                delivery_rate: Rate::from_bps(rate),
-                max_rate: max,
-                link_rate: link,
-                min_rtt: min,
-                growth,
-                reservation: None,
-                turn: None,
-            },
+            announced: Announcement { up, down, link_rate, reservation: None, turn: None },
             law: PeerLaw::Unknown,
         }
     }
@@ -73,25 +72,31 @@ fn option() -> impl Strategy<Value = Option<Rate>> {
 }
 
 prop_compose! {
-    fn observation()(
+    fn own_traffic()(
         connections in proptest::collection::vec(connection(), 0..4),
-        peers in proptest::collection::vec(peer(), 0..6),
-        rates in (extreme(), extreme(), extreme()), max in option(), link in option(),
+        rates in (extreme(), extreme()), max_rate in option(),
+    ) -> OwnTraffic {
+        let [delivery_rate, mean_rate] = [rates.0, rates.1].map(Rate::from_bps);
+        OwnTraffic { connections, rtt: None, delivery_rate, mean_rate, max_rate }
+    }
+}
+
+prop_compose! {
+    fn observation()(
+        up in own_traffic(), down in own_traffic(),
+        peers in proptest::collection::vec(peer(), 0..6), total in extreme(), link_rate in option(),
         buffer: u32, per_ack: u32, uncounted in prop_oneof![3 => Just(0), 1 => 0..u32::MAX],
     ) -> Observation {
-        let own = StationView { link_rate: link, connections };
-        let senders = peers.iter().filter(|peer| peer.announced.sending).count() as u32 + 1;
+        let senders = peers.iter().filter(|peer| peer.announced.is_active()).count() as u32 + 1;
         let senders = senders.saturating_add(uncounted);
         Observation {
-            own,
+            link_rate,
+            up,
+            down,
             live_peers: peers.len() as u32,
             peers,
             senders,
-            rtt: None,
-            delivery_rate: Rate::from_bps(rates.0),
-            mean_rate: Rate::from_bps(rates.1),
-            total_rate: Rate::from_bps(rates.2),
-            max_rate: max,
+            total_rate: Rate::from_bps(total),
             access_point_buffer: buffer,
             segments_per_ack: per_ack,
         }
@@ -105,24 +110,27 @@ proptest! {
     ) {
         for &name in LawName::ALL {
             let mut law = LawConfig::new(name).build();
-            let mut rtt = RttWatch::default();
+            let (mut up, mut down) = (RttWatch::default(), RttWatch::default());
             for (tick, (observation, common)) in (0_u64..).zip(&seen) {
                 let now = Instant::ZERO + Duration::from_millis(500) * tick;
                 let mut observation = observation.clone();
-                observation.rtt = rtt.on_tick(now, &observation.own, *common);
+                observation.up.rtt = up.on_tick(now, &observation.up.connections, *common);
+                observation.down.rtt = down.on_tick(now, &observation.down.connections, *common);
                 let (bounds, _) = law.on_tick(now, &observation);
                 prop_assert!(bounds.floor <= bounds.ceiling);
                 prop_assert!(bounds.ceiling >= Segments::new(1), "a window of zero would stall");
-                let least = Rate::of(observation.mss(), Duration::from_millis(500));
+                prop_assert!(bounds.receive >= Segments::new(1), "a window of zero would stall");
+                let least = Rate::of(observation.up.mss(), Duration::from_millis(500));
                 prop_assert!(
                     bounds.pacing.is_none_or(|pacing| pacing >= least),
                     "a segment that waits for long stalls: {:?}",
                     bounds.pacing
                 );
-                let found = Actuation::new(bounds, &observation.own.connections);
+                let found = Actuation::new(bounds, &observation);
                 let parts = found.sockets.iter().map(|(_, part)| part).chain([&found.default]);
                 for part in parts {
                     prop_assert_eq!(part.ceiling == Segments::MAX, bounds.ceiling == Segments::MAX);
+                    prop_assert_eq!(part.receive == Segments::MAX, bounds.receive == Segments::MAX);
                     prop_assert!(part.floor <= part.ceiling);
                 }
             }
@@ -143,9 +151,10 @@ fn laws_are_found_by_the_names_that_scenarios_use() {
 fn fixed_bounds_are_those_that_were_given() {
     let (floor, ceiling) = (Segments::new(5), Segments::new(50));
     let small_queue = Bytes::new(65_535);
-    let mut law = LawConfig::Fixed { floor, ceiling, small_queue }.build();
+    let receive = Segments::new(40);
+    let mut law = LawConfig::Fixed { floor, ceiling, small_queue, receive }.build();
     let (bounds, _) = law.on_tick(Instant::ZERO, &Observation::default());
-    assert_eq!(bounds, Bounds { floor, ceiling, small_queue, ..Bounds::NONE });
+    assert_eq!(bounds, Bounds { floor, ceiling, small_queue, receive, pacing: None });
 }
 
 #[test]
@@ -164,10 +173,11 @@ fn on_a_path_of_minutes_airtime_paces_at_a_segment_per_tick_at_least() {
         packets_out: Segments::new(1),
         ..Figures::default()
     };
-    let connection = ConnectionView { figures, sending: true, ..ConnectionView::default() };
-    let own = StationView { link_rate: None, connections: vec![connection] };
+    let connection = ConnectionView { figures, active: true, ..ConnectionView::default() };
     let rtt = RttView { current: minutes, min: minutes, growth: Duration::ZERO };
-    let seen = Observation { own, rtt: Some(rtt), ..Observation::default() };
+    let connections = vec![connection];
+    let up = OwnTraffic { connections, rtt: Some(rtt), ..OwnTraffic::default() };
+    let seen = Observation { up, ..Observation::default() };
     let mut law = LawConfig::new(LawName::Airtime).build();
     let pacing = law.on_tick(Instant::ZERO, &seen).0.pacing;
     assert_eq!(pacing, Some(Rate::of(Bytes::new(65_535), Duration::from_millis(500))));

@@ -10,8 +10,8 @@ use ether::{
 };
 use wakeai_control::presence::{Codec, Presence};
 use wakeai_control::{
-    Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId, Turn,
-    TurnState,
+    Announcement, Clocks, Controller, ControllerConfig, Event, PeerChange, StationId, Traffic,
+    Turn, TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate};
 
@@ -182,12 +182,15 @@ fn the_law_sees_what_the_peers_announce() {
     let mut victim = station(Instant::ZERO, 0, 1);
     let (now, challenge) = challenge_of(&mut victim);
     let says = Announcement {
-        sending: true,
-        delivery_rate: Rate::from_mbps(12),
-        max_rate: Some(Rate::from_mbps(48)),
+        up: Traffic {
+            active: true,
+            rate: Rate::from_mbps(12),
+            max_rate: Some(Rate::from_mbps(48)),
+            min_rtt: Some(Duration::from_millis(512)),
+            growth: Duration::from_millis(40),
+        },
+        down: Traffic { rate: Rate::from_mbps(3), ..Traffic::default() },
         link_rate: Some(Rate::from_mbps(65)),
-        min_rtt: Some(Duration::from_millis(512)),
-        growth: Duration::from_millis(40),
         reservation: None,
         turn: Some(Turn { ticket: 3, state: TurnState::Waiting, left: Duration::from_secs(9) }),
     };
@@ -199,7 +202,7 @@ fn the_law_sees_what_the_peers_announce() {
     victim.handle_tick(victim.next_tick(), None, &[]);
     let seen = victim.observation();
     assert_eq!((seen.senders, seen.live_peers, seen.peers.len()), (1, 2, 1));
-    assert_eq!(seen.total_rate, Rate::from_mbps(12));
+    assert_eq!(seen.total_rate, Rate::from_mbps(12), "it receives no more");
     assert_eq!(seen.peers[0].announced, says);
 }
 

@@ -191,8 +191,8 @@ fn lie(hall: &mut Hall, turn: impl Fn(u64) -> Turn) {
     let heard = hall.ether.recorded.iter().rev().find(|(from, _)| *from == 0).unwrap();
     let mut message = codec.decode(&heard.1).unwrap();
     message.announced.turn = Some(turn(liar));
-    message.announced.sending = true;
-    message.announced.delivery_rate = ALONE;
+    message.announced.up.active = true;
+    message.announced.up.rate = ALONE;
     message.answers.truncate(15);
     message.interval = Duration::from_millis(500);
     message.sequence += 1_000_000 + hall.ether.now.as_nanos() / 1_000_000;

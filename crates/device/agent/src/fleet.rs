@@ -79,12 +79,12 @@ fn announced(peer: &PeerView, own_law: &CommonLaw) -> FleetStation {
 }
 
 fn add_announcement(row: &mut FleetStation, announced: &Announcement) {
-    row.sending = announced.sending;
-    row.delivery_rate_mbps = announced.delivery_rate.as_mbps_f64();
-    row.max_mbps = announced.max_rate.map(Rate::as_mbps_f64);
+    row.sending = announced.up.active;
+    row.delivery_rate_mbps = announced.up.rate.as_mbps_f64();
+    row.max_mbps = announced.up.max_rate.map(Rate::as_mbps_f64);
     row.link_rate_mbps = announced.link_rate.map(Rate::as_mbps_f64);
-    row.min_rtt_ms = announced.min_rtt.map(Duration::as_millis_f64);
-    row.growth_ms = announced.growth.as_millis_f64();
+    row.min_rtt_ms = announced.up.min_rtt.map(Duration::as_millis_f64);
+    row.growth_ms = announced.up.growth.as_millis_f64();
 }
 
 /// Adds a station's answer. Values of a presence message that is newer than the answer stay.

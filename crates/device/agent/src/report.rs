@@ -47,11 +47,11 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool, own: &CommonLaw) -> Peer {
     };
     Peer {
         station: peer.station.to_string(),
-        sending: announced.sending,
-        delivery_rate_mbps: announced.delivery_rate.as_mbps_f64(),
-        max_mbps: announced.max_rate.map(Rate::as_mbps_f64),
-        min_rtt_ms: announced.min_rtt.map(wakeai_units::Duration::as_millis_f64),
-        growth_ms: announced.growth.as_millis_f64(),
+        sending: announced.up.active,
+        delivery_rate_mbps: announced.up.rate.as_mbps_f64(),
+        max_mbps: announced.up.max_rate.map(Rate::as_mbps_f64),
+        min_rtt_ms: announced.up.min_rtt.map(wakeai_units::Duration::as_millis_f64),
+        growth_ms: announced.up.growth.as_millis_f64(),
         reserved_mbps: announced.reservation.map(|of| of.rate.as_mbps_f64()),
         reserved_share: announced.reservation.map(|of| part_of_one(of.share)),
         admitted,
@@ -171,9 +171,9 @@ pub(crate) fn targets(seen: &Observation, share: Option<Rate>) -> Targets {
     Targets {
         senders: seen.senders.max(1),
         total_mbps: seen.total_rate.as_mbps_f64(),
-        max_mbps: seen.max_rate.map(Rate::as_mbps_f64),
+        max_mbps: seen.up.max_rate.map(Rate::as_mbps_f64),
         share_mbps: share.map(Rate::as_mbps_f64),
-        delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
+        delivery_rate_mbps: seen.up.delivery_rate.as_mbps_f64(),
         access_point_buffer: seen.access_point_buffer,
     }
 }

@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Connection, Controller, StationTick, TICK};
+use wakeai_control::{Connection, Controller, Receiving, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -307,7 +307,7 @@ impl Station {
         let heard = self.radio.association.get(now);
         if let Some(association) = heard.filter(|_| is_new) {
             let delivered =
-                self.controller.controller().map(|controller| controller.observation().mean_rate);
+                self.controller.controller().map(|controller| controller.observation().up.mean_rate);
             self.radio.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
         }
         let bssid = self.config.bssid.or_else(|| heard.map(|association| Bssid(association.bssid)));
@@ -350,7 +350,7 @@ impl Station {
         }
         let controller = self.controller.controller();
         let transfer = controller.map_or_else(Transfer::default, |controller| {
-            let sending = controller.peers().filter(|peer| peer.announced.sending).count();
+            let sending = controller.peers().filter(|peer| peer.announced.up.active).count();
             let sending_peers = u32::try_from(sending).unwrap_or(u32::MAX);
             Transfer { permission: controller.permission(), sending_peers }
         });
@@ -460,6 +460,7 @@ fn connection(snapshot: &TcpSnapshot) -> Connection {
         id: snapshot.socket.cookie,
         figures: snapshot.figures,
         boundable: Bounded::named(&snapshot.algorithm).is_some(),
+        receiving: Receiving::default(),
     }
 }
 

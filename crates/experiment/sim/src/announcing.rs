@@ -33,16 +33,17 @@ impl Announcing {
             Some(AnnouncedRate::Rate(rate)) => *truth = Some(rate),
         };
         let announces = &self.announces;
-        message.sending = announces.sending.unwrap_or(message.sending);
-        message.delivery_rate = announces.rate.unwrap_or(message.delivery_rate);
-        replace(&mut message.max_rate, announces.max_rate);
+        let up = &mut message.up;
+        up.active = announces.sending.unwrap_or(up.active);
+        up.rate = announces.rate.unwrap_or(up.rate);
+        replace(&mut up.max_rate, announces.max_rate);
+        up.min_rtt = announces.min_rtt.or(up.min_rtt);
+        up.growth = announces.growth.unwrap_or(up.growth);
         replace(&mut message.link_rate, announces.link_rate);
-        message.min_rtt = announces.min_rtt.or(message.min_rtt);
-        message.growth = announces.growth.unwrap_or(message.growth);
         if let Some(ppm) = announces.reservation {
             let share = Share::from_ppm(ppm);
             // The reserved rate is this share of the rate that the member claims to reach.
-            let whole = message.max_rate.or(message.link_rate).unwrap_or(Rate::from_mbps(1));
+            let whole = message.up.max_rate.or(message.link_rate).unwrap_or(Rate::from_mbps(1));
             let rate = whole.mul_div(u64::from(ppm), 1_000_000).unwrap_or(whole);
             message.reservation = (ppm > 0).then_some(Reservation {
                 rate: rate.max(Rate::from_bps(1)),
@@ -57,8 +58,8 @@ impl Announcing {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_control::StationId;
     use wakeai_control::presence::{BootId, Challenge, Presence};
+    use wakeai_control::{StationId, Traffic};
     use wakeai_units::Duration;
 
     use super::*;
@@ -67,12 +68,15 @@ mod tests {
 
     fn truth() -> Announcement {
         Announcement {
-            sending: true,
-            delivery_rate: Rate::from_mbps(20),
-            max_rate: Some(Rate::from_mbps(40)),
+            up: Traffic {
+                active: true,
+                rate: Rate::from_mbps(20),
+                max_rate: Some(Rate::from_mbps(40)),
+                min_rtt: Some(Duration::from_millis(20)),
+                growth: Duration::from_millis(30),
+            },
+            down: Traffic::default(),
             link_rate: Some(Rate::from_mbps(65)),
-            min_rtt: Some(Duration::from_millis(20)),
-            growth: Duration::from_millis(30),
             reservation: None,
             turn: None,
         }
@@ -117,21 +121,13 @@ mod tests {
             link_rate: Some(AnnouncedRate::Rate(Rate::from_bps(1))),
             ..Announces::default()
         };
-        let expected = Announcement {
-            sending: false,
-            delivery_rate: Rate::ZERO,
-            max_rate: None,
-            link_rate: Some(Rate::from_bps(1)),
-            ..truth()
-        };
+        let up = Traffic { active: false, rate: Rate::ZERO, max_rate: None, ..truth().up };
+        let expected = Announcement { up, link_rate: Some(Rate::from_bps(1)), ..truth() };
         assert_eq!(received(lie), expected);
         let growth = Some(Duration::from_secs(60));
         let lie = Announces { growth, min_rtt: Some(Duration::ZERO), ..Announces::default() };
-        let expected = Announcement {
-            growth: Duration::from_secs(60),
-            min_rtt: Some(Duration::ZERO),
-            ..truth()
-        };
+        let (growth, min_rtt) = (Duration::from_secs(60), Some(Duration::ZERO));
+        let expected = Announcement { up: Traffic { growth, min_rtt, ..truth().up }, ..truth() };
         assert_eq!(received(lie), expected);
     }
 

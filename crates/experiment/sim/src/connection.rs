@@ -1,6 +1,6 @@
 //! One TCP connection with both its ends.
 
-use wakeai_connection::{EventKind, Figures};
+use wakeai_connection::{Bounds, EventKind, Figures, Receiving};
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
 use wakeai_units::{Duration, Instant, Segments};
@@ -121,12 +121,29 @@ impl Connection {
         read - std::mem::replace(&mut self.read, read)
     }
 
-    /// The connection as its station's agent observes it.
-    pub(crate) fn as_agents_see_it(&self) -> wakeai_control::Connection {
-        wakeai_control::Connection {
-            id: u64::from(self.id),
-            figures: self.sender.figures(),
-            boundable: self.boundable,
+    /// The connection as the agent of one of its ends observes it.
+    pub(crate) fn as_seen_at(&self, end: Node) -> wakeai_control::Connection {
+        let id = u64::from(self.id);
+        if self.from == end {
+            let (figures, boundable) = (self.sender.figures(), self.boundable);
+            wakeai_control::Connection { id, figures, boundable, receiving: Receiving::default() }
+        } else {
+            let receiving = self.receiver.figures();
+            wakeai_control::Connection { id, receiving, ..Default::default() }
+        }
+    }
+
+    /// Applies the bounds that the agent of one of the ends has set.
+    pub(crate) fn set_bounds(&mut self, end: Node, bounds: Bounds) {
+        if self.from == end {
+            if self.boundable {
+                self.sender.set_bounds(bounds);
+            }
+        } else if self.receiver.is_established() {
+            // The kernel limits no window before the connection is established.
+            let mss = self.receiver.figures().mss;
+            let limit = Some(bounds.receive).filter(|window| *window < Segments::MAX);
+            self.receiver.limit_window(limit.map(|window| window.bytes(mss)));
         }
     }
 

@@ -50,8 +50,8 @@ pub(crate) struct Simulation<O> {
 #[derive(Default)]
 pub(crate) struct Station {
     pub(crate) agent: Option<Box<Agent>>,
-    /// The ids of the connections over which the station sends data.
-    pub(crate) senders: Vec<u32>,
+    /// The ids of the connections over which the station sends or receives data.
+    pub(crate) connections: Vec<u32>,
     /// The UDP flows that keep the station's queue full. The first one sends next.
     pub(crate) saturating: VecDeque<u32>,
     pub(crate) reserving: Reserving,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakeai_control::presence::{AIR_PARTS, airtime};
 use wakeai_control::{ControllerConfig, StationId};
 use wakeai_results::result::Max;
-use wakeai_scenario::{Direction, Experiment, Flow, ResolvedCondition, StationDirection};
+use wakeai_scenario::{Direction, Experiment, ResolvedCondition, StationDirection};
 use wakeai_units::{Duration, Rate};
 
 /// The emulated access point's address. It is locally administered and spells "WAKEA".
@@ -16,8 +16,10 @@ pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
 pub struct StationFacts {
     /// The station's PHY rate.
     pub link_rate: Option<Rate>,
-    /// The goodput that the station reaches alone, if it was measured or given.
+    /// The goodput that the station reaches alone as a sender, if it was measured or given.
     pub max: Option<Rate>,
+    /// The same as a receiver.
+    pub max_down: Option<Rate>,
 }
 
 /// For every station: whether an agent bounds its connections.
@@ -67,6 +69,7 @@ pub fn controller_config(
     let mut config = ControllerConfig::new(StationId(station_number(index)), BSSID, group_key);
     config.access_point_buffer = access_point.buffer.full_packets();
     config.max_rate = facts.max;
+    config.max_down_rate = facts.max_down;
     if let Some(wifi) = access_point.wifi() {
         config.basic_rate = wifi.basic_rate;
     }
@@ -79,22 +82,16 @@ pub fn facts(
     maxima: &BTreeMap<StationDirection, Max>,
 ) -> Vec<StationFacts> {
     let experiment = &*condition.experiment;
-    let expanded = experiment.expand(0);
-    let mut directions = vec![Direction::Up; expanded.stations.len()];
-    // Bounds apply to the direction of a station's first flow. The loop goes backwards, so that
-    // this flow's direction is the one that stays.
-    for flow in expanded.flows.iter().rev() {
-        directions[flow.station()] = Flow::direction(flow);
-    }
-    let stations = expanded.stations.iter().zip(directions).enumerate();
-    stations
-        .map(|(station, (of, direction))| {
-            let max = maxima.get(&StationDirection { station, direction });
-            let max = max.filter(|max| max.mbps > 0.0);
-            StationFacts {
-                link_rate: experiment.stations[of.group].radio.map(|radio| radio.rate),
-                max: max.map(|max| Rate::from_bps((max.mbps * 1e6) as u64)),
-            }
-        })
-        .collect()
+    let stations = &experiment.expand(0).stations;
+    let of = |station, direction| {
+        let max = maxima.get(&StationDirection { station, direction });
+        let max = max.filter(|max| max.mbps > 0.0);
+        max.map(|max| Rate::from_bps((max.mbps * 1e6) as u64))
+    };
+    let facts = stations.iter().enumerate().map(|(station, expanded)| StationFacts {
+        link_rate: experiment.stations[expanded.group].radio.map(|radio| radio.rate),
+        max: of(station, Direction::Up).or_else(|| of(station, Direction::Peer)),
+        max_down: of(station, Direction::Down),
+    });
+    facts.collect()
 }

@@ -37,7 +37,7 @@ const QUEUE_ROUNDS_PERCENT: RangeInclusive<u32> = 1..=10_000;
 const QUEUE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 
 /// The keys of [`LawConfig::Fixed`] and of [`LawConfig::Airtime`]. The other laws have none.
-const FIXED: [&str; 3] = ["floor", "ceiling", "small_queue"];
+const FIXED: [&str; 4] = ["floor", "ceiling", "small_queue", "receive"];
 const AIRTIME: [&str; 3] = ["queue_rounds_percent", "queue_min", "queue_max"];
 
 /// Where a law is written.
@@ -68,6 +68,8 @@ pub enum LawConfig {
         /// The bytes that may wait in the host's queue ([`Bounds::small_queue`]); zero leaves
         /// Linux's own limit.
         small_queue: Bytes,
+        /// The largest receive window of the station, segments ([`Bounds::receive`]).
+        receive: Segments,
     },
     /// Each bound is the smaller of two candidates. One is an equal share, by the number of sending
     /// stations, of the window that the path and the access point's buffer allow. The other is read
@@ -83,10 +85,9 @@ impl LawConfig {
     /// The law `fixed` that bounds nothing.
     pub const UNBOUND: Self = Self::by_hand(Segments::ZERO, Segments::MAX);
 
-    /// The law `fixed` with these bounds of the window, and with Linux's own limit of the host's
-    /// queue.
+    /// The law `fixed` with these bounds of the congestion window alone.
     pub const fn by_hand(floor: Segments, ceiling: Segments) -> Self {
-        Self::Fixed { floor, ceiling, small_queue: Bytes::ZERO }
+        Self::Fixed { floor, ceiling, small_queue: Bytes::ZERO, receive: Segments::MAX }
     }
 
     /// The law with default knobs. `fixed` has no bounds until its fields are set.
@@ -107,9 +108,10 @@ impl LawConfig {
     /// The law, ready for its first tick.
     pub fn build(&self) -> Box<dyn Law + Send> {
         match self {
-            Self::Fixed { floor, ceiling, small_queue } => {
+            Self::Fixed { floor, ceiling, small_queue, receive } => {
                 let window = Bounds::window(*floor, *ceiling);
-                Box::new(Fixed(Bounds { small_queue: *small_queue, ..window }))
+                let (small_queue, receive) = (*small_queue, *receive);
+                Box::new(Fixed(Bounds { small_queue, receive, ..window }))
             }
             Self::ShimadaBefore => Box::new(shimada::BEFORE),
             Self::ShimadaAfter => Box::new(shimada::AFTER),
@@ -130,20 +132,22 @@ impl LawConfig {
         let name = key.as_ref().and_then(|key| key.choice(&names));
         let law = name.flatten().map(|name| match (name, place) {
             (LawName::Fixed, LawPlace::Agent) => {
-                if !fields.has("floor") && !fields.has("ceiling") {
+                if !["floor", "ceiling", "receive"].into_iter().any(|key| fields.has(key)) {
                     let problem = key.as_ref().expect("it has the name");
-                    problem
-                        .refuse_as("\"fixed\" without bounds", "a ceiling or a floor, in segments");
+                    problem.refuse_as(
+                        "\"fixed\" without bounds",
+                        "a ceiling, a floor or a receive window, in segments",
+                    );
                 }
                 Self::read_bounds(&mut fields)
             }
             (LawName::Airtime, _) => Self::Airtime(airtime(&mut fields)),
             (other, _) => Self::new(other),
         });
-        let others = [(LawName::Fixed, FIXED), (LawName::Airtime, AIRTIME)];
+        let others = [(LawName::Fixed, &FIXED[..]), (LawName::Airtime, &AIRTIME)];
         for (owner, keys) in others {
             let is_here = owner != LawName::Fixed || place == LawPlace::Agent;
-            for key in keys.into_iter().filter(|_| is_here) {
+            for key in keys.iter().filter(|_| is_here) {
                 let Some(key) = fields.get(key) else { continue };
                 if name.is_some_and(|name| name != Some(owner)) {
                     key.refuse(format!("nothing: it is a key of the law \"{owner}\""));
@@ -154,9 +158,9 @@ impl LawConfig {
         name.map(|_| law)
     }
 
-    /// Reads the bounds of the law `fixed`: the keys `floor`, `ceiling` and `small_queue`.
+    /// Reads the bounds of the law `fixed`: the keys `floor`, `ceiling`, `small_queue` and `receive`.
     pub fn read_bounds(fields: &mut Fields<'_>) -> Self {
-        let [floor_key, ceiling_key, small_queue_key] = FIXED;
+        let [floor_key, ceiling_key, small_queue_key, receive_key] = FIXED;
         let floor = fields.read(floor_key, |field| field.integer(0..=LARGEST_WINDOW));
         let ceiling = fields.read(ceiling_key, |field| {
             let ceiling = field.integer(1..=LARGEST_WINDOW)?;
@@ -172,7 +176,10 @@ impl LawConfig {
             }
             field.size(SMALL_QUEUE)
         });
+        // With less than two segments each one would wait for the delayed ACK of the last.
+        let receive = fields.read(receive_key, |field| field.integer(2..=LARGEST_WINDOW));
         Self::Fixed {
+            receive: receive.map_or(Segments::MAX, Segments::new),
             floor: Segments::new(floor.unwrap_or(0)),
             ceiling: ceiling.map_or(Segments::MAX, Segments::new),
             small_queue: small_queue.unwrap_or(Bytes::ZERO),
@@ -182,11 +189,16 @@ impl LawConfig {
     /// The keys and values from which [`LawConfig::read`] reads the parameters.
     pub fn parameters(&self) -> Vec<(&'static str, Value)> {
         match self {
-            Self::Fixed { floor, ceiling, small_queue } => {
-                let is_given = [true, *ceiling != Segments::MAX, *small_queue > Bytes::ZERO];
+            Self::Fixed { floor, ceiling, small_queue, receive } => {
+                let is_given = [
+                    true,
+                    *ceiling != Segments::MAX,
+                    *small_queue > Bytes::ZERO,
+                    *receive != Segments::MAX,
+                ];
                 let text = Value::String(small_queue.to_string());
                 let segments = |window: Segments| Value::Integer(window.get().into());
-                let values = [segments(*floor), segments(*ceiling), text];
+                let values = [segments(*floor), segments(*ceiling), text, segments(*receive)];
                 let all = FIXED.into_iter().zip(values).zip(is_given);
                 all.filter_map(|(entry, is_given)| is_given.then_some(entry)).collect()
             }

@@ -18,7 +18,7 @@ use crate::{Basis, Bounds, Law, Observation};
 ///
 /// The result is `None` while `C` or `R` is unknown.
 fn by_senders(observation: &Observation) -> Option<Bounds> {
-    let rtt = observation.rtt?;
+    let rtt = observation.up.rtt?;
     if observation.total_rate.bits_per_second() == 0 || rtt.min.is_zero() {
         return None;
     }
@@ -62,7 +62,7 @@ impl Shimada {
 
 impl Law for Shimada {
     fn on_tick(&mut self, _now: Instant, observation: &Observation) -> (Bounds, Basis) {
-        let growth = observation.rtt.map(|rtt| rtt.growth);
+        let growth = observation.up.rtt.map(|rtt| rtt.growth);
         let by_growth = self.by_growth(growth.unwrap_or(Duration::ZERO));
         let by_senders = by_senders(observation);
         let bounds = by_senders.map_or(by_growth, |other| {
@@ -76,8 +76,8 @@ impl Law for Shimada {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RttView;
     use crate::observation::example;
+    use crate::{OwnTraffic, RttView};
     use wakeai_units::Rate;
 
     fn table(law: &Shimada) -> Vec<(u64, u32, u32)> {
@@ -129,14 +129,10 @@ mod tests {
 
     fn seen(senders: u32, mbps: u64, min_ms: u64, growth_ms: u64) -> Observation {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
-        let mut observation = Observation {
-            senders,
-            total_rate: Rate::from_mbps(mbps),
-            rtt: Some(RttView { current: min + growth, min, growth }),
-            ..Observation::default()
-        };
-        observation.own.connections.push(example());
-        observation
+        let rtt = Some(RttView { current: min + growth, min, growth });
+        let up = OwnTraffic { connections: vec![example()], rtt, ..OwnTraffic::default() };
+        let total_rate = Rate::from_mbps(mbps);
+        Observation { senders, total_rate, up, ..Observation::default() }
     }
 
     #[test]

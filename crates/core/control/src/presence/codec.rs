@@ -6,7 +6,7 @@ use super::seal::{MessageFormat, OtherVersion, Seal, TAG_LEN};
 use super::wire::{MAX_RATE, WireFields, micros};
 use super::{BootId, Challenge};
 use crate::common::{CommonLaw, QueueParameters};
-use crate::{Announcement, Reservation, Share, StationId, Turn, TurnState};
+use crate::{Announcement, Reservation, Share, StationId, Traffic, Turn, TurnState};
 
 /// The largest number of answers in a message without a request for a turn. An answer repeats the
 /// challenge of another station.
@@ -18,11 +18,20 @@ const ANSWER_SLOTS_BESIDE_TURN: usize = ANSWER_SLOTS - 1;
 /// The places of answers that the station's law takes, before the answers. An agent that does not know
 /// of laws in messages reads them as answers to challenges that it never sent, and ignores them.
 pub(super) const LAW_SLOTS: usize = 3;
-/// The first bytes of a law. A challenge is random, so one in 2^32 begins so; it is not answered, and
-/// is replaced within minutes.
+/// The first bytes of a law, and of what a station receives. A challenge is random, so one in 2^31
+/// begins so; it is not answered, and is replaced within minutes.
 const LAW_TAG: [u8; 4] = *b"WLAW";
-/// The place of a parameter that the law does not have.
+const DOWN_TAG: [u8; 4] = *b"WRCV";
+/// The places of answers that the figures of what the station receives take, behind the law. As with a
+/// law, an agent that does not know of them reads them as answers, and ignores them.
+pub(super) const DOWN_SLOTS: usize = 4;
+/// The place of a parameter that the law does not have, and of a time that is not known.
 const NO_PARAMETER: u32 = u32::MAX;
+/// The number of a rate that is not known.
+const NO_RATE: u64 = u64::MAX;
+/// Whether a station receives, or has just received.
+const RECEIVES: u32 = 2;
+const RECEIVED: u32 = 1;
 
 /// The place of the answers in a message.
 const ANSWERS_AT: usize = 120;
@@ -83,7 +92,7 @@ pub struct Presence {
 impl Presence {
     /// Whether the message has room for a law, or has one.
     pub(super) fn has_room_for_a_law(&self) -> bool {
-        let slots = answer_slots(self.announced.turn.is_some());
+        let slots = answer_slots(&self.announced);
         self.law.is_some() || self.answers.len() + LAW_SLOTS <= slots
     }
 }
@@ -151,13 +160,20 @@ impl Codec {
     }
 }
 
-/// Whether a reader may take this answer for the beginning of a law.
-pub(super) fn is_like_a_law(answer: Challenge) -> bool {
-    answer.0.to_be_bytes().starts_with(&LAW_TAG)
+/// Whether a reader may take this answer for the beginning of a law or of what a station receives.
+pub(super) fn is_like_a_tag(answer: Challenge) -> bool {
+    let bytes = answer.0.to_be_bytes();
+    bytes.starts_with(&LAW_TAG) || bytes.starts_with(&DOWN_TAG)
 }
 
-/// The number of slots for answers in a message.
-pub(super) fn answer_slots(has_turn: bool) -> usize {
+/// The number of slots for answers, and for a law, in a message with this announcement.
+pub(super) fn answer_slots(announced: &Announcement) -> usize {
+    let down = if announced.down == Traffic::default() { 0 } else { DOWN_SLOTS };
+    places(announced.turn.is_some()) - down
+}
+
+/// The places of answers in a message.
+fn places(has_turn: bool) -> usize {
     if has_turn { ANSWER_SLOTS_BESIDE_TURN } else { ANSWER_SLOTS }
 }
 
@@ -173,22 +189,26 @@ fn presence(wire: &mut WireFields<'_>, message: &mut Presence) {
     message.interval = Duration::from_millis(u64::from(interval_ms));
     wire.check(interval_ms > 0 && message.interval <= MAX_INTERVAL);
     let announced = &mut message.announced;
-    wire.flag(SENDING, &mut announced.sending);
-    wire.rate(&mut announced.delivery_rate);
-    wire.optional(HAS_MAX_RATE, &mut announced.max_rate, WireFields::rate);
+    wire.flag(SENDING, &mut announced.up.active);
+    wire.rate(&mut announced.up.rate);
+    wire.optional(HAS_MAX_RATE, &mut announced.up.max_rate, WireFields::rate);
     wire.optional(HAS_LINK_RATE, &mut announced.link_rate, WireFields::rate);
-    wire.optional(HAS_MIN_RTT, &mut announced.min_rtt, WireFields::micros);
-    wire.micros(&mut announced.growth);
+    wire.optional(HAS_MIN_RTT, &mut announced.up.min_rtt, WireFields::micros);
+    wire.micros(&mut announced.up.growth);
     wire.optional(HAS_TIME, &mut message.unix_time, WireFields::nanos);
     wire.optional(HAS_RESERVATION, &mut announced.reservation, reservation);
     wire.check(announced.reservation.is_none_or(is_valid));
     wire.u64(&mut message.challenge.0);
     wire.check(message.challenge.0 > 0);
     wire.where_valid(&mut message.law, law);
+    let mut received = Some(announced.down).filter(|down| *down != Traffic::default());
+    wire.where_valid(&mut received, down);
+    announced.down = received.unwrap_or_default();
     let mut has_turn = announced.turn.is_some();
     wire.flag(HAS_TURN, &mut has_turn);
     let taken = if message.law.is_some() { LAW_SLOTS } else { 0 };
-    answers(wire, &mut message.answers, answer_slots(has_turn) - taken);
+    let taken = taken + if received.is_some() { DOWN_SLOTS } else { 0 };
+    answers(wire, &mut message.answers, places(has_turn) - taken);
     if has_turn {
         turn(wire, announced.turn.get_or_insert_default());
     }
@@ -236,6 +256,38 @@ fn law(wire: &mut WireFields<'_>, held: &mut CommonLaw) {
     wire.u32(&mut held.access_point_buffer);
     wire.share(&mut held.reservable);
     wire.check(held.access_point_buffer > 0 && held.reservable <= Share::WHOLE);
+}
+
+/// What a station receives. No place of an answer is zero, as in a law: the second and the third one
+/// have a rate and one more.
+fn down(wire: &mut WireFields<'_>, traffic: &mut Traffic) {
+    let mut tag = DOWN_TAG;
+    wire.bytes(&mut tag);
+    wire.check(tag == DOWN_TAG);
+    let mut min = traffic.min_rtt.map_or(NO_PARAMETER, micros);
+    wire.u32(&mut min);
+    traffic.min_rtt = (min != NO_PARAMETER).then(|| Duration::from_micros(u64::from(min)));
+    traffic.rate = Rate::from_bps(one_less(wire, traffic.rate.bits_per_second(), 0));
+    let max = traffic.max_rate.map_or(NO_RATE, Rate::bits_per_second);
+    let max = one_less(wire, max, NO_RATE);
+    traffic.max_rate = (max != NO_RATE).then(|| Rate::from_bps(max));
+    wire.micros(&mut traffic.growth);
+    let mut active = if traffic.active { RECEIVES } else { RECEIVED };
+    wire.u32(&mut active);
+    wire.check([RECEIVES, RECEIVED].contains(&active));
+    traffic.active = active == RECEIVES;
+    wire.check(*traffic != Traffic::default());
+}
+
+/// A rate, bit/s, as a number that is one more and so not zero. `none` stands for no rate, and has the
+/// largest number.
+fn one_less(wire: &mut WireFields<'_>, rate: u64, none: u64) -> u64 {
+    let most = MAX_RATE.bits_per_second();
+    let mut number = if rate == NO_RATE { NO_RATE } else { rate.min(most) + 1 };
+    wire.u64(&mut number);
+    let is_rate = (1..=most + 1).contains(&number);
+    wire.check(is_rate || (number == NO_RATE && none == NO_RATE));
+    if number == NO_RATE { NO_RATE } else { number.saturating_sub(1) }
 }
 
 /// The answers in the slots. No answer follows an empty slot.
@@ -313,32 +365,40 @@ mod tests {
     }
 
     prop_compose! {
+        fn any_traffic()(
+            active: bool, rate in 0_u64..=1_000_000_000_000,
+            max_rate in proptest::option::of(0_u64..=1_000_000_000_000),
+            min_rtt in proptest::option::of(0..u32::MAX), growth: u32,
+        ) -> Traffic {
+            let span = |micros| Duration::from_micros(u64::from(micros));
+            Traffic {
+                active,
+                rate: Rate::from_bps(rate),
+                max_rate: max_rate.map(Rate::from_bps),
+                min_rtt: min_rtt.map(span),
+                growth: span(growth),
+            }
+        }
+    }
+
+    prop_compose! {
         fn any_presence()(
             bssid: [u8; 6], station: u64, boot: [u8; 16], sequence: u64,
-            interval in 1_u64..=600_000, sending: bool, rate in 0_u64..=1_000_000_000_000,
-            max_rate in proptest::option::of(0_u64..=1_000_000_000_000),
-            link_rate in proptest::option::of(0_u64..=1_000_000_000_000),
-            min_rtt: Option<u32>, growth: u32, unix_time: Option<u64>,
+            interval in 1_u64..=600_000, up in any_traffic(), down in any_traffic(),
+            link_rate in proptest::option::of(0_u64..=1_000_000_000_000), unix_time: Option<u64>,
             reservation in proptest::option::of(any_reservation()),
             turn in proptest::option::of(any_turn()),
             challenge in 1_u64.., law in proptest::option::of(any_law()),
             mut answers in proptest::collection::vec(1_u64.., 0..=ANSWER_SLOTS),
         ) -> Presence {
-            let slots = answer_slots(turn.is_some());
+            let link_rate = link_rate.map(Rate::from_bps);
+            let announced = Announcement { up, down, link_rate, reservation, turn };
+            let slots = answer_slots(&announced);
             answers.truncate(if law.is_some() { slots - LAW_SLOTS } else { slots });
             Presence {
                 bssid, station: StationId(station), boot: BootId(boot), sequence,
                 interval: Duration::from_millis(interval),
-                announced: Announcement {
-                    sending,
-                    delivery_rate: Rate::from_bps(rate),
-                    max_rate: max_rate.map(Rate::from_bps),
-                    link_rate: link_rate.map(Rate::from_bps),
-                    min_rtt: min_rtt.map(|micros| Duration::from_micros(u64::from(micros))),
-                    growth: Duration::from_micros(u64::from(growth)),
-                    reservation,
-                    turn,
-                },
+                announced,
                 unix_time: unix_time.map(Duration::from_nanos),
                 challenge: Challenge(challenge),
                 law,
@@ -472,12 +532,21 @@ mod tests {
             sequence: 9,
             interval: Duration::from_millis(890),
             announced: Announcement {
-                sending: true,
-                delivery_rate: Rate::from_mbps(10),
-                max_rate: Some(Rate::from_mbps(50)),
+                up: Traffic {
+                    active: true,
+                    rate: Rate::from_mbps(10),
+                    max_rate: Some(Rate::from_mbps(50)),
+                    min_rtt: Some(Duration::from_millis(512)),
+                    growth: Duration::from_millis(40),
+                },
+                down: Traffic {
+                    active: true,
+                    rate: Rate::from_mbps(20),
+                    max_rate: Some(Rate::from_mbps(40)),
+                    min_rtt: Some(Duration::from_millis(300)),
+                    growth: Duration::from_millis(30),
+                },
                 link_rate: Some(Rate::from_mbps(65)),
-                min_rtt: Some(Duration::from_millis(512)),
-                growth: Duration::from_millis(40),
                 reservation: Some(Reservation {
                     rate: Rate::from_mbps(12),
                     ticket: 3,
@@ -535,9 +604,15 @@ mod tests {
             ("law: queue_max, us", hex(132..136)),
             ("law: access point's buffer", hex(136..140)),
             ("law: reservable, ppm", hex(140..144)),
-            ("answer 1", hex(144..152)),
-            ("answer 2", hex(152..160)),
-            ("answers 3 to 13", hex(160..248)),
+            ("received: tag", hex(144..148)),
+            ("received: min RTT, us", hex(148..152)),
+            ("received: rate + 1, bit/s", hex(152..160)),
+            ("received: max rate + 1, bit/s", hex(160..168)),
+            ("received: RTT growth, us", hex(168..172)),
+            ("received: now (2) or before (1)", hex(172..176)),
+            ("answer 1", hex(176..184)),
+            ("answer 2", hex(184..192)),
+            ("answers 3 to 9", hex(192..248)),
             ("authenticator", hex(248..264)),
         ];
         let text: Vec<String> = lines.iter().map(|(name, hex)| format!("{name}: {hex}")).collect();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::challenge::{Answers, Challenges};
-use super::codec::{LAW_SLOTS, answer_slots, is_like_a_law};
+use super::codec::{LAW_SLOTS, answer_slots, is_like_a_tag};
 use super::fleet::{
     ANSWER_LEN, Fleet, FleetAnswer, FleetCodec, FleetContent, FleetMessage, FleetQuery, QUERY_LEN,
     StationFigures, Taken, window,
@@ -376,12 +376,12 @@ impl Endpoint {
         self.interval = self.schedule.sent(now, stations, cost);
         self.sequence += 1;
         self.counters.sent += 1;
-        let slots = answer_slots(own.turn.is_some());
+        let slots = answer_slots(own);
         let fits = || self.answers.waiting() + LAW_SLOTS <= slots;
         let law = self.law.filter(|_| self.sequence.is_multiple_of(LAW_EVERY) || fits());
         let room = if law.is_some() { slots - LAW_SLOTS } else { slots };
         let mut answers = self.answers.take(room);
-        answers.retain(|answer| !is_like_a_law(*answer));
+        answers.retain(|answer| !is_like_a_tag(*answer));
         let message = Presence {
             bssid: self.bssid,
             station: self.station,

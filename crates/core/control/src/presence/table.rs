@@ -6,7 +6,7 @@ use super::received::Received;
 use super::{BootId, LAW_EVERY, Presence};
 use crate::common::PeerLaw;
 use crate::places::Places;
-use crate::{Announcement, PeerView, StationId};
+use crate::{Announcement, PeerView, StationId, Traffic};
 
 /// A peer is no longer live after a silence of more than this many of its announced intervals.
 const LIVE_INTERVALS: u64 = 3;
@@ -104,13 +104,13 @@ impl Peer {
         self.until(if self.live { LIVE_INTERVALS } else { DORMANT_INTERVALS })
     }
 
-    /// Whether the peer is live and takes part in what stations decide about each other: it sends or has
-    /// just sent, or it has asked for a rate. A reservation that has ended counts, too, because the end
+    /// Whether the peer is live and takes part in what stations decide about each other: it is active or
+    /// has just been, or it has asked for a rate. A reservation that has ended counts, too, because the end
     /// is something that others have to notice.
     fn is_active(&self) -> bool {
-        let announced = &self.announced;
-        let sends = announced.sending || announced.delivery_rate > Rate::ZERO;
-        self.live && (sends || self.has_reserved)
+        let moves = |traffic: &Traffic| traffic.active || traffic.rate > Rate::ZERO;
+        let moves = moves(&self.announced.up) || moves(&self.announced.down);
+        self.live && (moves || self.has_reserved)
     }
 
     fn view(&self, now: Instant) -> PeerView {
@@ -385,6 +385,7 @@ mod tests {
 
     use super::*;
     use crate::Announcement;
+    use crate::observation::uploads;
     use crate::presence::Challenge;
 
     fn message(station: u64, boot: u8, sequence: u64, interval_ms: u64) -> Presence {
@@ -470,7 +471,7 @@ mod tests {
                         table.expire(at, |_| {});
                         model.expire(now);
                         table.update_active(at, &mut active);
-                        let sending = table.live(at).filter(|peer| peer.announced.sending);
+                        let sending = table.live(at).filter(|peer| peer.announced.up.active);
                         prop_assert_eq!(&active, &sending.collect::<Vec<_>>());
                     }
                     Op::ExpireOne { station } => {
@@ -492,7 +493,7 @@ mod tests {
                             (None, _) => Verdict::Joined,
                         };
                         let mut message = message(station, boot, sequence, interval_ms);
-                        message.announced.sending = sends;
+                        message.announced.up.active = sends;
                         let received = Received::new(message);
                         let verdict = table.hear(at, &received, || Duration::MAX, || proven);
                         prop_assert_eq!(verdict, expected);
@@ -525,8 +526,8 @@ mod tests {
             short: false,
         };
         let says = [
-            Announcement { sending: true, ..Announcement::default() },
-            Announcement { delivery_rate: Rate::from_mbps(1), ..Announcement::default() },
+            uploads(Traffic { active: true, ..Traffic::default() }),
+            uploads(Traffic { rate: Rate::from_mbps(1), ..Traffic::default() }),
             Announcement::default(),
             Announcement { reservation: Some(asked), ..Announcement::default() },
             Announcement::default(),

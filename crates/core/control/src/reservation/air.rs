@@ -1,5 +1,6 @@
 //! Measures the rate that the air carries, and divides this rate among the stations.
 
+use wakeai_connection::Direction;
 use wakeai_units::{Instant, Rate};
 
 use super::asking::EFFICIENCY_PERCENT;
@@ -24,7 +25,7 @@ const LIGHT_GROWTH_PERCENT: u64 = 110;
 /// rates varies, and the maximum of a varying sum is above the rate that the air carries.
 const TICKS_IN_MEAN: u64 = 4;
 
-/// Watches the sum of the stations' delivery rates, each scaled to [`UNIT`].
+/// Watches the sum of the stations' rates in both directions, each scaled to [`UNIT`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct AirMeter {
     basis: Basis,
@@ -36,11 +37,12 @@ pub(super) struct AirMeter {
 
 impl AirMeter {
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
-        let basis = Basis::of(seen);
+        let only_receives = seen.down.is_active() && !seen.up.is_active();
+        let basis = Basis::of(seen, if only_receives { Direction::Down } else { Direction::Up });
         if basis != self.basis {
             *self = Self { basis, ..Self::default() };
         }
-        let own = self.scaled(seen.mean_rate, self.own_weight(seen));
+        let own = self.own_rates(seen);
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
         let sum = peers.sum::<Rate>().saturating_add(own);
         let kept = |mean: Rate| mean.times(TICKS_IN_MEAN - 1, TICKS_IN_MEAN);
@@ -69,21 +71,24 @@ impl AirMeter {
         self.used.get().max(least)
     }
 
-    /// The largest rate of this station when the share `rest` of the airtime is divided by max-min
-    /// fairness. The peers for which `shares` holds take part in the division, and this station
-    /// does where `takes_part` holds. `None` where the rate that the air carries is not known.
+    /// The largest rate of this station in a direction when the share `rest` of the airtime is divided
+    /// by max-min fairness. What the station moves in the other direction takes a part of its share, up
+    /// to half. The peers for which `shares` holds take part in the division, and this station does
+    /// where `takes_part` holds. `None` where the rate that the air carries is not known.
     pub(super) fn level(
         &self,
         rest: Share,
-        seen: &Observation,
+        (seen, direction): (&Observation, Direction),
         takes_part: bool,
         shares: impl Fn(StationId) -> bool,
     ) -> Option<Rate> {
-        let weight = self.own_weight(seen);
-        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
+        let weight = self.own_weight(seen, direction);
+        let peers =
+            seen.peers.iter().filter(|peer| peer.announced.is_active() && shares(peer.station));
         let mut rates: Vec<Rate> = peers.map(|peer| self.scaled_rate(peer)).collect();
-        rates.extend(takes_part.then(|| self.scaled(seen.mean_rate, weight)));
+        rates.extend(takes_part.then(|| self.own_rates(seen)));
         let level = level(rest.of_rate(self.carried()), rates);
+        let level = level.saturating_sub(self.own_rate(seen, direction.other()).min(level / 2));
         let own = level.mul_div(weight.bits_per_second(), UNIT.bits_per_second())?;
         (own > Rate::ZERO).then_some(own)
     }
@@ -91,18 +96,33 @@ impl AirMeter {
     /// The share of the airtime that the other stations leave unused, from the announced rates of
     /// the peers for which `shares` holds.
     pub(super) fn left_by(&self, seen: &Observation, shares: impl Fn(StationId) -> bool) -> Share {
-        let peers = seen.peers.iter().filter(|peer| peer.announced.sending && shares(peer.station));
+        let peers =
+            seen.peers.iter().filter(|peer| peer.announced.is_active() && shares(peer.station));
         let used: Rate = peers.map(|peer| self.scaled_rate(peer)).sum();
         Share::of(self.carried().saturating_sub(used), self.carried()).unwrap_or(Share::ZERO)
     }
 
-    pub(super) fn own_weight(&self, seen: &Observation) -> Rate {
-        self.basis.own_weight(seen).unwrap_or(UNIT)
+    pub(super) fn own_weight(&self, seen: &Observation, direction: Direction) -> Rate {
+        self.basis.own_weight(seen, direction).unwrap_or(UNIT)
     }
 
+    /// The scaled rate of this station in one direction.
+    fn own_rate(&self, seen: &Observation, direction: Direction) -> Rate {
+        self.scaled(seen.of(direction).mean_rate, self.own_weight(seen, direction))
+    }
+
+    /// The scaled rate of this station in both directions together.
+    fn own_rates(&self, seen: &Observation) -> Rate {
+        Direction::BOTH.into_iter().map(|direction| self.own_rate(seen, direction)).sum()
+    }
+
+    /// The scaled rate of a peer in both directions together.
     fn scaled_rate(&self, peer: &PeerView) -> Rate {
-        let weight = self.basis.weight(&peer.announced).unwrap_or(UNIT);
-        self.scaled(peer.announced.delivery_rate, weight)
+        let scaled = |direction| {
+            let weight = self.basis.weight(&peer.announced, direction).unwrap_or(UNIT);
+            self.scaled(peer.announced.of(direction).rate, weight)
+        };
+        Direction::BOTH.into_iter().map(scaled).sum()
     }
 
     /// The rate that a station of weight [`UNIT`] would deliver in the same airtime, at most
@@ -140,8 +160,8 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::Announcement;
-    use crate::observation::{announcement, peer};
+    use crate::observation::{peer, traffic, uploads};
+    use crate::{Announcement, OwnTraffic, Traffic};
 
     fn mbps(rates: &[u64]) -> Vec<Rate> {
         rates.iter().map(|rate| Rate::from_mbps(*rate)).collect()
@@ -160,19 +180,15 @@ mod tests {
     }
 
     fn seen(own: u64, max: Option<u64>, link: Option<u64>, peers: Vec<PeerView>) -> Observation {
-        let mut seen = Observation {
-            mean_rate: Rate::from_mbps(own),
-            max_rate: max.map(Rate::from_mbps),
-            peers,
-            ..Observation::default()
-        };
-        seen.own.link_rate = link.map(Rate::from_mbps);
-        seen
+        let (mean_rate, max_rate) = (Rate::from_mbps(own), max.map(Rate::from_mbps));
+        let up = OwnTraffic { mean_rate, max_rate, ..OwnTraffic::default() };
+        Observation { up, link_rate: link.map(Rate::from_mbps), peers, ..Observation::default() }
     }
 
     fn weighted(id: u64, rate: u64, max: Option<u64>, link: u64) -> PeerView {
         let (max_rate, link_rate) = (max.map(Rate::from_mbps), Some(Rate::from_mbps(link)));
-        peer(id, Announcement { max_rate, link_rate, ..announcement(rate) })
+        let up = Traffic { max_rate, ..traffic(rate) };
+        peer(id, Announcement { link_rate, ..uploads(up) })
     }
 
     #[test]
@@ -184,7 +200,7 @@ mod tests {
         // The stations use 2/5, 10/25 and 10/25 of the air.
         assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(30)));
         assert_eq!(air.whole_for(Rate::from_mbps(5)), Some(Rate::from_mbps(6)));
-        let level = air.level(Share::from_percent(50), &seen, true, |_| true);
+        let level = air.level(Share::from_percent(50), (&seen, Direction::Up), true, |_| true);
         assert_eq!(level, Some(Rate::from_mbps(5)));
     }
 
@@ -195,16 +211,18 @@ mod tests {
         let mut air = AirMeter::default();
         air.on_tick(Instant::ZERO, &seen);
         let half = Share::from_percent(50);
-        let level = air.level(half, &seen, true, |station| station != StationId(2));
+        let level =
+            air.level(half, (&seen, Direction::Up), true, |station| station != StationId(2));
         assert_eq!(level, Some(Rate::from_bps(12_500_000) - Rate::from_bps(5_500_000)));
     }
 
     #[test]
     fn the_weights_are_those_that_all_stations_announce() {
         let phy = vec![weighted(2, 10, None, 54)];
-        assert_eq!(Basis::of(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
-        assert_eq!(Basis::of(&seen(5, Some(25), None, phy)), Basis::Equal);
-        assert_eq!(Basis::of(&seen(5, Some(25), None, Vec::new())), Basis::Max);
+        let basis = |seen: &Observation| Basis::of(seen, Direction::Up);
+        assert_eq!(basis(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
+        assert_eq!(basis(&seen(5, Some(25), None, phy)), Basis::Equal);
+        assert_eq!(basis(&seen(5, Some(25), None, Vec::new())), Basis::Max);
     }
 
     #[test]
@@ -225,7 +243,7 @@ mod tests {
         for max in [60, 1] {
             let mut air = AirMeter::default();
             let max_rate = Some(Rate::from_bps(max));
-            let liar = peer(2, Announcement { max_rate, ..announcement(1_000_000) });
+            let liar = peer(2, uploads(Traffic { max_rate, ..traffic(1_000_000) }));
             air.on_tick(Instant::ZERO, &seen(10, Some(25), None, vec![liar]));
             assert_eq!(air.whole_for(Rate::from_mbps(25)), Some(Rate::from_mbps(2 * 25 + 10)));
         }

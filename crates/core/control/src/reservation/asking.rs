@@ -40,7 +40,7 @@ impl Asking {
     /// Makes, keeps or withdraws the request. `last_ticket` is the largest ticket among the peers'
     /// requests.
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation, last_ticket: u64) {
-        if seen.sending().next().is_some() {
+        if seen.up.is_active() {
             self.last_data = Some(now);
         }
         let has_data = self.last_data.is_some_and(|at| now.saturating_since(at) < QUIET_FOR);
@@ -76,8 +76,8 @@ fn ask(rate: Rate, seen: &Observation, last_ticket: u64) -> Option<Reservation> 
 fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
     let known = |rate: &Rate| *rate > Rate::ZERO;
     let by_phy = |rate: Rate| rate.mul_div(EFFICIENCY_PERCENT, 100);
-    let alone = seen.max_rate.filter(known);
-    let alone = alone.or_else(|| seen.own.link_rate.and_then(by_phy).filter(known));
+    let alone = seen.up.max_rate.filter(known);
+    let alone = alone.or_else(|| seen.link_rate.and_then(by_phy).filter(known));
     Share::of(rate, alone?).map(|share| share.max(Share::from_ppm(1)))
 }
 
@@ -85,19 +85,17 @@ fn share_of(rate: Rate, seen: &Observation) -> Option<Share> {
 mod tests {
     use super::*;
     use crate::observation::example;
-    use crate::{ConnectionView, StationView};
+    use crate::{ConnectionView, OwnTraffic};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
     }
 
     fn seen(sending: bool) -> Observation {
-        let connection = ConnectionView { sending, ..example() };
-        Observation {
-            own: StationView { link_rate: None, connections: vec![connection] },
-            max_rate: Some(Rate::from_mbps(24)),
-            ..Observation::default()
-        }
+        let connections = vec![ConnectionView { active: sending, ..example() }];
+        let max_rate = Some(Rate::from_mbps(24));
+        let up = OwnTraffic { connections, max_rate, ..OwnTraffic::default() };
+        Observation { up, ..Observation::default() }
     }
 
     fn wants(mbps: u64) -> Asking {
@@ -146,10 +144,10 @@ mod tests {
     fn without_a_measured_rate_the_phy_rate_gives_a_low_estimate() {
         let mut asking = wants(6);
         let mut seen = seen(true);
-        seen.max_rate = None;
+        seen.up.max_rate = None;
         asking.on_tick(at(4), &seen, 4);
         assert_eq!((asking.asked, asking.state(&seen)), (None, ReservationState::Unmeasured));
-        seen.own.link_rate = Some(Rate::from_mbps(60));
+        seen.link_rate = Some(Rate::from_mbps(60));
         asking.on_tick(at(5), &seen, 4);
         assert_eq!(asking.asked.unwrap().share, Share::from_percent(25));
     }

@@ -25,6 +25,7 @@ use admission::{admitted, taken};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use wakeai_connection::Direction;
 use wakeai_units::{Duration, Instant, Rate};
 
 use crate::{
@@ -136,8 +137,8 @@ impl Reservations {
         };
         self.control.on_tick(&ClaimFigures {
             needed: self.need.on_tick(now, asked.rate, seen),
-            delivered: seen.mean_rate,
-            whole: self.air.whole_for(self.air.own_weight(seen)),
+            delivered: seen.up.mean_rate,
+            whole: self.air.whole_for(self.air.own_weight(seen, Direction::Up)),
             left: self.air.left_by(seen, |peer| !self.admits(peer)),
             interval,
         });
@@ -207,9 +208,11 @@ impl Reservations {
         let mut rest = seen.clone();
         let (owners, others): (Vec<_>, Vec<_>) =
             rest.peers.into_iter().partition(|peer| self.admits(peer.station));
-        let owners = owners.iter().filter(|peer| peer.announced.sending);
+        let owners = owners.iter().filter(|peer| peer.announced.is_active());
         let (count, rate) = owners.fold((0, Rate::ZERO), |(count, rate), owner| {
-            (count + 1, rate.saturating_add(owner.announced.delivery_rate))
+            let announced = &owner.announced;
+            let moved = announced.up.rate.saturating_add(announced.down.rate);
+            (count + 1, rate.saturating_add(moved))
         });
         rest.peers = others;
         rest.senders = rest.senders.saturating_sub(count).max(1);
@@ -226,21 +229,30 @@ impl Reservations {
     ) -> (Bounds, Option<ReservationLimit>) {
         if self.state.is_admitted() {
             let claimed = self.claimed.plus(self.control.claim).min(self.most_claimed());
-            let level = self.level(claimed, seen, false);
+            let level = self.level(claimed, (seen, Direction::Up), false);
             let Some(asked) = self.asking.asked else { return (bounds, None) };
             let limit = ReservationLimit::Owns { rate: asked.rate };
             return (yielding::of_owner(bounds, asked.rate, level, seen), Some(limit));
         }
-        let Some(level) = self.level(self.claimed, seen, true) else { return (bounds, None) };
-        let limit = ReservationLimit::Yields { claimed: self.claimed, level };
-        (yielding::of_other(bounds, level, seen), Some(limit))
+        let level = |direction| self.level(self.claimed, (seen, direction), true);
+        let (up, down) = (level(Direction::Up), level(Direction::Down));
+        let most = if seen.up.is_active() { up.or(down) } else { down.or(up) };
+        let Some(most) = most else { return (bounds, None) };
+        let limit = ReservationLimit::Yields { claimed: self.claimed, level: most };
+        let bounds = up.map_or(bounds, |level| yielding::of_other(bounds, level, seen));
+        (down.map_or(bounds, |level| yielding::of_receiver(bounds, level, seen)), Some(limit))
     }
 
-    /// The largest rate that a station without a reservation may have while the owners have the
-    /// share `claimed`, for this station's weight. `None` where the rate has no such limit, because
+    /// The largest rate in a direction that a station without a reservation may have while the owners
+    /// have the share `claimed`, for this station's weight. `None` where the rate has no such limit, because
     /// nothing is claimed or the rate that the air carries is not known. `takes_part` is whether
     /// this station takes part in the division of the rest, as all but owners do.
-    fn level(&self, claimed: Share, seen: &Observation, takes_part: bool) -> Option<Rate> {
+    fn level(
+        &self,
+        claimed: Share,
+        seen: (&Observation, Direction),
+        takes_part: bool,
+    ) -> Option<Rate> {
         if claimed == Share::ZERO {
             return None;
         }
@@ -252,7 +264,7 @@ impl Reservations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{announcement, peer};
+    use crate::observation::{peer, traffic, uploads};
     use crate::{Announcement, PeerView};
 
     const INTERVAL: Duration = Duration::from_secs(1);
@@ -269,7 +281,7 @@ mod tests {
                 claim: Share::from_percent(*claim),
                 short: true,
             };
-            peer(id, Announcement { reservation: Some(asked), ..announcement(10) })
+            peer(id, Announcement { reservation: Some(asked), ..uploads(traffic(10)) })
         });
         let seen = Observation { peers: owners.collect(), ..Observation::default() };
         [(); 5].map(|()| {
@@ -301,7 +313,7 @@ mod tests {
         };
         let admits_after = |secs| {
             let (age, interval) = (Duration::from_secs(secs), Duration::from_secs(60));
-            let announced = Announcement { reservation: Some(asked), ..announcement(9) };
+            let announced = Announcement { reservation: Some(asked), ..uploads(traffic(9)) };
             let owner = PeerView { interval, age, ..peer(2, announced) };
             let seen = Observation { peers: vec![owner], ..Observation::default() };
             let mut station = station();

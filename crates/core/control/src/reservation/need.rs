@@ -28,8 +28,8 @@ pub(super) struct Need {
 
 impl Need {
     pub(super) fn on_tick(&mut self, now: Instant, reserved: Rate, seen: &Observation) -> Needed {
-        self.used.push(now, seen.mean_rate);
-        if seen.sending().any(has_unsent) {
+        self.used.push(now, seen.up.mean_rate);
+        if seen.up.active().any(has_unsent) {
             self.waited = Some(now);
         }
         let data_waits = self.waited.is_some_and(|at| now.saturating_since(at) <= WAITED_FOR);
@@ -50,7 +50,7 @@ mod tests {
     use wakeai_units::{Bytes, Segments};
 
     use super::*;
-    use crate::StationView;
+    use crate::OwnTraffic;
     use crate::observation::example;
 
     const RESERVED: Rate = Rate::from_mbps(20);
@@ -61,14 +61,12 @@ mod tests {
 
     /// A station that delivers `mbps`, and has ten segments in flight and `unsent` bytes more.
     fn seen(mbps: u64, unsent: u64) -> Observation {
-        let mut connection = ConnectionView { sending: true, ..example() };
+        let mut connection = ConnectionView { active: true, ..example() };
         connection.figures.packets_out = Segments::new(10);
         connection.figures.send_queue = Bytes::new(connection.figures.mss.get() * 10 + unsent);
-        Observation {
-            own: StationView { link_rate: None, connections: vec![connection] },
-            mean_rate: Rate::from_mbps(mbps),
-            ..Observation::default()
-        }
+        let (connections, mean_rate) = (vec![connection], Rate::from_mbps(mbps));
+        let up = OwnTraffic { connections, mean_rate, ..OwnTraffic::default() };
+        Observation { up, ..Observation::default() }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Changes the bounds of a law so that reserved rates stay free.
 
+use wakeai_connection::Direction;
 use wakeai_units::{Duration, Rate, Segments};
 
 use crate::driver::TICK;
 use crate::laws::airtime::Path;
+use crate::observation::Side;
 use crate::{Bounds, Observation};
 
 /// The largest rate of an owner (a station with an admitted reservation) while others leave airtime
@@ -33,18 +35,28 @@ const LEAST: u32 = 4;
 /// The bounds of a station without a reservation. The station sends at most at the rate `level`, so
 /// that it is not saturated.
 pub(super) fn of_other(bounds: Bounds, level: Rate, seen: &Observation) -> Bounds {
+    let seen = seen.side(Direction::Up);
     let Some(path) = path(seen) else { return paced(bounds, level, seen) };
     let window = windowed(level, path, seen);
     if window >= WINDOWED {
         return lowered(bounds, window);
     }
     let span = path.min.saturating_add(QUEUE);
-    let ceiling = Segments::in_flight(level.times(PACED_PERCENT, 100), span, seen.mss());
+    let ceiling = Segments::in_flight(level.times(PACED_PERCENT, 100), span, seen.own().mss());
     paced(
         lowered(bounds, ceiling.max(least(seen))),
         bounds.pacing.unwrap_or(level).min(level),
         seen,
     )
+}
+
+/// The bounds of a station without a reservation that receives at most at the rate `level`. Its receive
+/// window limits the rate.
+pub(super) fn of_receiver(bounds: Bounds, level: Rate, seen: &Observation) -> Bounds {
+    let seen = seen.side(Direction::Down);
+    let Some(path) = path(seen) else { return bounds };
+    let window = windowed(level, path, seen).max(least(seen));
+    Bounds { receive: bounds.receive.min(window), ..bounds }
 }
 
 /// The bounds of a station whose reservation is admitted. The bounds allow at least the reserved
@@ -57,10 +69,11 @@ pub(super) fn of_owner(
     level: Option<Rate>,
     seen: &Observation,
 ) -> Bounds {
+    let seen = seen.side(Direction::Up);
     let whole = reserved.times(OWNER_PERCENT, 100);
     let needs = path(seen).map_or(Segments::MAX, |path| {
         let span = path.current.min(path.min.saturating_add(OWNER_QUEUE));
-        Segments::in_flight(whole.times(OWNER_WINDOW_PERCENT, 100), span, seen.mss())
+        Segments::in_flight(whole.times(OWNER_WINDOW_PERCENT, 100), span, seen.own().mss())
             .max(least(seen))
     });
     let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
@@ -74,18 +87,18 @@ pub(super) fn of_owner(
 /// this station alone is not enough. Where the station began to send while others filled a queue,
 /// its minimum RTT contains this queue. A window for this minimum would be too large for `level`
 /// while the queue lasts.
-fn path(seen: &Observation) -> Option<Path> {
-    seen.rtt.map(|rtt| Path::of(rtt, &seen.peers, Duration::ZERO))
+fn path(seen: Side<'_>) -> Option<Path> {
+    seen.own().rtt.map(|rtt| Path::of(rtt, seen, Duration::ZERO))
 }
 
 /// The window for the rate `level` at the present RTT, of whose queueing delay at most [`QUEUE`]
 /// counts. Where the rate of the last tick exceeded `level`, half of the excess is first subtracted
 /// from `level`, of which at least half remains.
-fn windowed(level: Rate, path: Path, seen: &Observation) -> Segments {
-    let excess = seen.delivery_rate.saturating_sub(level) / 2;
+fn windowed(level: Rate, path: Path, seen: Side<'_>) -> Segments {
+    let excess = seen.own().delivery_rate.saturating_sub(level) / 2;
     let rate = level.saturating_sub(excess.min(level / 2));
     let span = path.current.min(path.min.saturating_add(QUEUE));
-    Segments::in_flight(rate, span, seen.mss())
+    Segments::in_flight(rate, span, seen.own().mss())
 }
 
 fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
@@ -95,32 +108,32 @@ fn lowered(bounds: Bounds, ceiling: Segments) -> Bounds {
 
 /// Sets the pacing rate `rate`, but at least one segment per tick. At a lower rate no segment would
 /// be sent before the next tick, which changes the bounds.
-fn paced(bounds: Bounds, rate: Rate, seen: &Observation) -> Bounds {
-    Bounds { pacing: Some(rate.max(Rate::of(seen.mss(), TICK))), ..bounds }
+fn paced(bounds: Bounds, rate: Rate, seen: Side<'_>) -> Bounds {
+    Bounds { pacing: Some(rate.max(Rate::of(seen.own().mss(), TICK))), ..bounds }
 }
 
-fn least(seen: &Observation) -> Segments {
-    let connections = u32::try_from(seen.sending().count()).unwrap_or(u32::MAX);
+fn least(seen: Side<'_>) -> Segments {
+    let connections = u32::try_from(seen.own().active().count()).unwrap_or(u32::MAX);
     Segments::new(connections.saturating_mul(LEAST).max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RttView;
-    use crate::observation::{announcement, example, peer};
+    use crate::observation::{example, peer, traffic, uploads};
+    use crate::{OwnTraffic, RttView};
 
     const LEVEL: Rate = Rate::from_mbps(6);
 
     fn seen(min_ms: u64, growth_ms: u64) -> Observation {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
-        let mut seen = Observation {
+        let up = OwnTraffic {
+            connections: vec![example()],
             rtt: Some(RttView { current: min + growth, min, growth }),
             delivery_rate: LEVEL,
-            ..Observation::default()
+            ..OwnTraffic::default()
         };
-        seen.own.connections.push(example());
-        seen
+        Observation { up, ..Observation::default() }
     }
 
     fn other(bounds: Bounds, seen: &Observation) -> Bounds {
@@ -162,14 +175,25 @@ mod tests {
     fn a_queue_from_before_the_start_is_not_part_of_the_path() {
         // The others see a queueing delay of 200 ms, and this station sees a delay of 20 ms.
         let mut late = seen(185, 20);
-        late.peers = (1..=3).map(|id| peer(id, announcement(5))).collect();
+        late.peers = (1..=3).map(|id| peer(id, uploads(traffic(5)))).collect();
         for peer in &mut late.peers {
-            (peer.announced.min_rtt, peer.announced.growth) =
+            (peer.announced.up.min_rtt, peer.announced.up.growth) =
                 (Some(Duration::from_millis(5)), Duration::from_millis(200));
         }
         let first = other(Bounds::NONE, &seen(46, 159)).ceiling; // 46 ms is a quarter of 185 ms
         assert_eq!(other(Bounds::NONE, &late).ceiling, first);
         assert!(first < other(Bounds::NONE, &seen(185, 20)).ceiling);
+    }
+
+    #[test]
+    fn a_receiver_is_limited_by_its_window_alone() {
+        let sending = seen(100, 20);
+        let (up, down) = (OwnTraffic::default(), sending.up.clone());
+        let receiving = Observation { up, down, ..Observation::default() };
+        let sent = other(Bounds::NONE, &sending).ceiling;
+        let bounds = of_receiver(Bounds::NONE, LEVEL, &receiving);
+        assert_eq!(bounds, Bounds { receive: sent, ..Bounds::NONE });
+        assert_eq!(of_receiver(Bounds::NONE, LEVEL, &sending), Bounds::NONE, "it receives nothing");
     }
 
     #[test]
@@ -183,7 +207,7 @@ mod tests {
     fn half_of_the_excess_of_the_last_tick_is_taken_off() {
         let mut seen = seen(100, 20);
         let before = other(Bounds::NONE, &seen).ceiling;
-        seen.delivery_rate = LEVEL + LEVEL / 2;
+        seen.up.delivery_rate = LEVEL + LEVEL / 2;
         let after = other(Bounds::NONE, &seen).ceiling;
         assert!(after.get() * 4 <= before.get() * 3 + 4, "{before} {after}");
     }

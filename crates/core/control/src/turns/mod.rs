@@ -182,7 +182,7 @@ impl Turns {
     pub(crate) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let Some(own) = &mut self.own else { return };
         let RequestPhase::Trial { since, best } = &mut own.phase else { return };
-        *best = (*best).max(seen.delivery_rate);
+        *best = (*best).max(seen.up.delivery_rate);
         if now >= *since + TRIAL {
             own.phase = if request::finds_unused(seen, *best) {
                 RequestPhase::Additional { since: now }

@@ -121,9 +121,9 @@ const UNKNOWN: Rate = Rate::from_mbps(10);
 
 /// The rate that this station reaches alone, measured or estimated.
 pub(super) fn alone(seen: &Observation) -> Rate {
-    let by_phy = seen.own.link_rate.and_then(of_phy);
+    let by_phy = seen.link_rate.and_then(of_phy);
     let measured = Some(seen.total_rate).filter(|rate| *rate > Rate::ZERO);
-    seen.max_rate.or(by_phy).or(measured).unwrap_or(UNKNOWN)
+    seen.up.max_rate.or(by_phy).or(measured).unwrap_or(UNKNOWN)
 }
 
 fn of_phy(rate: Rate) -> Option<Rate> {
@@ -134,7 +134,7 @@ fn of_phy(rate: Rate) -> Option<Rate> {
 /// station in one tick of the trial.
 pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
     let alone = alone(seen);
-    let sending = |of: &Announcement| of.turn.is_some() && of.sending;
+    let sending = |of: &Announcement| of.turn.is_some() && of.up.active;
     let others = seen.peers.iter().filter(|peer| sending(&peer.announced)).count() as u64;
     let fair = alone / (others + 1);
     let enough = fair.times(CLEARLY_MORE_PERCENT, 100);
@@ -147,12 +147,12 @@ pub(super) fn finds_unused(seen: &Observation, best: Rate) -> bool {
     };
     let parts = seen.peers.iter().map(|peer| {
         let of = &peer.announced;
-        let its = of.max_rate.or_else(|| of.link_rate.and_then(of_phy)).unwrap_or(alone);
-        part(of.delivery_rate, its)
+        let its = of.up.max_rate.or_else(|| of.link_rate.and_then(of_phy)).unwrap_or(alone);
+        part(of.up.rate, its)
     });
     let used = parts.fold(part(best, alone), u64::saturating_add);
     // Stations without agents announce nothing, but their packets delay the packets of this
     // station.
-    let delayed = seen.rtt.is_none_or(|rtt| rtt.growth >= MOST_DELAY);
+    let delayed = seen.up.rtt.is_none_or(|rtt| rtt.growth >= MOST_DELAY);
     used < LITTLE_USED && !delayed
 }

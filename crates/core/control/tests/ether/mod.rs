@@ -5,7 +5,7 @@
 use wakeai_connection::Figures;
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
 use wakeai_control::{
-    Announcement, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId,
+    Announcement, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId, Traffic,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -40,7 +40,7 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
         send_queue: Bytes::new(1448 * u64::from(cwnd) + 100_000),
         ..Figures::default()
     };
-    Connection { id: 1, figures, boundable: true }
+    Connection { id: 1, figures, boundable: true, ..Connection::default() }
 }
 
 /// Stations, and a medium that delivers every datagram to all of them at once, the sender included.
@@ -142,8 +142,7 @@ pub(crate) fn crafted(station: u64, boot: u8, sequence: u64, answers: Vec<Challe
         sequence,
         interval: seconds(1),
         announced: Announcement {
-            sending: true,
-            delivery_rate: Rate::from_mbps(1),
+            up: Traffic { active: true, rate: Rate::from_mbps(1), ..Traffic::default() },
             ..Announcement::default()
         },
         unix_time: None,

@@ -4,7 +4,7 @@
 #![allow(clippy::option_option, reason = "the outer one is a refusal, as in the former reader")]
 
 use wakeai_control::presence::Challenge;
-use wakeai_control::{Announcement, Reservation, Share, Turn, TurnState};
+use wakeai_control::{Announcement, Reservation, Share, Traffic, Turn, TurnState};
 use wakeai_units::{Duration, Rate};
 
 const ANSWER_SLOTS: usize = 16;
@@ -56,12 +56,15 @@ pub(crate) fn decode(key: &[u8; 32], datagram: &[u8]) -> Option<Former> {
     optional(8, u64_at(80))?;
     Some(Former {
         announced: Announcement {
-            sending: flags & 1 != 0,
-            delivery_rate,
-            max_rate,
+            up: Traffic {
+                active: flags & 1 != 0,
+                rate: delivery_rate,
+                max_rate,
+                min_rtt: optional(4, u64::from(u32_at(72)))?.map(Duration::from_micros),
+                growth: Duration::from_micros(u64::from(u32_at(76))),
+            },
+            down: Traffic::default(),
             link_rate,
-            min_rtt: optional(4, u64::from(u32_at(72)))?.map(Duration::from_micros),
-            growth: Duration::from_micros(u64::from(u32_at(76))),
             reservation: reservation(message)?,
             turn: turn(message)?,
         },

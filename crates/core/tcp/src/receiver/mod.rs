@@ -10,7 +10,8 @@ mod retransmission;
 mod sacks;
 mod window;
 
-use wakeai_units::Instant;
+use wakeai_connection::Receiving;
+use wakeai_units::{Bytes, Instant};
 
 use crate::config::TcpConfig;
 use crate::segment::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
@@ -151,6 +152,27 @@ impl Receiver {
     pub fn set_reading(&mut self, now: Instant, reading: Reading) {
         self.reader.set(now, reading, self.unread());
         self.read(now);
+    }
+
+    /// Limits the window that is offered (`TCP_WINDOW_CLAMP`); `None` lifts the limit. A buffer that grows
+    /// lifts it, too, as in Linux.
+    pub fn limit_window(&mut self, most: Option<Bytes>) {
+        self.window.set_clamp(most.map_or(u64::MAX, Bytes::get));
+    }
+
+    /// Whether the connection is established, and the sender has not finished.
+    pub fn is_established(&self) -> bool {
+        self.phase == ReceiverPhase::Established
+    }
+
+    /// The figures of this end as they are now.
+    pub fn figures(&self) -> Receiving {
+        Receiving {
+            received: self.next.saturating_sub(1),
+            rtt: self.autotune.rtt(),
+            window: Bytes::new(self.window.offered),
+            mss: Bytes::new(u64::from(self.config.mss)),
+        }
     }
 
     /// The time of the next timeout, provided that no segment arrives. The timeout is that of a

@@ -23,6 +23,8 @@ pub(super) struct Window {
     pub(super) offered: u64,
     /// The acknowledgement number that was sent last.
     pub(super) acknowledged: u64,
+    /// The largest window that was asked for (`TCP_WINDOW_CLAMP`); `u64::MAX` where none was.
+    clamp: u64,
     /// The window scale that the SYN-ACK proposes (RFC 7323 section 2.2).
     pub(super) scale: u8,
     mss: u64,
@@ -43,6 +45,7 @@ impl Window {
             threshold,
             offered: threshold.min(MAX_UNSCALED),
             acknowledged: 1, // where data begins
+            clamp: u64::MAX,
             scale,
             mss,
         }
@@ -71,9 +74,26 @@ impl Window {
         self.space.saturating_sub(held)
     }
 
-    /// Whether more than half of the buffer is full.
+    /// Whether less than half of the largest window is free.
     pub(super) fn is_crowded(&self, held: u64) -> bool {
-        self.free(held) < self.space / 2
+        self.free(held) < self.full() / 2
+    }
+
+    /// The largest window of an empty buffer.
+    fn full(&self) -> u64 {
+        self.space.min(self.clamp)
+    }
+
+    /// Sets the largest window (`TCP_WINDOW_CLAMP`, as Linux does it in mid-stream). A smaller one takes
+    /// effect while data arrives, because the edge never moves back. A larger one is offered step by
+    /// step, from the present window on.
+    pub(super) fn set_clamp(&mut self, bytes: u64) {
+        let before = std::mem::replace(&mut self.clamp, bytes);
+        if bytes < before {
+            self.threshold = self.threshold.min(bytes);
+        } else if bytes > before {
+            self.threshold = self.threshold.max(self.offered.min(bytes));
+        }
     }
 
     /// Records that a full segment arrived. From now on five eighths of the buffer count as payload
@@ -85,15 +105,19 @@ impl Window {
         }
     }
 
-    /// Enlarges the buffer; it never shrinks.
+    /// Enlarges the buffer; it never shrinks. As in Linux the limit of the window follows a buffer that
+    /// grows, so that whoever has set a limit has to set it again.
     pub(super) fn set_space(&mut self, space: u64) {
-        self.space = self.space.max(space.min(self.limit));
+        let space = space.min(self.limit);
+        if space > self.space {
+            (self.space, self.clamp) = (space, u64::MAX);
+        }
     }
 
     /// Handles a segment of `len` bytes that arrived in order. The window may then grow by two
     /// segments. Returns whether it grows; an ACK should then follow soon.
     pub(super) fn grow(&mut self, len: u64, held: u64) -> bool {
-        let room = self.free(held).saturating_sub(self.threshold);
+        let room = self.free(held).min(self.clamp).saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(len));
         room > 0
     }
@@ -106,7 +130,7 @@ impl Window {
         let unit = 1_u64 << self.scale;
         if self.is_crowded(held) {
             free -= free % unit;
-            if free < self.space / 16 || free < segment_size.min(self.space) {
+            if free < self.full() / 16 || free < segment_size.min(self.full()) {
                 return 0;
             }
         }
@@ -181,6 +205,35 @@ mod tests {
         window.note_full_segment();
         window.set_space(u64::MAX);
         assert_eq!(window.space, 62_500);
+    }
+
+    #[test]
+    fn a_clamp_shrinks_the_window_as_data_arrives_and_opens_it_step_by_step() {
+        let mut window = Window::new(MSS, 1 << 20, false);
+        assert_eq!(window.offer(1, 0, MSS), 1 << 20);
+        window.set_clamp(10 * MSS);
+        assert_eq!(window.offer(1, 0, MSS), 1 << 20, "the edge stays");
+        let end = window.edge() - 20 * MSS;
+        assert_eq!(window.offer(end, 0, MSS), up_to(20 * MSS, 32));
+        assert_eq!(window.offer(end + 15 * MSS, 0, MSS), up_to(10 * MSS, 32));
+        window.set_clamp(40 * MSS);
+        assert_eq!(window.offer(end + 15 * MSS, 0, MSS), up_to(10 * MSS, 32));
+        assert!(window.grow(MSS, 0));
+        assert_eq!(window.offer(end + 15 * MSS, 0, MSS), up_to(12 * MSS, 32));
+        for _ in 0..100 {
+            window.grow(MSS, 0);
+        }
+        assert_eq!(window.offer(end + 15 * MSS, 0, MSS), up_to(40 * MSS, 32));
+    }
+
+    #[test]
+    fn a_growing_buffer_lifts_the_clamp() {
+        let mut window = Window::new(MSS, 64 << 20, true);
+        window.set_clamp(10 * MSS);
+        window.set_space(60_000);
+        assert!(!window.grow(MSS, 0), "the buffer is larger already");
+        window.set_space(200_000);
+        assert!(window.grow(MSS, 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use wakeai_api::{BoundsReport, Connection, Peer, State, Status};
 use wakeai_control::presence::{AgentFigures, Label};
-use wakeai_control::{Bounds, Controller, Decision, Observation, RttView};
+use wakeai_control::{Bounds, Controller, Decision, Direction, Observation, RttView};
 use wakeai_daemon::{NotifyState, notify};
 use wakeai_host::{DEFAULT_ALGORITHM, read_sysctl};
 use wakeai_kernel::TcpSnapshot;
@@ -36,7 +36,7 @@ impl Station {
         let own = &self.controller.common_law;
         let report = Report {
             peers,
-            airtime: decision.and_then(Decision::airtime),
+            airtime: decision.and_then(|decision| decision.airtime(Direction::Up)),
             distributions: self.distributions.clone(),
             bounds: BoundsReport {
                 why: decision.map(Decision::reasons).unwrap_or_default(),
@@ -62,7 +62,7 @@ impl Station {
         let controller = self.controller.controller();
         let own = &self.controller.common_law;
         let rtt =
-            |pick: fn(&RttView) -> Duration| seen.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64());
+            |pick: fn(&RttView) -> Duration| seen.up.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64());
         let presence = self.network.presence.as_ref().filter(|_| self.network.is_up());
         Status {
             state,
@@ -81,7 +81,7 @@ impl Station {
             default_algorithm: read_sysctl(DEFAULT_ALGORITHM).ok(),
             senders: seen.senders,
             peers: seen.live_peers as usize,
-            delivery_rate_mbps: seen.delivery_rate.as_mbps_f64(),
+            delivery_rate_mbps: seen.up.delivery_rate.as_mbps_f64(),
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),
             growth_ms: rtt(|rtt| rtt.growth),
@@ -146,9 +146,9 @@ impl Station {
 }
 
 fn connections(seen: &Observation, snapshots: &[TcpSnapshot]) -> Vec<Connection> {
-    let views = seen.own.connections.iter().map(Some).chain(std::iter::repeat(None));
+    let views = seen.up.connections.iter().map(Some).chain(std::iter::repeat(None));
     let shown = snapshots.iter().zip(views).map(|(snapshot, view)| {
-        let sending = view.map_or_else(|| connection(snapshot).has_data(), |view| view.sending);
+        let sending = view.map_or_else(|| connection(snapshot).has_data(), |view| view.active);
         report::connection(snapshot, sending)
     });
     shown.collect()

@@ -10,7 +10,6 @@ use wakeai_units::{Instant, Rate};
 use super::Simulation;
 use crate::announcing::Announcing;
 use crate::carrier::Observer;
-use crate::connection::Connection;
 use crate::packet::Packet;
 
 /// An agent that handles this number of broadcasts has a use for much of what it knows of their senders.
@@ -39,8 +38,8 @@ impl Agent {
         })
     }
 
-    /// Decides the bounds until the next tick. Returns the bounds of every boundable connection of
-    /// the station, in the same order. An agent that only observes returns none.
+    /// Decides the bounds until the next tick. Returns the bounds of every connection of the station, in
+    /// the same order. An agent that only observes returns none.
     pub(crate) fn tick(&mut self, now: Instant, station: StationTick<'_>) -> Vec<(u64, Bounds)> {
         let station = StationTick { link_rate: self.link_rate, ..station };
         let Actuation { sockets, default } = self.controller.tick(now, &station);
@@ -52,8 +51,7 @@ impl Agent {
         // `sockets` has the order of `own`, without some of its connections.
         let mut sockets = sockets.into_iter().peekable();
         let mut of = |id| sockets.next_if(|(own, _)| *own == id).map_or(default, |(_, part)| part);
-        let boundable = own.iter().filter(|one| one.boundable).map(|one| one.id);
-        boundable.map(|id| (id, of(id))).collect()
+        own.iter().map(|one| (one.id, of(one.id))).collect()
     }
 }
 
@@ -104,12 +102,14 @@ impl<O: Observer> Simulation<O> {
         if now >= agent.controller.next_tick() {
             let reserve = host.reserving.wanted(now, &self.flows);
             let connections = &self.connections;
-            let own = host.senders.iter().filter_map(|id| connections[*id as usize].as_deref());
-            let own: Vec<_> = own.map(Connection::as_agents_see_it).collect();
+            let own = host.connections.iter();
+            let own = own.filter_map(|id| connections[*id as usize].as_deref());
+            let end = Node::Station(StationId(station));
+            let own: Vec<_> = own.map(|connection| connection.as_seen_at(end)).collect();
             let tick = StationTick { connections: &own, left, reserve, ..StationTick::default() };
             for (id, bounds) in agent.tick(now, tick) {
                 if let Some(connection) = self.connections[id as usize].as_deref_mut() {
-                    connection.sender.set_bounds(bounds);
+                    connection.set_bounds(end, bounds);
                     let timer = connection.sender_timer;
                     self.timers.set(timer, connection.sender.next_timeout());
                 }
@@ -161,8 +161,9 @@ impl<O: Observer> Simulation<O> {
             let packet = Packet::Presence(Rc::from(message));
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
-        let quiet =
-            host.senders.is_empty() && host.in_turns.is_empty() && host.reserving.flows.is_empty();
+        let quiet = host.connections.is_empty()
+            && host.in_turns.is_empty()
+            && host.reserving.flows.is_empty();
         // Who hears events hears those of a tick when it is due.
         let due = if !O::HEARS && quiet && agent.controller.ticks_can_wait() {
             Some(agent.controller.next_message())

@@ -74,7 +74,12 @@ impl<O: Observer> Simulation<O> {
 
     fn at_receiver(&mut self, now: Instant, id: u32, segment: &Segment) {
         let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
+        let was_established = connection.receiver.is_established();
         let read = connection.at_receiver(now, segment);
+        if !was_established && connection.receiver.is_established() {
+            self.limit_newcomer(now, id);
+        }
+        let Some(connection) = self.connections[id as usize].as_deref_mut() else { return };
         connection.pump_receiver(now, &mut self.carrier, &mut self.timers);
         let (flow, over) = (connection.flow, connection.is_over());
         if over {
@@ -82,6 +87,17 @@ impl<O: Observer> Simulation<O> {
         }
         if read > 0 {
             self.received(now, flow, read);
+        }
+    }
+
+    /// Limits the window of a connection that was just established at its receiving station.
+    fn limit_newcomer(&mut self, now: Instant, id: u32) {
+        let Some(end) = self.connections[id as usize].as_deref().map(|one| one.to) else { return };
+        let Node::Station(station) = end else { return };
+        self.tick_in_time(now, station.0);
+        let Some(agent) = &self.stations[station.index()].agent else { return };
+        if let Some(connection) = self.connections[id as usize].as_deref_mut() {
+            connection.set_bounds(end, agent.default);
         }
     }
 
@@ -175,8 +191,10 @@ impl<O: Observer> Simulation<O> {
     fn retire(&mut self, id: u32) {
         let Some(connection) = self.connections[id as usize].take() else { return };
         self.flows[connection.flow as usize].take_account(&connection);
-        if let Node::Station(station) = connection.from {
-            self.stations[station.index()].senders.retain(|sender| *sender != id);
+        for end in [connection.from, connection.to] {
+            if let Node::Station(station) = end {
+                self.stations[station.index()].connections.retain(|own| *own != id);
+            }
         }
     }
 
@@ -194,10 +212,13 @@ impl<O: Observer> Simulation<O> {
         let (from, to) = (state.from, state.to);
         if let Node::Station(station) = from {
             let station = &mut self.stations[station.index()];
-            station.senders.push(id);
+            station.connections.push(id);
             if let Some(agent) = station.agent.as_ref().filter(|_| stream.boundable) {
                 sender.set_bounds(agent.default);
             }
+        }
+        if let Node::Station(station) = to {
+            self.stations[station.index()].connections.push(id);
         }
         sender.open(now);
         let connection = Box::new(Connection {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_control::{Event, Phase};
+use wakeai_control::{Direction, Event, Phase};
 use wakeai_scenario::Scenario;
 use wakeai_sim::Observer;
 use wakeai_units::Duration;
@@ -86,12 +86,12 @@ struct TermsOfStation {
 /// Counts the decisions of all stations of a run.
 #[derive(Debug, Default)]
 struct Counter {
-    stations: BTreeMap<u32, TermsOfStation>,
+    stations: BTreeMap<(u32, Direction), TermsOfStation>,
     terms: Terms,
 }
 
 impl Counter {
-    fn decided(&mut self, station: u32, phase: Phase, target: Duration) {
+    fn decided(&mut self, station: (u32, Direction), phase: Phase, target: Duration) {
         let Self { stations, terms } = self;
         let station = stations.entry(station).or_insert_with(|| {
             terms.stations += 1;
@@ -121,8 +121,10 @@ impl Observer for Counter {
 
     fn on_event(&mut self, _: Duration, station: u32, event: &Event) {
         let Event::Decision(decision) = event else { return };
-        if let Some(state) = decision.airtime() {
-            self.decided(station, state.phase, state.target);
+        for direction in Direction::BOTH {
+            if let Some(state) = decision.airtime(direction) {
+                self.decided((station, direction), state.phase, state.target);
+            }
         }
     }
 }

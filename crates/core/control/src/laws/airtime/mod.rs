@@ -38,8 +38,9 @@ use self::strangers::{Contest, Release};
 use crate::driver::TICK;
 use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
-use wakeai_connection::CongestionState;
+use wakeai_connection::{CongestionState, Direction};
 
+use crate::observation::Side;
 use crate::{AirtimeState, Basis, Bounds, Law, Observation, Phase};
 
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
@@ -72,12 +73,41 @@ impl Default for AirtimeKnobs {
     }
 }
 
-/// The law `airtime`.
+/// The law `airtime`. It governs what the station sends by its congestion windows, and what it receives
+/// by the windows that it offers. Both directions together have the share of the station.
+#[derive(Clone, Debug, Default)]
+pub struct Airtime {
+    up: OneWay,
+    down: OneWay,
+}
+
+impl Airtime {
+    /// The law with these knobs.
+    pub fn new(knobs: AirtimeKnobs) -> Self {
+        Self { up: OneWay::new(knobs.clone()), down: OneWay::new(knobs) }
+    }
+}
+
+impl Law for Airtime {
+    fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis) {
+        let (bounds, up) = self.up.on_tick(now, observation.side(Direction::Up));
+        let (receiving, down) = self.down.on_tick(now, observation.side(Direction::Down));
+        let basis = match (up, down) {
+            (None, None) => Basis::Idle,
+            (up, down) => Basis::Airtime { up, down },
+        };
+        (Bounds { receive: receiving.ceiling, ..bounds }, basis)
+    }
+}
+
+/// The law for one direction. The word "window" stands for the congestion windows of what the station
+/// sends, and for the windows that it offers for what it receives. A window that is offered can be
+/// limited, and cannot be raised: it has a ceiling alone.
 ///
 /// At each tick it does three things: it estimates the path and the share, decides whether stations
 /// with agents or stations without agents cause the queue, and sets the window.
 #[derive(Clone, Debug, Default)]
-pub struct Airtime {
+struct OneWay {
     knobs: AirtimeKnobs,
     share: AirtimeShare,
     /// The largest rate that this station delivered in the last ten seconds.
@@ -150,9 +180,8 @@ impl Situation {
     }
 }
 
-impl Airtime {
-    /// The law with these knobs.
-    pub fn new(knobs: AirtimeKnobs) -> Self {
+impl OneWay {
+    fn new(knobs: AirtimeKnobs) -> Self {
         Self { knobs, probe: window::PROBE, ..Self::default() }
     }
 
@@ -160,81 +189,85 @@ impl Airtime {
     /// bounds apply to a connection that begins before the next tick, and give it the window for
     /// the station's share. So stations that begin together do not fill the queue before they know
     /// each other.
-    fn idle(&mut self, seen: &Observation) -> Bounds {
+    fn idle(&mut self, seen: Side<'_>) -> Bounds {
         *self = Self::new(self.knobs.clone());
         share::of_newcomer(seen).map_or(Bounds::NONE, |share| {
             // All stations together, each at its share, deliver as much as one station alone.
-            let whole = AirtimeShare::of_total(seen.max_rate.unwrap_or(share));
+            let whole =
+                AirtimeShare::of_total(seen.own().max_rate.unwrap_or(share), seen.direction);
             let target = target::queue(&self.knobs, seen, None, &whole, Bottleneck::Air);
             window::of_newcomer(share, target, seen)
         })
     }
 
-    fn measure(&mut self, now: Instant, seen: &Observation, path: Path) -> Situation {
+    fn measure(&mut self, now: Instant, seen: Side<'_>, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let delay = if path.common > Duration::ZERO { path.common } else { path.growth };
         let share = self.share.on_tick(now, self.ticks, seen, delay > self.target);
         let bottleneck = self.share.bottleneck(seen);
         self.target = target::queue(&self.knobs, seen, Some(path.min), &self.share, bottleneck);
-        let trouble = seen.sending().any(|connection| {
+        let own = seen.own();
+        let trouble = own.active().any(|connection| {
             let state = connection.figures.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
         });
         self.trouble = if trouble { self.trouble.saturating_add(1) } else { 0 };
-        let rate = seen.mean_rate.max(seen.delivery_rate);
+        let rate = own.mean_rate.max(own.delivery_rate);
         Situation {
             path,
             share,
             target: self.target,
             queue_max: self.knobs.queue_max,
             rate,
-            window: seen.window(),
-            senders: seen.senders,
-            phy_rate_known: seen.own.link_rate.is_some(),
-            connections: u32::try_from(seen.sending().count()).unwrap_or(u32::MAX),
+            window: own.window(),
+            senders: seen.seen.senders,
+            phy_rate_known: seen.seen.link_rate.is_some(),
+            connections: u32::try_from(own.active().count()).unwrap_or(u32::MAX),
             trouble,
         }
     }
 }
 
-impl Law for Airtime {
-    fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis) {
-        let sending = observation.sending().next().is_some();
-        let Some(rtt) = observation.rtt.filter(|_| sending) else {
-            return (self.idle(observation), Basis::Idle);
+impl OneWay {
+    /// The bounds until the next tick, and the state from which they follow; `None` while nothing is
+    /// moved in this direction.
+    fn on_tick(&mut self, now: Instant, seen: Side<'_>) -> (Bounds, Option<AirtimeState>) {
+        let own = seen.own();
+        let Some(rtt) = own.rtt.filter(|_| own.is_active()) else {
+            return (self.idle(seen), None);
         };
-        let path = Path::of(rtt, &observation.peers, self.target);
-        let mut situation = self.measure(now, observation, path);
+        let path = Path::of(rtt, seen, self.target);
+        let mut situation = self.measure(now, seen, path);
         let checked = self.drain.has_checked();
         if self.contest.on_tick(now, self.ticks, &situation, self.share.median, checked) {
-            let most = self.knobs.queue_max.min(target::ack_buffer(observation, self.share.total));
+            let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
             situation.target = situation.target.max(most);
         }
         let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => {
-                self.drain.on_tick(now, self.ticks, &situation, observation.mss())
+                self.drain.on_tick(now, self.ticks, &situation, own.mss())
             }
             _ => None,
         };
         if less.is_some() {
             phase = Phase::Draining;
         }
-        let basis = Basis::Airtime(AirtimeState {
-            senders: observation.senders,
+        let state = AirtimeState {
+            senders: seen.seen.senders,
             rate: situation.rate,
             share: situation.share,
             growth: situation.path.growth,
             target: situation.target,
             phase,
-        });
-        let bounds = match (phase, less) {
-            (Phase::Released, _) => self.released_window(now, &situation, observation),
-            (Phase::Opening, _) => self.opening_window(&situation, observation),
-            (_, Some(window)) => window::drained(window, &situation, observation),
-            (_, None) => self.window(&situation, observation),
         };
-        (bounds, basis)
+        let bounds = match (phase, less) {
+            (Phase::Released, _) => self.released_window(now, &situation, seen),
+            (Phase::Opening, _) => self.opening_window(&situation, seen),
+            (_, Some(window)) => window::drained(window, &situation, seen),
+            (_, None) => self.window(&situation, seen),
+        };
+        (bounds, Some(state))
     }
 }

@@ -2,8 +2,9 @@
 
 use wakeai_units::Duration;
 
+use crate::RttView;
+use crate::observation::Side;
 use crate::rtt::{common_delays, quantile};
-use crate::{PeerView, RttView};
 
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
@@ -39,8 +40,8 @@ impl Path {
     /// quarter of it from the median is not corrected, and one of up to the whole target from the upper
     /// quartile. The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
-    pub(crate) fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Self {
-        let mut delays = common_delays(peers, Some(rtt.growth));
+    pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration) -> Self {
+        let mut delays = common_delays(&seen.seen.peers, seen.direction, Some(rtt.growth));
         let common = quantile(&mut delays, 2);
         let upper = quantile(&mut delays, 3).filter(|_| common.is_some_and(|it| it <= target * 2));
         let known = |delay: Option<Duration>, tolerance: Duration| {
@@ -56,12 +57,13 @@ impl Path {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_connection::Direction;
     use wakeai_units::Rate;
 
     use super::*;
-    use crate::Announcement;
-    use crate::observation::{announcement, peer};
+    use crate::observation::{peer, traffic, uploads};
     use crate::rtt::common_growth;
+    use crate::{Observation, PeerView, Traffic};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -76,13 +78,18 @@ mod tests {
     fn peers(growths: &[u64]) -> Vec<PeerView> {
         let see = (1..).zip(growths).map(|(id, growth)| {
             let (min_rtt, growth) = (Some(ms(50)), ms(*growth));
-            peer(id, Announcement { min_rtt, growth, ..announcement(10) })
+            peer(id, uploads(Traffic { min_rtt, growth, ..traffic(10) }))
         });
         see.collect()
     }
 
+    fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Path {
+        let seen = Observation { peers: peers.to_vec(), ..Observation::default() };
+        Path::of(rtt, seen.side(Direction::Up), target)
+    }
+
     fn path(rtt: RttView, peers: &[PeerView]) -> (Duration, Duration) {
-        let path = Path::of(rtt, peers, Duration::ZERO);
+        let path = of(rtt, peers, Duration::ZERO);
         assert_eq!(path.current, rtt.current);
         (path.min, path.growth)
     }
@@ -95,19 +102,19 @@ mod tests {
 
     #[test]
     fn a_small_difference_is_tolerated() {
-        let of = |target| Path::of(own(120, 30), &peers(&[80, 80]), ms(target)).min;
-        assert_eq!((of(0), of(40), of(200), of(360)), (ms(70), ms(80), ms(120), ms(120)));
+        let min = |target| of(own(120, 30), &peers(&[80, 80]), ms(target)).min;
+        assert_eq!((min(0), min(40), min(200), min(360)), (ms(70), ms(80), ms(120), ms(120)));
     }
 
     #[test]
     fn where_most_joined_a_queue_the_upper_quartile_lowers_the_minimum() {
         // Six of eight measured the queue as a part of their path.
-        let of = |others: [u64; 7], target| Path::of(own(40, 10), &peers(&others), ms(target)).min;
-        assert_eq!(of([10, 10, 10, 10, 10, 30, 30], 8), ms(40 - (30 - 8 - 10)));
-        assert_eq!(of([10, 10, 10, 10, 10, 10, 30], 8), ms(40), "one of eight may be wrong");
-        assert_eq!(of([10, 10, 10, 10, 10, 30, 30], 20), ms(40), "within the target");
+        let min = |others: [u64; 7], target| of(own(40, 10), &peers(&others), ms(target)).min;
+        assert_eq!(min([10, 10, 10, 10, 10, 30, 30], 8), ms(40 - (30 - 8 - 10)));
+        assert_eq!(min([10, 10, 10, 10, 10, 10, 30], 8), ms(40), "one of eight may be wrong");
+        assert_eq!(min([10, 10, 10, 10, 10, 30, 30], 20), ms(40), "within the target");
         // Beside strangers: the median is 50 ms, and counts less a quarter of the target.
-        assert_eq!(of([10, 10, 50, 50, 50, 90, 90], 24), ms(40 - (50 - 6 - 10)).max(ms(10)));
+        assert_eq!(min([10, 10, 50, 50, 50, 90, 90], 24), ms(40 - (50 - 6 - 10)).max(ms(10)));
     }
 
     #[test]
@@ -121,14 +128,14 @@ mod tests {
         let joined = own(120, 30);
         assert_eq!(path(joined, &[]), (ms(120), ms(30)));
         assert_eq!(path(joined, &peers(&[80])), (ms(120), ms(30)));
-        let silent: [fn(&mut Announcement); 3] = [
-            |announced| announced.sending = false,
-            |announced| announced.min_rtt = None,
-            |announced| announced.delivery_rate = Rate::ZERO,
+        let silent: [fn(&mut Traffic); 3] = [
+            |traffic| traffic.active = false,
+            |traffic| traffic.min_rtt = None,
+            |traffic| traffic.rate = Rate::ZERO,
         ];
         for change in silent {
             let mut peers = peers(&[80, 80]);
-            change(&mut peers[0].announced);
+            change(&mut peers[0].announced.up);
             assert_eq!(path(joined, &peers), (ms(120), ms(30)), "{:?}", peers[0]);
         }
     }
@@ -140,8 +147,8 @@ mod tests {
 
     #[test]
     fn the_common_delay_is_the_median_of_at_least_three() {
-        assert_eq!(common_growth(&peers(&[10, 20]), None), None);
-        assert_eq!(common_growth(&peers(&[30, 10, 9_999]), None), Some(ms(30)));
-        assert_eq!(common_growth(&peers(&[10, 30]), Some(ms(20))), Some(ms(20)));
+        assert_eq!(common_growth(&peers(&[10, 20]), Direction::Up, None), None);
+        assert_eq!(common_growth(&peers(&[30, 10, 9_999]), Direction::Up, None), Some(ms(30)));
+        assert_eq!(common_growth(&peers(&[10, 30]), Direction::Up, Some(ms(20))), Some(ms(20)));
     }
 }

@@ -1,14 +1,16 @@
 //! The share of a station: the rate that the station delivers with its part of the airtime.
 
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_connection::Direction;
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::SETTLED_TICKS;
 use super::aggregate::{aggregate, alone, nearly_full};
+use crate::PeerView;
+use crate::observation::Side;
 use crate::rates::AIR_LIMITED_PERCENT;
 use crate::rtt::quantile;
-use crate::weights::{Basis, delivering};
+use crate::weights::{Basis, delivering, delivers};
 use crate::windowed::WindowedMax;
-use crate::{Observation, PeerView};
 
 /// The whole airtime. Parts of the airtime are in millionths.
 const WHOLE: u64 = 1_000_000;
@@ -36,9 +38,11 @@ pub(super) enum Bottleneck {
 
 /// The use of the air, and the share of this station.
 ///
-/// The part of the air that a station uses is its rate divided by its weight ([`Basis`]). Where all
-/// parts are equal, the rates are in proportion to the weights. So a slow station gets the same
-/// airtime as the others, and delivers fewer bytes.
+/// The part of the air that a station uses in a direction is its rate divided by its weight
+/// ([`Basis`]), and its part of the air is the sum over both directions. Where all parts are equal, the
+/// rates are in proportion to the weights. So a slow station gets the same airtime as the others, and
+/// delivers fewer bytes. A station's part is divided between its directions: each has what the other
+/// leaves, and half at least.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AirtimeShare {
     /// The highest sum of the parts of all stations in the last ten seconds, millionths.
@@ -50,66 +54,116 @@ pub(super) struct AirtimeShare {
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.
     pub(super) median: Rate,
-    /// The rate that all senders deliver together when each has its share.
+    /// The rate that all senders deliver together in both directions when each has its share.
     pub(super) total: Rate,
+    /// The downloads' part of `total`.
+    pub(super) down: Rate,
     /// The mean time in which a sender at its share sends a nearly full aggregate: the duration of a
     /// round in which each of them sends one.
     pub(super) round: Duration,
 }
 
-/// The weights of this station and of its peers at a tick.
-struct Weights<'a> {
+/// What one station moves in one direction.
+struct Stream {
+    direction: Direction,
+    weight: Rate,
+    link_rate: Option<Rate>,
+    /// The number of directions among which the station divides its part of the air.
+    directions: u64,
+}
+
+/// The weights and parts of this station and of its peers at a tick.
+struct Weights {
+    /// The weight of this station in the direction of the law.
     own: Rate,
-    /// The peers that deliver something, with their weights.
-    peers: Vec<(&'a PeerView, Rate)>,
+    /// The part of the air that this station uses in the other direction, and that in both, millionths.
+    own_other: u64,
+    own_part: u64,
+    /// The parts of the peers that deliver something, both directions together, millionths.
+    parts: Vec<u64>,
+    /// The traffic of these stations, that of this station first.
+    streams: Vec<Stream>,
     /// The expected sum of the parts, millionths; `None` where all weights are equal.
     expected: Option<u64>,
 }
 
-impl<'a> Weights<'a> {
-    fn of(seen: &'a Observation) -> Self {
-        let basis = Basis::of(seen);
+impl Weights {
+    fn of(seen: Side<'_>) -> Self {
+        let (all, direction, other) = (seen.seen, seen.direction, seen.direction.other());
+        let basis = Basis::of(all, direction);
         // A PHY rate is weighed by what a station should reach alone at it.
         let weigh = |known: Option<Rate>| match (basis, known) {
-            (Basis::Phy, Some(link_rate)) => alone(link_rate, seen.mss()),
+            (Basis::Phy, Some(link_rate)) => alone(link_rate, seen.own().mss()),
             // Where all weights are equal, any will do.
             (_, known) => known.unwrap_or(Rate::from_mbps(1)),
         };
-        let weight = |peer: &PeerView| weigh(basis.weight(&peer.announced));
+        let own_weight = |of| weigh(basis.own_weight(all, of));
+        let weight = |peer: &PeerView, of| weigh(basis.weight(&peer.announced, of));
+        let own_part = |of| part(all.of(of).mean_rate, own_weight(of));
+        let link_rate = all.link_rate;
+        let directions = 1 + u64::from(all.of(other).is_active());
+        let own = [direction, other].into_iter().take(directions as usize);
+        let mut streams: Vec<Stream> = own
+            .map(|of| Stream { direction: of, weight: own_weight(of), link_rate, directions })
+            .collect();
+        let mut parts = Vec::new();
+        for peer in delivering(all) {
+            let announced = &peer.announced;
+            let moved = Direction::BOTH.into_iter().filter(|of| delivers(peer, *of));
+            let directions = moved.clone().count() as u64;
+            let link_rate = announced.link_rate.or(link_rate);
+            parts.push(moved.clone().map(|of| part(announced.of(of).rate, weight(peer, of))).sum());
+            streams.extend(moved.map(|of| Stream {
+                direction: of,
+                weight: weight(peer, of),
+                link_rate,
+                directions,
+            }));
+        }
         Self {
-            own: weigh(basis.own_weight(seen)),
-            peers: delivering(seen).map(|peer| (peer, weight(peer))).collect(),
+            own: own_weight(direction),
+            own_other: own_part(other),
+            own_part: own_part(direction) + own_part(other),
+            parts,
+            streams,
             expected: (basis != Basis::Equal).then_some(WHOLE),
         }
     }
 
-    /// The mean of all weights. A weight counts as at most four times the median weight, so that a
-    /// single wrong announcement does not distort the total. All stations find the same median.
-    fn mean(&self) -> Rate {
-        let mut all: Vec<Rate> = self.peers.iter().map(|(_, weight)| *weight).collect();
-        all.push(self.own);
+    /// The mean weight of the stations, and the downloads' part of it. A weight counts as at most four
+    /// times the median weight, so that a single wrong announcement does not distort the total. All
+    /// stations find the same median.
+    fn mean(&self) -> (Rate, Rate) {
+        let mut all: Vec<Rate> = self.streams.iter().map(|stream| stream.weight).collect();
         let at = all.len() / 2;
         let median = *all.select_nth_unstable(at).1;
         let heaviest = median.times(HEAVIEST, 1);
-        all.iter().map(|weight| (*weight).min(heaviest)).sum::<Rate>() / all.len() as u64
+        let of = |stream: &Stream| stream.weight.min(heaviest) / stream.directions;
+        let down = self.streams.iter().filter(|stream| stream.direction == Direction::Down);
+        let stations = self.parts.len() as u64 + 1;
+        let (all, down): (Rate, Rate) = (self.streams.iter().map(of).sum(), down.map(of).sum());
+        (all / stations, down / stations)
     }
 
-    /// The rate at which this station uses `part` of the air.
+    /// The rate at which this station uses `part` of the air in the direction of the law.
     fn rate(&self, part: u64) -> Rate {
         self.own.times(part, WHOLE)
     }
 
-    /// The mean time in which a sender that uses `part` of the air sends a nearly full aggregate. A
+    /// What `part` of the air leaves this station for the direction of the law.
+    fn left(&self, part: u64) -> u64 {
+        part - self.own_other.min(part / 2)
+    }
+
+    /// The mean time in which a station that uses `part` of the air moves a nearly full aggregate. A
     /// peer whose PHY rate is not known counts as one with the PHY rate of this station.
-    fn round(&self, part: u64, seen: &Observation) -> Duration {
-        let (own, mss) = (seen.own.link_rate, seen.mss());
-        let time = |link_rate, weight: Rate| {
-            weight.times(part, WHOLE).time_for(nearly_full(link_rate, mss)).unwrap_or(Duration::MAX)
+    fn round(&self, part: u64, mss: Bytes) -> Duration {
+        let time = |stream: &Stream| {
+            let rate = stream.weight.times(part / stream.directions, WHOLE);
+            rate.time_for(nearly_full(stream.link_rate, mss)).unwrap_or(Duration::MAX)
         };
-        let peers = self.peers.iter();
-        let peers = peers.map(|(peer, weight)| time(peer.announced.link_rate.or(own), *weight));
-        let sum = peers.fold(time(own, self.own), Duration::saturating_add);
-        sum / (self.peers.len() as u64 + 1)
+        let sum = self.streams.iter().map(time).fold(Duration::ZERO, Duration::saturating_add);
+        sum / self.streams.len() as u64
     }
 }
 
@@ -121,31 +175,29 @@ fn part(rate: Rate, weight: Rate) -> u64 {
 }
 
 impl AirtimeShare {
-    /// The share of a station that does not send yet, beside senders that deliver `total` together.
-    pub(super) fn of_total(total: Rate) -> Self {
-        Self { total, ..Self::default() }
+    /// The share of a station that is not active yet in this direction, beside senders that deliver
+    /// `total` together.
+    pub(super) fn of_total(total: Rate, direction: Direction) -> Self {
+        let down = if direction == Direction::Down { total } else { Rate::ZERO };
+        Self { total, down, ..Self::default() }
     }
 
-    /// Takes the figures of a tick. Returns the share of this station, which has been sending for
-    /// `ticks` ticks. `queues` says whether the queue of all senders is longer than its target.
+    /// Takes the figures of a tick. Returns the share of this station, which has been active in this
+    /// direction for `ticks` ticks. `queues` says whether the queue of all senders is longer than its
+    /// target.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
         ticks: u32,
-        seen: &Observation,
+        seen: Side<'_>,
         queues: bool,
     ) -> Rate {
-        let weights = Weights::of(seen);
-        let mut parts: Vec<u64> = weights
-            .peers
-            .iter()
-            .map(|(peer, weight)| part(peer.announced.delivery_rate, *weight))
-            .collect();
-        let senders = u64::from(seen.senders.max(1));
-        let known = parts.len() as u64 + 1;
+        let mut weights = Weights::of(seen);
+        let senders = u64::from(seen.seen.senders.max(1));
+        let known = weights.parts.len() as u64 + 1;
         let enough = known * 4 >= senders * 3;
         // A sender whose rate is not known counts with the mean of the known parts.
-        let sum = (parts.iter().sum::<u64>() + part(seen.mean_rate, weights.own)) / known * senders;
+        let sum = (weights.parts.iter().sum::<u64>() + weights.own_part) / known * senders;
         if enough {
             self.highest.push(now, sum);
         }
@@ -163,21 +215,24 @@ impl AirtimeShare {
         let settled = enough && ticks > SETTLED_TICKS;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
-        self.median = quantile(&mut parts, 2).map_or(Rate::ZERO, |part| weights.rate(part));
+        let median = quantile(&mut weights.parts, 2);
+        self.median = median.map_or(Rate::ZERO, |part| weights.rate(weights.left(part)));
         let equal = carried / senders;
-        self.round = weights.round(equal, seen);
-        let mean = weights.mean();
+        self.round = weights.round(equal, seen.own().mss());
+        let (mean, down) = weights.mean();
         self.total = mean.times(equal * senders, WHOLE);
-        weights.rate(equal)
+        self.down = down.times(equal * senders, WHOLE);
+        weights.rate(weights.left(equal))
     }
 
     /// The bottleneck of all senders, as the figures of this station show it.
-    pub(super) fn bottleneck(&self, seen: &Observation) -> Bottleneck {
+    pub(super) fn bottleneck(&self, seen: Side<'_>) -> Bottleneck {
+        let link_rate = seen.seen.link_rate;
         // Without aggregation a station alone is far below its PHY rate in any case.
-        if aggregate(seen.own.link_rate).is_none() {
+        if aggregate(link_rate).is_none() {
             return Bottleneck::Air;
         }
-        let slow = seen.max_rate.zip(seen.own.link_rate).is_some_and(|(max, link)| {
+        let slow = seen.own().max_rate.zip(link_rate).is_some_and(|(max, link)| {
             link.mul_div(AIR_LIMITED_PERCENT, 100).is_some_and(|part| max < part)
         });
         let together = self.used.is_some_and(|used| used < TOGETHER_MORE);
@@ -185,11 +240,13 @@ impl AirtimeShare {
     }
 }
 
-/// The share of a station that begins to send now; `None` where the rate that it reaches alone is
-/// unknown.
-pub(super) fn of_newcomer(seen: &Observation) -> Option<Rate> {
-    let others = seen.peers.iter().filter(|peer| peer.announced.sending).count() as u64;
-    Some(seen.max_rate? / (others + 1))
+/// The share of a station that begins to send, or to receive, now; `None` where the rate that it
+/// reaches alone is unknown.
+pub(super) fn of_newcomer(seen: Side<'_>) -> Option<Rate> {
+    let all = seen.seen;
+    let others = all.peers.iter().filter(|peer| peer.announced.is_active()).count() as u64;
+    let directions = 1 + u64::from(all.of(seen.direction.other()).is_active());
+    Some(seen.own().max_rate? / (others + 1) / directions)
 }
 
 #[cfg(test)]
@@ -197,8 +254,8 @@ mod tests {
     use wakeai_units::Duration;
 
     use super::*;
-    use crate::observation::{announcement, peer};
-    use crate::{Announcement, PeerView, StationView};
+    use crate::observation::{peer, traffic, uploads};
+    use crate::{Announcement, Observation, OwnTraffic, Traffic};
 
     /// A station and its peers, each as (delivery rate, rate reached alone, PHY rate), Mbit/s.
     fn seen(
@@ -207,15 +264,16 @@ mod tests {
     ) -> Observation {
         let peers = (1..).zip(peers).map(|(id, (rate, max, link))| {
             let (max_rate, link_rate) = (max.map(Rate::from_mbps), link.map(Rate::from_mbps));
-            peer(id, Announcement { max_rate, link_rate, ..announcement(*rate) })
+            let up = Traffic { max_rate, ..traffic(*rate) };
+            peer(id, Announcement { link_rate, ..uploads(up) })
         });
         let peers: Vec<PeerView> = peers.collect();
+        let (mean_rate, max_rate) = (Rate::from_mbps(own.0), own.1.map(Rate::from_mbps));
         Observation {
             senders: peers.len() as u32 + 1,
             peers,
-            mean_rate: Rate::from_mbps(own.0),
-            max_rate: own.1.map(Rate::from_mbps),
-            own: StationView { link_rate: own.2.map(Rate::from_mbps), connections: Vec::new() },
+            up: OwnTraffic { mean_rate, max_rate, ..OwnTraffic::default() },
+            link_rate: own.2.map(Rate::from_mbps),
             ..Observation::default()
         }
     }
@@ -225,7 +283,7 @@ mod tests {
         let mut rate = Rate::ZERO;
         for tick in 1..=ticks {
             let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-            rate = share.on_tick(now, tick, seen, true);
+            rate = share.on_tick(now, tick, seen.side(Direction::Up), true);
         }
         (share, rate)
     }
@@ -293,7 +351,7 @@ mod tests {
             let mut share = AirtimeShare::default();
             let rates = (1..=30).map(|tick| {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-                share.on_tick(now, tick, &little, queues)
+                share.on_tick(now, tick, little.side(Direction::Up), queues)
             });
             rates.last().map(kbps)
         };
@@ -343,7 +401,7 @@ mod tests {
     fn a_rate_far_below_the_phy_rate_shows_another_bottleneck() {
         let of = |max, link, rate| {
             let seen = seen((rate, Some(max), Some(link)), &[(rate, Some(max), Some(link)); 3]);
-            share_after(30, &seen).0.bottleneck(&seen)
+            share_after(30, &seen).0.bottleneck(seen.side(Direction::Up))
         };
         assert_eq!(of(20, 65, 5), Bottleneck::BeyondTheAir);
         assert_eq!(of(50, 65, 12), Bottleneck::Air);

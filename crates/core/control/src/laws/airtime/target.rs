@@ -12,13 +12,13 @@
 //! *Room in the air*: the path is longer than that round. Then the queue only has to absorb the
 //! differences between turns, and those between round trips.
 
-use wakeai_units::{Bytes, Duration, Rate};
+use wakeai_units::{Bytes, Duration};
 use wakeai_wifi::LONGEST_PPDU;
 
 use super::AirtimeKnobs;
 use super::aggregate::{BESIDE_PAYLOAD, aggregate};
 use super::share::{AirtimeShare, Bottleneck};
-use crate::Observation;
+use crate::observation::Side;
 
 /// With room in the air, the queue of stations that aggregate: about the longest turn (5.5 ms), and
 /// this part of the path, because the data in flight on a long path varies more.
@@ -29,8 +29,9 @@ const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
-/// The ACKs of the waiting segments may fill this part of the access point's buffer, percent.
-const ACK_BUFFER_PERCENT: u64 = 80;
+/// The packets and ACKs of the waiting segments may fill this part of the access point's buffer,
+/// percent.
+const BUFFER_PERCENT: u64 = 80;
 
 /// The target queueing delay of a station whose minimum RTT is `own_path`, where it is known.
 ///
@@ -38,7 +39,7 @@ const ACK_BUFFER_PERCENT: u64 = 80;
 /// rates and weights ([`AirtimeShare::round`]) and the mean of the minimum RTTs.
 pub(super) fn queue(
     knobs: &AirtimeKnobs,
-    seen: &Observation,
+    seen: Side<'_>,
     own_path: Option<Duration>,
     share: &AirtimeShare,
     bottleneck: Bottleneck,
@@ -50,16 +51,17 @@ pub(super) fn queue(
         Bottleneck::BeyondTheAir => Duration::ZERO,
     };
     let target = room(seen, path).max(busy.min(knobs.queue_max)).max(knobs.queue_min);
-    target.min(ack_buffer(seen, share.total))
+    target.min(access_point_buffer(seen, share))
 }
 
 /// The target with room in the air.
-fn room(seen: &Observation, path: Duration) -> Duration {
-    let single = seen.own.link_rate.is_some_and(|rate| aggregate(Some(rate)).is_none());
+fn room(seen: Side<'_>, path: Duration) -> Duration {
+    let own = seen.seen.link_rate;
+    let single = own.is_some_and(|rate| aggregate(Some(rate)).is_none());
     if single {
-        let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
-        let rates = sending.filter_map(|peer| peer.announced.link_rate).chain(seen.own.link_rate);
-        let packet = Bytes::new(seen.mss().get() + BESIDE_PAYLOAD);
+        let active = seen.seen.peers.iter().filter(|peer| peer.announced.is_active());
+        let rates = active.filter_map(|peer| peer.announced.link_rate).chain(own);
+        let packet = Bytes::new(seen.own().mss().get() + BESIDE_PAYLOAD);
         let longest = rates.min().and_then(|rate| rate.time_for(packet)).unwrap_or_default();
         // A wrong announcement of a very low rate must not make the queue long.
         ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
@@ -68,29 +70,38 @@ fn room(seen: &Observation, path: Duration) -> Duration {
     }
 }
 
-/// The mean of the minimum RTTs of all senders that announce one, this station included.
-fn mean_path(seen: &Observation, own: Option<Duration>) -> Duration {
-    let sending = seen.peers.iter().filter(|peer| peer.announced.sending);
-    let known = sending.filter_map(|peer| peer.announced.min_rtt).chain(own);
+/// The mean of the minimum RTTs of all traffic for which one is announced, that of this station included.
+fn mean_path(seen: Side<'_>, own: Option<Duration>) -> Duration {
+    let other = seen.seen.side(seen.direction.other());
+    let own_other = other.own().rtt.filter(|_| other.own().is_active()).map(|rtt| rtt.min);
+    let peers = seen.active_peers().chain(other.active_peers());
+    let known = peers.filter_map(|traffic| traffic.min_rtt).chain(own).chain(own_other);
     let (count, sum) =
         known.fold((0, Duration::ZERO), |(n, sum), rtt| (n + 1, sum.saturating_add(rtt)));
     if count == 0 { PATH_UNKNOWN } else { sum / count }
 }
 
-/// The longest queue whose ACKs the access point's buffer can hold, because lost ACKs cost more than
-/// short aggregates. `total` is the rate that all senders deliver together.
-pub(super) fn ack_buffer(seen: &Observation, total: Rate) -> Duration {
-    let acks = u64::from(seen.access_point_buffer) * ACK_BUFFER_PERCENT / 100;
-    let segments = acks.saturating_mul(u64::from(seen.segments_per_ack));
-    let acknowledged = Bytes::new(seen.mss().get().saturating_mul(segments));
-    total.time_for(acknowledged).unwrap_or(Duration::MAX)
+/// The longest queue that the access point's buffer can hold: the packets of downloads, and the ACKs of
+/// the uploads' waiting segments, because lost ACKs cost more than short aggregates.
+pub(super) fn access_point_buffer(seen: Side<'_>, share: &AirtimeShare) -> Duration {
+    let packets = u64::from(seen.seen.access_point_buffer) * BUFFER_PERCENT / 100;
+    let per_ack = u64::from(seen.seen.segments_per_ack);
+    // A packet of a download takes the place of an ACK, which acknowledges `per_ack` segments.
+    let segments = packets.saturating_mul(per_ack);
+    let held = Bytes::new(seen.own().mss().get().saturating_mul(segments));
+    let down = share.down.times(per_ack, 1);
+    let in_acks = share.total.saturating_sub(share.down).saturating_add(down);
+    in_acks.time_for(held).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{announcement, peer};
-    use crate::{Announcement, StationView};
+    use wakeai_connection::Direction;
+    use wakeai_units::Rate;
+
+    use crate::observation::{peer, traffic, uploads};
+    use crate::{Observation, Traffic};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -99,24 +110,25 @@ mod tests {
     /// A station at the PHY rate `own`, Mbit/s, beside peers with these minimum RTTs, ms.
     fn seen(own: Option<u64>, paths: &[u64]) -> Observation {
         let peers = (1..).zip(paths).map(|(id, path)| {
-            peer(id, Announcement { min_rtt: Some(ms(*path)), ..announcement(10) })
+            peer(id, uploads(Traffic { min_rtt: Some(ms(*path)), ..traffic(10) }))
         });
         Observation {
             peers: peers.collect(),
-            own: StationView { link_rate: own.map(Rate::from_mbps), connections: Vec::new() },
+            link_rate: own.map(Rate::from_mbps),
             ..Observation::default()
         }
     }
 
     /// The share of a station where a round lasts this long, ms, and all deliver `mbps` together.
     fn share(round: u64, mbps: u64) -> AirtimeShare {
-        let mut share = AirtimeShare::of_total(Rate::from_mbps(mbps));
+        let mut share = AirtimeShare::of_total(Rate::from_mbps(mbps), Direction::Up);
         share.round = ms(round);
         share
     }
 
     fn target(seen: &Observation, path: u64, round: u64) -> Duration {
         let share = share(round, 20);
+        let seen = seen.side(Direction::Up);
         queue(&AirtimeKnobs::default(), seen, Some(ms(path)), &share, Bottleneck::Air)
     }
 
@@ -139,7 +151,7 @@ mod tests {
         let at = |own, peer: Option<u64>, sending| {
             let mut seen = seen(Some(own), &[100]);
             seen.peers[0].announced.link_rate = peer.map(Rate::from_mbps);
-            seen.peers[0].announced.sending = sending;
+            seen.peers[0].announced.up.active = sending;
             target(&seen, 100, 0).as_micros()
         };
         assert_eq!(at(54, Some(54), true), 1_770 + 228 + 2_000);
@@ -155,7 +167,7 @@ mod tests {
         assert_eq!(target(&seen(Some(65), &[240, 240]), 120, 0), ms(6) + ms(200) / 12);
         let none = queue(
             &AirtimeKnobs::default(),
-            &seen(Some(65), &[]),
+            seen(Some(65), &[]).side(Direction::Up),
             None,
             &AirtimeShare::default(),
             Bottleneck::Air,
@@ -167,7 +179,9 @@ mod tests {
     fn beyond_the_air_no_queue_fills_aggregates() {
         let share = share(60, 20);
         let knobs = AirtimeKnobs::default();
-        let of = |bottleneck| queue(&knobs, &seen(Some(65), &[]), Some(ms(12)), &share, bottleneck);
+        let seen = seen(Some(65), &[]);
+        let of =
+            |bottleneck| queue(&knobs, seen.side(Direction::Up), Some(ms(12)), &share, bottleneck);
         assert_eq!(of(Bottleneck::Air), ms(48));
         assert_eq!(of(Bottleneck::BeyondTheAir), ms(7));
     }
@@ -178,11 +192,27 @@ mod tests {
         let at = |mbps, buffer| {
             let share = share(90, mbps);
             let seen = Observation { access_point_buffer: buffer, ..seen(Some(65), &[]) };
-            queue(&AirtimeKnobs::default(), &seen, Some(ms(20)), &share, Bottleneck::Air)
+            let seen = seen.side(Direction::Up);
+            queue(&AirtimeKnobs::default(), seen, Some(ms(20)), &share, Bottleneck::Air)
         };
         assert_eq!(at(20, 300), ms(70));
         assert_eq!(at(400, 300).as_micros(), 13_900);
         assert_eq!(at(20, 0), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_packets_of_downloads_fit_in_the_access_point_s_buffer() {
+        // 240 packets: 347,520 bytes, at 400 Mbit/s 6.95 ms.
+        let target = |down| {
+            let mut share = share(90, 400);
+            share.down = Rate::from_mbps(down);
+            let seen = seen(Some(65), &[]);
+            let side = seen.side(Direction::Down);
+            let knobs = AirtimeKnobs::default();
+            queue(&knobs, side, Some(ms(20)), &share, Bottleneck::Air).as_micros()
+        };
+        assert_eq!((target(400), target(0)), (6_950, 13_900));
+        assert_eq!(target(200), 9_267, "half downloads, half uploads with ACKs");
     }
 
     #[test]
@@ -194,7 +224,8 @@ mod tests {
                 queue_min: ms(min),
                 queue_max: ms(max),
             };
-            queue(&knobs, &seen(Some(65), &[]), Some(ms(12)), &share, Bottleneck::Air)
+            let seen = seen(Some(65), &[]);
+            queue(&knobs, seen.side(Direction::Up), Some(ms(12)), &share, Bottleneck::Air)
         };
         assert_eq!(of(100, 1, 75), ms(48));
         assert_eq!(of(50, 1, 75), ms(18));

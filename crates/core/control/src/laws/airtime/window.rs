@@ -3,9 +3,10 @@
 
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::{Airtime, SETTLED_TICKS, Situation, aggregate, target};
+use super::{OneWay, SETTLED_TICKS, Situation, aggregate, target};
 use crate::driver::TICK;
-use crate::{Bounds, Observation, Phase};
+use crate::observation::Side;
+use crate::{Bounds, Phase};
 
 /// The usual factor of the probe, permille. While the queueing delay is below half of the target, the
 /// law multiplies the window of the station's share by it, to find unused airtime.
@@ -34,21 +35,21 @@ fn scale(window: Segments, permille: u32) -> Segments {
 
 /// The bounds of a station that does not send yet. `share` is the rate with which it would begin,
 /// and `queue` is the target queueing delay.
-pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: &Observation) -> Bounds {
-    let window = Segments::in_flight(share, target::PATH_UNKNOWN + queue, seen.mss());
+pub(super) fn of_newcomer(share: Rate, queue: Duration, seen: Side<'_>) -> Bounds {
+    let window = Segments::in_flight(share, target::PATH_UNKNOWN + queue, seen.own().mss());
     Bounds::window(Segments::ZERO, window.max(Segments::new(10)))
 }
 
 /// The bounds of a station that holds `window`, which is less than the window of its share.
-pub(super) fn drained(window: Segments, situation: &Situation, seen: &Observation) -> Bounds {
+pub(super) fn drained(window: Segments, situation: &Situation, seen: Side<'_>) -> Bounds {
     let ceiling = window.max(situation.least_window());
     Bounds { small_queue: small_queue(seen), ..Bounds::window(window, ceiling) }
 }
 
 /// The bytes that may wait in the host's queue: one aggregate. Zero where the station does not
 /// aggregate, or where its PHY rate is not known.
-fn small_queue(seen: &Observation) -> Bytes {
-    aggregate::aggregate(seen.own.link_rate).unwrap_or_default()
+fn small_queue(seen: Side<'_>) -> Bytes {
+    aggregate::aggregate(seen.seen.link_rate).unwrap_or_default()
 }
 
 impl Situation {
@@ -83,7 +84,7 @@ impl Situation {
     }
 }
 
-impl Airtime {
+impl OneWay {
     pub(super) fn advance(&mut self, now: Instant, situation: &Situation) -> Phase {
         let first = self.ticks == 1;
         self.delivered.push(now, situation.rate);
@@ -115,8 +116,8 @@ impl Airtime {
         Bytes::new(window.get().saturating_mul(factor) / 1000)
     }
 
-    pub(super) fn window(&mut self, situation: &Situation, seen: &Observation) -> Bounds {
-        let mss = seen.mss();
+    pub(super) fn window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
+        let mss = seen.own().mss();
         let Situation { path, target, share, .. } = *situation;
         let fair = self.probed(share.bytes_in(path.min + target));
         let wanted = fair.min(self.most(situation, mss));
@@ -156,10 +157,10 @@ impl Airtime {
     ///
     /// Stations that send frames one by one compensate for the rounding in the next ticks, because
     /// their windows are a few segments.
-    fn rounded(&mut self, window: Bytes, seen: &Observation) -> Segments {
-        let (link_rate, mss) = (seen.own.link_rate, seen.mss().get());
+    fn rounded(&mut self, window: Bytes, seen: Side<'_>) -> Segments {
+        let (link_rate, mss) = (seen.seen.link_rate, seen.own().mss().get());
         let even = |bytes: u64| ((bytes + mss) / (2 * mss) * 2).max(2);
-        let (packets, bytes) = (aggregate::packets(link_rate, seen.mss()), window.get());
+        let (packets, bytes) = (aggregate::packets(link_rate, seen.own().mss()), window.get());
         let one = packets * mss;
         let whole = if packets == 1 {
             let due = bytes.saturating_add_signed(self.owed);
@@ -185,13 +186,13 @@ impl Airtime {
         &mut self,
         now: Instant,
         situation: &Situation,
-        seen: &Observation,
+        seen: Side<'_>,
     ) -> Bounds {
         if self.release.lasts_for(now) > RECOVERY || self.trouble > SETTLED_TICKS {
             return Bounds::NONE;
         }
         let before = self.delivered.get();
-        let window = Segments::in_flight(before, situation.path.current, seen.mss());
+        let window = Segments::in_flight(before, situation.path.current, seen.own().mss());
         Bounds::window(window, Segments::MAX)
     }
 
@@ -203,8 +204,8 @@ impl Airtime {
         (proved > Rate::ZERO).then_some(proved)
     }
 
-    pub(super) fn opening_window(&mut self, situation: &Situation, seen: &Observation) -> Bounds {
-        let (mss, path) = (seen.mss(), situation.path);
+    pub(super) fn opening_window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
+        let (mss, path) = (seen.own().mss(), situation.path);
         let rate = if situation.rate > Rate::ZERO {
             situation.rate
         } else {
@@ -212,8 +213,8 @@ impl Airtime {
         };
         let flying = Segments::in_flight(rate, path.min, mss);
         let queue = Segments::in_flight(situation.share.max(rate), situation.target, mss);
-        let limit = seen.own.link_rate.map_or(Segments::MAX, |link_rate| {
-            let part = link_rate / u64::from(seen.senders.max(1));
+        let limit = seen.seen.link_rate.map_or(Segments::MAX, |link_rate| {
+            let part = link_rate / u64::from(seen.seen.senders.max(1));
             let most = Segments::in_flight(part, path.min + situation.target, mss);
             most.max(scale(flying, 2000).saturating_add(queue))
         });
@@ -232,12 +233,12 @@ impl Airtime {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_units::Bytes;
+    use wakeai_connection::Direction;
 
-    use super::super::AirtimeKnobs;
+    use super::super::{Airtime, AirtimeKnobs};
     use super::*;
-    use crate::observation::{announcement, example, peer};
-    use crate::{Announcement, Basis, Law, PeerView, RttView, StationView};
+    use crate::observation::{example, peer, traffic, uploads};
+    use crate::{Basis, Law, Observation, OwnTraffic, PeerView, RttView, Traffic};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -253,22 +254,30 @@ mod tests {
         let max_rate = Some(Rate::from_mbps(max));
         let peers: Vec<PeerView> = (1..)
             .zip(peers)
-            .map(|(id, mbps)| peer(id, Announcement { max_rate, ..announcement(*mbps) }))
+            .map(|(id, mbps)| peer(id, uploads(Traffic { max_rate, ..traffic(*mbps) })))
             .collect();
         Observation {
             senders: peers.len() as u32 + 1,
             peers,
-            rtt: Some(rtt(ms(50), ms(50))),
-            mean_rate: Rate::from_mbps(mbps),
-            max_rate,
-            own: StationView { link_rate: None, connections: vec![example()] },
+            up: OwnTraffic {
+                connections: vec![example()],
+                rtt: Some(rtt(ms(50), ms(50))),
+                mean_rate: Rate::from_mbps(mbps),
+                max_rate,
+                ..OwnTraffic::default()
+            },
             ..Observation::default()
         }
     }
 
     fn at_phy(mbps: u64, seen: Observation) -> Observation {
-        let own = StationView { link_rate: Some(Rate::from_mbps(mbps)), ..seen.own };
-        Observation { own, ..seen }
+        Observation { link_rate: Some(Rate::from_mbps(mbps)), ..seen }
+    }
+
+    /// The observation with another RTT of the uploads.
+    fn with_rtt(min: Duration, growth: Duration, seen: Observation) -> Observation {
+        let up = OwnTraffic { rtt: Some(rtt(min, growth)), ..seen.up };
+        Observation { up, ..seen }
     }
 
     /// Consecutive ticks of a law.
@@ -286,7 +295,7 @@ mod tests {
             self.count += 1;
             let (bounds, basis) = self.law.on_tick(Instant::ZERO + TICK * self.count, seen);
             let phase = match basis {
-                Basis::Airtime(state) => Some(state.phase),
+                Basis::Airtime { up, .. } => up.map(|state| state.phase),
                 _ => None,
             };
             (bounds, phase)
@@ -324,8 +333,9 @@ mod tests {
 
     /// The window that is held for this many segments at this PHY rate, Mbit/s.
     fn rounded(link_mbps: u64, segments: u64) -> u32 {
-        let mut law = Airtime::new(AirtimeKnobs::default());
-        law.rounded(Bytes::new(segments * 1448), &at_phy(link_mbps, seen(10, 40, &[]))).get()
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        let seen = at_phy(link_mbps, seen(10, 40, &[]));
+        law.rounded(Bytes::new(segments * 1448), seen.side(Direction::Up)).get()
     }
 
     #[test]
@@ -345,8 +355,9 @@ mod tests {
     #[test]
     fn later_ticks_compensate_where_windows_are_a_few_frames() {
         let seen = at_phy(54, seen(10, 40, &[]));
-        let mut law = Airtime::new(AirtimeKnobs::default());
-        let held = (0..40).map(|_| law.rounded(Bytes::new(1448 * 27 / 10), &seen).get());
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        let seen = seen.side(Direction::Up);
+        let held = (0..40).map(|_| law.rounded(Bytes::new(1448 * 27 / 10), seen).get());
         let held: Vec<u32> = held.collect();
         assert!(held.iter().all(|window| [2, 4].contains(window)), "{held:?}");
         assert_eq!(held.iter().sum::<u32>(), 108, "27 tenths in each of 40 ticks: {held:?}");
@@ -378,8 +389,8 @@ mod tests {
         let calm = seen(10, 40, &[10, 10, 10]);
         let mut connection = example();
         connection.figures.congestion_state = wakeai_connection::CongestionState::Recovery;
-        let own = StationView { connections: vec![connection], ..calm.own.clone() };
-        let trouble = Observation { own, ..calm.clone() };
+        let up = OwnTraffic { connections: vec![connection], ..calm.up.clone() };
+        let trouble = Observation { up, ..calm.clone() };
         let mut ticks = Ticks::new();
         for floor in [52, 52, 52, 52, 26, 13, 6] {
             let (bounds, _) = ticks.tick(&trouble);
@@ -394,11 +405,10 @@ mod tests {
 
     #[test]
     fn the_least_window_is_two_segments_per_connection() {
-        let crowd = |connections, growth| Observation {
-            senders: 40,
-            rtt: Some(rtt(ms(3), growth)),
-            own: StationView { link_rate: None, connections: vec![example(); connections] },
-            ..seen(0, 4, &[])
+        let crowd = |connections, growth| {
+            let mut crowd = Observation { senders: 40, ..seen(0, 4, &[]) };
+            crowd.up.connections = vec![example(); connections];
+            with_rtt(ms(3), growth, crowd)
         };
         assert_eq!(first(&crowd(1, ms(80))).ceiling, Segments::new(2));
         assert_eq!(first(&crowd(5, ms(80))).ceiling, Segments::new(10));
@@ -420,7 +430,7 @@ mod tests {
     #[test]
     fn below_half_of_the_target_the_window_probes() {
         let full = seen(10, 40, &[10, 10, 10]);
-        let with = |growth| Observation { rtt: Some(rtt(ms(50), ms(growth))), ..full.clone() };
+        let with = |growth| with_rtt(ms(50), ms(growth), full.clone());
         let mut ticks = Ticks::new();
         let mut last = Segments::ZERO;
         for _ in 0..10 {
@@ -441,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_probe_grows_where_the_queue_stays_nearly_empty() {
-        let empty = Observation { rtt: Some(rtt(ms(50), ms(3))), ..seen(10, 40, &[10, 10, 10]) };
+        let empty = with_rtt(ms(50), ms(3), seen(10, 40, &[10, 10, 10]));
         let mut ticks = Ticks::new();
         let windows: Vec<u32> = (0..12).map(|_| ticks.tick(&empty).0.ceiling.get()).collect();
         assert!((62..=68).contains(&windows[2]), "5/4 of 52: {windows:?}");
@@ -467,8 +477,7 @@ mod tests {
         // Sixty peers announce that they send, at a rate of zero. A queueing delay of 18 ms is less
         // than a third of the target, which is 75 ms.
         let crowd = at_phy(65, seen(3, 40, &[0; 60]));
-        let with_queue =
-            |growth| Observation { rtt: Some(rtt(ms(20), ms(growth))), ..crowd.clone() };
+        let with_queue = |growth| with_rtt(ms(20), ms(growth), crowd.clone());
         let mut ticks = Ticks::new();
         let mut window = |growth, count| {
             (0..count).map(|_| ticks.tick(&with_queue(growth)).0.ceiling).last().expect("it ticked")
@@ -482,8 +491,7 @@ mod tests {
 
     #[test]
     fn a_path_of_150_ms_opens_once_until_there_is_a_queue() {
-        let on =
-            |min, growth| Observation { rtt: Some(rtt(ms(min), ms(growth))), ..seen(4, 40, &[]) };
+        let on = |min, growth| with_rtt(ms(min), ms(growth), seen(4, 40, &[]));
         assert_ne!(Ticks::new().tick(&on(149, 0)).1, Some(Phase::Opening));
         assert_ne!(
             Ticks::new().tick(&on(150, 30)).1,
@@ -508,11 +516,10 @@ mod tests {
 
     #[test]
     fn an_idle_station_has_a_ceiling_for_its_share_and_no_floor() {
-        let idle = |peers: &[u64]| Observation {
-            own: StationView::default(),
-            rtt: None,
-            senders: (peers.len() as u32).max(1),
-            ..seen(0, 40, peers)
+        let idle = |peers: &[u64]| {
+            let max_rate = Some(Rate::from_mbps(40));
+            let up = OwnTraffic { max_rate, ..OwnTraffic::default() };
+            Observation { up, senders: (peers.len() as u32).max(1), ..seen(0, 40, peers) }
         };
         let newcomer = |share, queue| {
             let path = ms(100) + Duration::from_micros(queue);
@@ -525,20 +532,22 @@ mod tests {
         assert_eq!(bounds, Bounds::window(Segments::ZERO, newcomer(40, 14_333)));
         // At 4 Gbit/s the target ends where its ACKs fill 80 % of the access point's buffer: at
         // 1.39 ms.
-        let fast = Observation { max_rate: Some(Rate::from_mbps(4_000)), ..idle(&[]) };
+        let mut fast = idle(&[]);
+        fast.up.max_rate = Some(Rate::from_mbps(4_000));
         assert_eq!(first(&fast).ceiling, newcomer(4_000, 1_390));
         assert_eq!(
             first(&idle(&[1; 400])).ceiling,
             Segments::new(10),
             "an initial window at least"
         );
-        assert_eq!(first(&Observation { max_rate: None, ..idle(&[10]) }), Bounds::NONE);
+        let unknown = Observation { up: OwnTraffic::default(), ..idle(&[10]) };
+        assert_eq!(first(&unknown), Bounds::NONE);
     }
 
     #[test]
     fn a_pause_resets_the_law() {
         let busy = seen(10, 40, &[10, 10, 10]);
-        let idle = Observation { rtt: None, own: StationView::default(), ..busy.clone() };
+        let idle = Observation { up: OwnTraffic::default(), ..busy.clone() };
         let mut ticks = Ticks::new();
         for _ in 0..20 {
             ticks.tick(&busy);
@@ -555,8 +564,7 @@ mod tests {
         for _ in 0..10 {
             ticks.tick(&alone);
         }
-        let mut beside = Observation { rtt: Some(rtt(ms(50), ms(450))), ..seen(4, 40, &[]) };
-        beside.own.link_rate = Some(Rate::from_mbps(65));
+        let beside = at_phy(65, with_rtt(ms(50), ms(450), seen(4, 40, &[])));
         let bound = (0..10).find(|_| ticks.tick(&beside).1 == Some(Phase::Released));
         assert!(bound.is_some());
         let (bounds, _) = ticks.tick(&beside);

@@ -166,13 +166,13 @@ fn answered(wire: &mut WireFields<'_>, queries: &mut Vec<(Challenge, Duration)>)
 fn station_figures(wire: &mut WireFields<'_>, figures: &mut StationFigures) {
     let StationFigures { agent, announced, share, bounds, senders, peers } = figures;
     wire.flags::<4>(ALL_FLAGS);
-    wire.flag(SENDING, &mut announced.sending);
-    wire.rate(&mut announced.delivery_rate);
-    wire.optional(HAS_MAX_RATE, &mut announced.max_rate, WireFields::rate);
+    wire.flag(SENDING, &mut announced.up.active);
+    wire.rate(&mut announced.up.rate);
+    wire.optional(HAS_MAX_RATE, &mut announced.up.max_rate, WireFields::rate);
     wire.optional(HAS_SHARE, share, WireFields::rate);
     wire.optional(HAS_LINK_RATE, &mut announced.link_rate, WireFields::rate);
-    wire.optional(HAS_MIN_RTT, &mut announced.min_rtt, WireFields::micros);
-    wire.micros(&mut announced.growth);
+    wire.optional(HAS_MIN_RTT, &mut announced.up.min_rtt, WireFields::micros);
+    wire.micros(&mut announced.up.growth);
     wire.segments(&mut bounds.floor);
     let mut ceiling = Some(bounds.ceiling).filter(|ceiling| *ceiling < Segments::MAX);
     wire.optional(HAS_CEILING, &mut ceiling, WireFields::segments);
@@ -204,7 +204,7 @@ mod tests {
     use super::super::figures::{AgentFigures, Label};
     use super::*;
     use crate::presence::OtherVersion;
-    use crate::{Announcement, Bounds};
+    use crate::{Announcement, Bounds, Traffic};
 
     const KEY: [u8; 32] = [7; 32];
 
@@ -243,7 +243,8 @@ mod tests {
             StationFigures {
                 agent,
                 announced: Announcement {
-                    sending, delivery_rate, max_rate, link_rate, min_rtt, growth,
+                    up: Traffic { active: sending, rate: delivery_rate, max_rate, min_rtt, growth },
+                    link_rate,
                     ..Announcement::default()
                 },
                 share,
@@ -369,12 +370,14 @@ mod tests {
                 lasting: 5,
             },
             announced: Announcement {
-                sending: true,
-                delivery_rate: Rate::from_mbps(10),
-                max_rate: Some(Rate::from_mbps(50)),
+                up: Traffic {
+                    active: true,
+                    rate: Rate::from_mbps(10),
+                    max_rate: Some(Rate::from_mbps(50)),
+                    min_rtt: Some(Duration::from_millis(20)),
+                    growth: Duration::from_millis(40),
+                },
                 link_rate: Some(Rate::from_mbps(65)),
-                min_rtt: Some(Duration::from_millis(20)),
-                growth: Duration::from_millis(40),
                 ..Announcement::default()
             },
             share: Some(Rate::from_mbps(25)),
