@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wakeai_connection::{CongestionState, Figures};
+use wakeai_connection::{CongestionState, Figures, Receiving};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence};
 use wakeai_control::{
     AirtimeKnobs, Connection, ControllerConfig, LawConfig, LawName, Share, StationId,
@@ -131,7 +131,8 @@ impl World {
             min_rtt: rtt,
             ..Figures::default()
         };
-        self.connections = [(9, Connection { id: 9, figures, boundable: true })].into();
+        let connection = Connection { id: 9, figures, boundable: true, ..Connection::default() };
+        self.connections = [(9, connection)].into();
         self.link_rate = Some(Rate::from_mbps(65));
         self.station.controller.reserve(None);
         // One window is delivered per round trip: 25 windows per tick.
@@ -165,7 +166,10 @@ fn law(input: &mut Input<'_>) -> LawConfig {
         0 => {
             let floor = Segments::new(input.count() % 10_000);
             let ceiling = Segments::new(floor.get().max(1) + input.count() % 10_000);
-            LawConfig::Fixed { floor, ceiling, small_queue: Bytes::new(u64::from(input.count())) }
+            let small_queue = Bytes::new(u64::from(input.count()));
+            let receive = input.option(|input| Segments::new(input.count().max(2)));
+            let receive = receive.unwrap_or(Segments::MAX);
+            LawConfig::Fixed { floor, ceiling, small_queue, receive }
         }
         1 => LawConfig::ShimadaBefore,
         2 => LawConfig::ShimadaAfter,
@@ -198,5 +202,11 @@ fn connection(id: u64, input: &mut Input<'_>) -> Connection {
         delivered: u64::from(input.count()),
         ..Figures::default()
     };
-    Connection { id, figures, boundable: input.flag() }
+    let receiving = Receiving {
+        received: u64::from(input.count()) * input.magnitude().min(65_535),
+        rtt: input.option(span),
+        window: Bytes::new(u64::from(input.count())),
+        mss: Bytes::new(input.magnitude().min(65_535)),
+    };
+    Connection { id, figures, receiving, boundable: input.flag() }
 }

@@ -8,7 +8,7 @@ use wakeai_control::presence::{
 };
 use wakeai_control::{
     Announcement, Bounds, Clocks, CommonLaw, ControllerConfig, LawConfig, LawName, Reservation,
-    Share, StationId, Turn, TurnState,
+    Share, StationId, Traffic, Turn, TurnState,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -281,14 +281,22 @@ impl FuzzedGroup {
 /// An announcement with arbitrary values.
 pub(crate) fn announcement(input: &mut Input<'_>) -> Announcement {
     Announcement {
-        sending: input.flag(),
-        delivery_rate: rate(input),
-        max_rate: input.option(rate),
+        up: traffic(input),
+        down: input.option(traffic).unwrap_or_default(),
         link_rate: input.option(rate),
-        min_rtt: input.option(span),
-        growth: span(input),
         reservation: input.option(reservation),
         turn: input.option(turn),
+    }
+}
+
+/// Traffic in one direction with arbitrary values.
+fn traffic(input: &mut Input<'_>) -> Traffic {
+    Traffic {
+        active: input.flag(),
+        rate: rate(input),
+        max_rate: input.option(rate),
+        min_rtt: input.option(span),
+        growth: span(input),
     }
 }
 
@@ -326,10 +334,8 @@ fn figures(input: &mut Input<'_>) -> StationFigures {
         faults: std::array::from_fn(|_| u32::from(input.byte())),
         ..AgentFigures::default()
     };
-    let (sending, delivery_rate, share) = (input.flag(), rate(input), input.option(rate));
-    let (min_rtt, growth) = (input.option(span), span(input));
-    let announced =
-        Announcement { sending, delivery_rate, min_rtt, growth, ..Announcement::default() };
+    let (up, share) = (Traffic { max_rate: None, ..traffic(input) }, input.option(rate));
+    let announced = Announcement { up, ..Announcement::default() };
     let bounds = Bounds {
         ceiling: input.option(|input| Segments::new(input.count())).unwrap_or(Segments::MAX),
         pacing: input.option(rate),

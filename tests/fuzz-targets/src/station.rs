@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wakeai_control::presence::{BootId, Challenge, Codec, FleetCodec, FleetContent};
 use wakeai_control::{
-    Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, PeerView,
-    PresenceCounters, ReservationLimit, Share, StationId, TICK,
+    Actuation, Bounds, Connection, Controller, ControllerConfig, Event, LawConfig, Observation,
+    OwnTraffic, PeerView, PresenceCounters, ReservationLimit, Share, StationId, TICK,
 };
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -119,10 +119,10 @@ impl FuzzedStation {
         self.check_peers();
         let (seen, bounds) = (self.controller.observation(), self.controller.decision().bounds);
         assert!(seen.senders as usize <= 1 + seen.peers.len(), "{} senders", seen.senders);
-        let least = Rate::of(seen.mss(), TICK);
-        let sending = seen.sending().count() as u32;
-        self.check_bounds(bounds, least, sending, seen.rtt.is_some());
-        check_parts(bounds, &actuation);
+        let least = Rate::of(seen.up.mss(), TICK);
+        let sending = seen.up.active().count() as u32;
+        self.check_bounds(bounds, least, sending, seen.up.rtt.is_some());
+        check_parts(bounds, &actuation, seen);
         self.check_events();
     }
 
@@ -144,10 +144,11 @@ impl FuzzedStation {
     fn check_bounds(&self, bounds: Bounds, least: Rate, sending: u32, has_rtt: bool) {
         assert!(bounds.floor <= bounds.ceiling, "{bounds}");
         assert!(bounds.ceiling >= Segments::new(1), "{bounds}");
+        assert!(bounds.receive >= Segments::new(1), "{bounds}");
         assert!(bounds.pacing.is_none_or(|pacing| pacing >= least), "{bounds}, least {least}");
         match self.law {
-            LawConfig::Fixed { floor, ceiling, small_queue } => {
-                let by_hand = Bounds { small_queue, ..Bounds::window(floor, ceiling) };
+            LawConfig::Fixed { floor, ceiling, small_queue, receive } => {
+                let by_hand = Bounds { small_queue, receive, ..Bounds::window(floor, ceiling) };
                 assert_eq!(bounds, by_hand, "set by hand");
             }
             LawConfig::Airtime(_) if has_rtt && sending > 0 => {
@@ -295,9 +296,8 @@ fn received(counters: &PresenceCounters) -> u64 {
 
 /// Checks that the sum of the connections' bounds does not exceed the station's bounds, except that
 /// each ceiling is rounded up by at most one segment.
-fn check_parts(bounds: Bounds, actuation: &Actuation) {
-    let sockets = || actuation.sockets.iter().map(|(_, part)| part);
-    for part in sockets().chain([&actuation.default]) {
+fn check_parts(bounds: Bounds, actuation: &Actuation, seen: &Observation) {
+    for part in actuation.sockets.iter().map(|(_, part)| part).chain([&actuation.default]) {
         assert_eq!(
             part.ceiling == Segments::MAX,
             bounds.ceiling == Segments::MAX,
@@ -306,6 +306,20 @@ fn check_parts(bounds: Bounds, actuation: &Actuation) {
         assert!(part.floor <= part.ceiling, "{part:?}");
         assert_eq!(part.pacing.is_none(), bounds.pacing.is_none(), "{part:?}");
         assert!(part.small_queue <= bounds.small_queue, "{part:?}");
+        assert_eq!(part.receive == Segments::MAX, bounds.receive == Segments::MAX, "{part:?}");
+    }
+    let bound = |own: &OwnTraffic| -> Vec<u64> {
+        own.active().filter(|one| one.boundable).map(|one| one.id).collect()
+    };
+    let parts = |ids: Vec<u64>| {
+        actuation.sockets.iter().filter(move |(id, _)| ids.contains(id)).map(|(_, part)| part)
+    };
+    let sockets = || parts(bound(&seen.up));
+    if bounds.receive != Segments::MAX {
+        let receivers = || parts(bound(&seen.down));
+        let windows: u64 = receivers().map(|part| u64::from(part.receive.get())).sum();
+        let most = u64::from(bounds.receive.get()) + receivers().count() as u64;
+        assert!(windows <= most, "{bounds}: {windows}");
     }
     let floors: u64 = sockets().map(|part| u64::from(part.floor.get())).sum();
     assert!(floors <= u64::from(bounds.floor.get()), "{bounds}: {floors}");

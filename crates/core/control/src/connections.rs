@@ -92,7 +92,8 @@ fn sender(connection: &Connection, before: Option<&Known>) -> ConnectionView {
 
 /// The receiving end of a connection in a sender's terms, and whether it counts as receiving. What the
 /// peer has in flight follows from Little's law: the bytes that arrive in one RTT, at most the window
-/// that was offered.
+/// that was offered. The handshake, and what this end has sent itself, give a minimum of the RTT from
+/// before the queue.
 fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView, bool) {
     let Receiving { received, rtt, window, mss } = connection.receiving;
     let bytes = before.map_or(0, |before| received.saturating_sub(before.received));
@@ -111,7 +112,7 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
         mss,
         smoothed_rtt: rtt,
         latest_rtt: rtt,
-        min_rtt: rtt,
+        min_rtt: rtt.into_iter().chain(connection.figures.min_rtt).min(),
         ..Figures::default()
     };
     let view =

@@ -47,7 +47,7 @@ pub use config::{Clocks, ControllerConfig};
 pub use connections::Connection;
 pub use controller::Controller;
 pub use decision::{AirtimeState, Basis, Decision, Phase, ReservationLimit};
-pub use driver::{StationTick, TICK};
+pub use driver::{LIMITS_EVERY, StationTick, TICK};
 pub use event::{Event, PeerChange};
 pub use laws::airtime::AirtimeKnobs;
 pub use laws::{Law, LawConfig, LawName};

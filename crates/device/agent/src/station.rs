@@ -306,8 +306,10 @@ impl Station {
         }
         let heard = self.radio.association.get(now);
         if let Some(association) = heard.filter(|_| is_new) {
-            let delivered =
-                self.controller.controller().map(|controller| controller.observation().up.mean_rate);
+            let delivered = self
+                .controller
+                .controller()
+                .map(|controller| controller.observation().up.mean_rate);
             self.radio.link_rate.on_poll(&association, delivered.unwrap_or(Rate::ZERO));
         }
         let bssid = self.config.bssid.or_else(|| heard.map(|association| Bssid(association.bssid)));

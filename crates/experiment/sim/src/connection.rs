@@ -128,8 +128,11 @@ impl Connection {
             let (figures, boundable) = (self.sender.figures(), self.boundable);
             wakeai_control::Connection { id, figures, boundable, receiving: Receiving::default() }
         } else {
+            // The kernel takes its first RTT sample from the handshake.
+            let min_rtt = self.receiver.handshake_rtt();
+            let (figures, boundable) = (Figures { min_rtt, ..Figures::default() }, false);
             let receiving = self.receiver.figures();
-            wakeai_control::Connection { id, receiving, ..Default::default() }
+            wakeai_control::Connection { id, figures, receiving, boundable }
         }
     }
 

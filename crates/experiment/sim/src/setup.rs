@@ -166,7 +166,16 @@ impl<O: Observer> Simulation<O> {
                 let announcing = Announcing::new(group.announces, &group_key);
                 let (binds, link_rate) = (law.is_some(), facts.link_rate);
                 let default = Bounds::NONE;
-                Box::new(Agent { controller, binds, link_rate, announcing, default })
+                let (limits, limits_at) = (Vec::new(), None);
+                Box::new(Agent {
+                    controller,
+                    binds,
+                    link_rate,
+                    announcing,
+                    default,
+                    limits,
+                    limits_at,
+                })
             });
             let start = agent.as_ref().map(|agent| agent.controller.next_tick());
             self.broadcasts.add_station(start);

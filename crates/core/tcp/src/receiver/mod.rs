@@ -11,7 +11,7 @@ mod sacks;
 mod window;
 
 use wakeai_connection::Receiving;
-use wakeai_units::{Bytes, Instant};
+use wakeai_units::{Bytes, Duration, Instant};
 
 use crate::config::TcpConfig;
 use crate::segment::{Flags, SackBlocks, Segment, SynOptions, Timestamp};
@@ -158,6 +158,11 @@ impl Receiver {
     /// lifts it, too, as in Linux.
     pub fn limit_window(&mut self, most: Option<Bytes>) {
         self.window.set_clamp(most.map_or(u64::MAX, Bytes::get));
+    }
+
+    /// The RTT of the handshake; `None` before it, and where it could not be measured.
+    pub fn handshake_rtt(&self) -> Option<Duration> {
+        self.handshake.rtt
     }
 
     /// Whether the connection is established, and the sender has not finished.

@@ -61,8 +61,9 @@ impl Station {
     ) -> Status {
         let controller = self.controller.controller();
         let own = &self.controller.common_law;
-        let rtt =
-            |pick: fn(&RttView) -> Duration| seen.up.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64());
+        let rtt = |pick: fn(&RttView) -> Duration| {
+            seen.up.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
+        };
         let presence = self.network.presence.as_ref().filter(|_| self.network.is_up());
         Status {
             state,

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use wakeai_connection::Bounds;
-use wakeai_control::{Actuation, Controller, StationTick};
+use wakeai_control::{Actuation, Controller, LIMITS_EVERY, StationTick};
 use wakeai_medium::{Delivery, Destination, Node, StationId, Stations};
-use wakeai_units::{Instant, Rate};
+use wakeai_units::{Instant, Rate, Segments};
 
 use super::Simulation;
 use crate::announcing::Announcing;
@@ -25,6 +25,10 @@ pub(crate) struct Agent {
     pub(crate) announcing: Option<Announcing>,
     /// The bounds of a connection that is opened before the next tick.
     pub(crate) default: Bounds,
+    /// The connections whose receive windows are limited, with their bounds, and the time at which the
+    /// limits are written again.
+    pub(crate) limits: Vec<(u64, Bounds)>,
+    pub(crate) limits_at: Option<Instant>,
 }
 
 impl Agent {
@@ -89,7 +93,7 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn tick_in_time(&mut self, now: Instant, station: u32) {
         self.catch_up(now, station);
         if let Some(agent) = self.stations[station as usize].agent.as_deref() {
-            let due = agent.controller.next_timeout();
+            let due = agent.controller.next_timeout().into_iter().chain(agent.limits_at).min();
             self.set_due(station, due);
         }
     }
@@ -107,7 +111,15 @@ impl<O: Observer> Simulation<O> {
             let end = Node::Station(StationId(station));
             let own: Vec<_> = own.map(|connection| connection.as_seen_at(end)).collect();
             let tick = StationTick { connections: &own, left, reserve, ..StationTick::default() };
-            for (id, bounds) in agent.tick(now, tick) {
+            let bounds = agent.tick(now, tick);
+            let limited = |(_, bounds): &(u64, Bounds)| bounds.receive < Segments::MAX;
+            let receives = |(id, _): &(u64, Bounds)| {
+                own.iter().any(|one| one.id == *id && one.receiving.received > 0)
+            };
+            let limits = bounds.iter().copied().filter(limited).filter(receives);
+            agent.limits = limits.collect();
+            agent.limits_at = (!agent.limits.is_empty()).then(|| now + LIMITS_EVERY);
+            for (id, bounds) in bounds {
                 if let Some(connection) = self.connections[id as usize].as_deref_mut() {
                     connection.set_bounds(end, bounds);
                     let timer = connection.sender_timer;
@@ -119,7 +131,21 @@ impl<O: Observer> Simulation<O> {
                 self.senders.meter.reservation(now, &host.reserving.flows, state);
             }
         }
+        self.limit_again(now, station);
         self.announce(now, station);
+    }
+
+    /// Writes the limits of the station's receive windows again, where that is due.
+    fn limit_again(&mut self, now: Instant, station: u32) {
+        let Some(agent) = self.stations[station as usize].agent.as_deref_mut() else { return };
+        let Some(due) = agent.limits_at.filter(|due| *due <= now) else { return };
+        agent.limits_at = Some(due + LIMITS_EVERY);
+        let end = Node::Station(StationId(station));
+        for (id, bounds) in &agent.limits {
+            if let Some(connection) = self.connections[*id as usize].as_deref_mut() {
+                connection.set_bounds(end, *bounds);
+            }
+        }
     }
 
     /// Takes a presence message, which `from` has sent and which has arrived at the stations `to` at the
@@ -168,7 +194,7 @@ impl<O: Observer> Simulation<O> {
         let due = if !O::HEARS && quiet && agent.controller.ticks_can_wait() {
             Some(agent.controller.next_message())
         } else {
-            agent.controller.next_timeout()
+            agent.controller.next_timeout().into_iter().chain(agent.limits_at).min()
         };
         self.take_events(now, station);
         self.set_due(station, due);

@@ -182,7 +182,7 @@ mod tests {
         let short = Duration::from_millis(20);
         let mut decide = |ticks: u64, phase, target| {
             for _ in 0..ticks {
-                counter.decided(1, phase, target);
+                counter.decided((1, Direction::Up), phase, target);
             }
         };
         decide(5, Phase::Probing, short);

@@ -33,6 +33,12 @@ pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
     Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
 }
 
+/// The duration of a turn with the largest aggregate; `None` where the station does not aggregate, or
+/// where its PHY rate is not known.
+pub(super) fn turn(link_rate: Option<Rate>) -> Option<Duration> {
+    Some(TURN_OVERHEAD + link_rate?.time_for(aggregate(link_rate)?)?)
+}
+
 /// What a station at this PHY rate should reach alone, by the same model: in a turn with the largest
 /// aggregate, the time beside the data is [`TURN_OVERHEAD`], and the TCP ACKs take a part of the air.
 pub(super) fn alone(link_rate: Rate, mss: Bytes) -> Rate {

@@ -16,7 +16,7 @@ use wakeai_units::{Bytes, Duration};
 use wakeai_wifi::LONGEST_PPDU;
 
 use super::AirtimeKnobs;
-use super::aggregate::{BESIDE_PAYLOAD, aggregate};
+use super::aggregate::{BESIDE_PAYLOAD, aggregate, turn};
 use super::share::{AirtimeShare, Bottleneck};
 use crate::observation::Side;
 
@@ -27,6 +27,10 @@ const ROOM_PATH_DIVISOR: u64 = 12;
 /// The same for stations that send frames one by one: beside the longest frame of a sender.
 const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
+/// With room in the air, the queue of downloads: this number of turns, and this part of the path. The
+/// access point's queue mixes the packets of the stations, so that a turn has a part of a window.
+const MIXED_TURNS: u64 = 4;
+const MIXED_PATH_DIVISOR: u64 = 24;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
 /// The packets and ACKs of the waiting segments may fill this part of the access point's buffer,
@@ -66,8 +70,20 @@ fn room(seen: Side<'_>, path: Duration) -> Duration {
         // A wrong announcement of a very low rate must not make the queue long.
         ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
     } else {
-        ROOM + path / ROOM_PATH_DIVISOR
+        let room = ROOM + path / ROOM_PATH_DIVISOR;
+        room.max(mixed(seen, path))
     }
+}
+
+/// The target with room in the air where some station receives; zero where none does. All traffic has the
+/// same target, because that of both directions waits in the access point's queue.
+fn mixed(seen: Side<'_>, path: Duration) -> Duration {
+    let rates = seen.seen.peers.iter().filter(|peer| peer.announced.down.active);
+    let own = seen.seen.link_rate.filter(|_| seen.seen.down.is_active());
+    let rates = rates.map(|peer| peer.announced.link_rate).chain([own]);
+    let turns = rates.filter_map(turn);
+    let (count, sum) = turns.fold((0, Duration::ZERO), |(n, sum), one| (n + 1, sum + one));
+    if count == 0 { Duration::ZERO } else { sum * MIXED_TURNS / count + path / MIXED_PATH_DIVISOR }
 }
 
 /// The mean of the minimum RTTs of all traffic for which one is announced, that of this station included.
