@@ -40,6 +40,7 @@ impl AssociatedController {
         template.access_point_buffer = config.access_point.buffer;
         template.basic_rate = config.access_point.basic_rate;
         template.max_rate = config.max;
+        template.max_down_rate = config.max_down;
         template.reserve = config.reserve;
         template.reservable = Share::from_percent(config.access_point.reservable_percent);
         template.clocks = config.presence.clock_tolerance.map_or(Clocks::Free, |tolerance| {

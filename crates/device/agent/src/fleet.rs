@@ -123,6 +123,7 @@ fn add_figures(row: &mut FleetStation, figures: &StationFigures) {
 mod tests {
     use super::*;
     use crate::exchange::exchange;
+    use wakeai_control::Traffic;
     use wakeai_control::presence::{AgentFigures, ClockOffset, Label};
 
     #[tokio::test(flavor = "current_thread")]
@@ -158,7 +159,7 @@ mod tests {
                 ..AgentFigures::default()
             },
             announced: Announcement {
-                delivery_rate: Rate::from_mbps(5),
+                up: Traffic { rate: Rate::from_mbps(5), ..Traffic::default() },
                 ..Announcement::default()
             },
             ..StationFigures::default()

@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Connection, Controller, Receiving, StationTick, TICK};
+use wakeai_control::{Connection, Controller, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -462,7 +462,7 @@ fn connection(snapshot: &TcpSnapshot) -> Connection {
         id: snapshot.socket.cookie,
         figures: snapshot.figures,
         boundable: Bounded::named(&snapshot.algorithm).is_some(),
-        receiving: Receiving::default(),
+        receiving: snapshot.receiving,
     }
 }
 

@@ -236,6 +236,7 @@ fn config(
     config.bssid = Some(Bssid(BSSID));
     config.link_rate = facts.link_rate;
     config.max = facts.max;
+    config.max_down = facts.max_down;
     config.reserve = reserve;
     // The agent cannot find the broadcast address itself, because the kernel gives a TUN device
     // none.
@@ -262,7 +263,8 @@ mod tests {
                     conditions = [{ name = \"c\", law = \"fixed\", bounds = [{ stations = \"a\", ceiling = 50 }] }]";
         let condition = &Scenario::parse(text).unwrap().conditions()[0];
         let law = condition.laws().swap_remove(0);
-        let facts = StationFacts { link_rate: Some(Rate::from_mbps(54)), max: None };
+        let facts =
+            StationFacts { link_rate: Some(Rate::from_mbps(54)), ..StationFacts::default() };
         let reserve = Some(Rate::from_bps(9_660_000));
         let written = config(condition, Path::new("/run/group.key"), 2, law, &facts, reserve);
         let read = Config::parse(&written.to_toml().unwrap()).unwrap();

@@ -86,8 +86,10 @@ pub struct Config {
     /// The PHY rate.
     /// With `None` the agent finds it itself: it asks the kernel periodically.
     pub link_rate: Option<Rate>,
-    /// The goodput that this station reaches alone, if it was measured.
+    /// The goodput that this station reaches alone as a sender, if it was measured.
     pub max: Option<Rate>,
+    /// The goodput that this station reaches alone as a receiver, if it was measured.
+    pub max_down: Option<Rate>,
     /// The rate that this station asks its peers to leave free while it sends.
     pub reserve: Option<Rate>,
     /// The address at which Prometheus may read the agent's metrics. By default the agent does not
@@ -194,6 +196,7 @@ impl Config {
             bssid: None,
             link_rate: None,
             max: None,
+            max_down: None,
             reserve: None,
             metrics: None,
             presence: Presence::default(),

@@ -97,6 +97,7 @@ impl Config {
         config.bssid = automatic(&mut fields, "bssid", address, |_| true);
         config.link_rate = automatic(&mut fields, "link_rate", RATE, |rate| *rate > Rate::ZERO);
         config.max = fields.read("max", rate);
+        config.max_down = fields.read("max_down", rate);
         config.reserve = fields.read("reserve", rate);
         config.metrics = fields.read("metrics", |field| {
             let allowed = "an address of the loopback interface such as \"127.0.0.1:9719\"";
@@ -129,6 +130,7 @@ impl Config {
         put(&mut root, "bssid", Some(or_auto(self.bssid)));
         put(&mut root, "link_rate", Some(or_auto(self.link_rate)));
         put(&mut root, "max", self.max);
+        put(&mut root, "max_down", self.max_down);
         put(&mut root, "reserve", self.reserve);
         put(&mut root, "metrics", self.metrics);
         let Presence { port, broadcast, clock_tolerance } = &self.presence;

@@ -87,7 +87,7 @@ const ERRORS: &[(&str, &str)] = &[
     ("reserve = \"0bit/s\"\n", "`reserve`: found \"0bit/s\"; allowed: a rate above zero"),
     (
         "[law]\nname = \"fixed\"\n",
-        "line 4, column 8: `law.name`: found \"fixed\" without bounds; allowed: a ceiling or a floor",
+        "line 4, column 8: `law.name`: found \"fixed\" without bounds; allowed: a ceiling, a floor or a receive window",
     ),
     (
         "[law]\nname = \"fixed\"\nfloor = 9\nceiling = 8\n",
@@ -266,6 +266,7 @@ fn automatic<T: Clone + fmt::Debug>(
 fn laws() -> impl Strategy<Value = Option<LawConfig>> {
     let segments = |range| Strategy::prop_map(range, Segments::new);
     let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=LARGEST_WINDOW)];
+    let receive = prop_oneof![Just(Segments::MAX), segments(2..=LARGEST_WINDOW)];
     let knobs =
         (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000).prop_map(|(percent, min, max)| {
             AirtimeKnobs {
@@ -278,9 +279,10 @@ fn laws() -> impl Strategy<Value = Option<LawConfig>> {
         Just(None),
         Just(Some(LawConfig::ShimadaBefore)),
         Just(Some(LawConfig::ShimadaAfter)),
-        (segments(0..=500), ceilings, 0_u64..=100_000_000).prop_map(|(floor, ceiling, bytes)| {
-            let small_queue = if ceiling == Segments::MAX { 0 } else { bytes };
-            Some(LawConfig::Fixed { floor, ceiling, small_queue: Bytes::new(small_queue) })
+        (segments(0..=500), ceilings, 0_u64..=100_000_000, receive).prop_map(|it| {
+            let (floor, ceiling, bytes, receive) = it;
+            let small_queue = Bytes::new(if ceiling == Segments::MAX { 0 } else { bytes });
+            Some(LawConfig::Fixed { floor, ceiling, small_queue, receive })
         }),
         knobs.prop_map(|knobs| Some(LawConfig::Airtime(knobs))),
     ]
@@ -308,6 +310,7 @@ fn configs() -> impl Strategy<Value = Config> {
         automatic(rates()),
         option::of(rates()),
         option::of(rates()),
+        option::of(rates()),
         laws(),
         option::of(metrics()),
     );
@@ -319,7 +322,8 @@ fn configs() -> impl Strategy<Value = Config> {
     let api = (option::of("/[ -~]{0,90}".prop_map(PathBuf::from)), option::of(groups));
     let log = (prop_oneof![Just(LogFormat::Text), Just(LogFormat::Json)], ".{0,20}");
     (top, presence, access_point, api, log).prop_map(|(top, presence, access_point, api, log)| {
-        let (interface, key_file, station, bssid, link_rate, max, reserve, law, metrics) = top;
+        let (interface, key_file, station, bssid, link_rate, max, max_down, reserve, law, metrics) =
+            top;
         let (port, broadcast, clock_tolerance) = presence;
         let (buffer, basic_rate, reservable_percent) = access_point;
         Config {
@@ -329,6 +333,7 @@ fn configs() -> impl Strategy<Value = Config> {
             bssid,
             link_rate,
             max,
+            max_down,
             reserve,
             metrics,
             presence: Presence { port, broadcast, clock_tolerance },

@@ -37,6 +37,13 @@ const SMALL_QUEUES: Settings = &[
     ("stations.tablet.host_queue", "tsq"),
 ];
 
+const DOWNLOADS: Settings = &[
+    ("flows.1.from", "server"),
+    ("flows.1.to", "tablet"),
+    ("conditions.one.law", "fixed"),
+    ("conditions.one.bounds", "[{ stations = \"tablet\", receive = 60 }]"),
+];
+
 pub(super) const CASES: &[Case] = &[
     Case::run(EVENT, &[("events.1.at", "2s")]),
     Case::run(EVENT, &[("events.1.station", "tablet2")]),
@@ -69,5 +76,6 @@ pub(super) const CASES: &[Case] = &[
     Case::run(BY_HAND, &[("conditions.one.bounds.1.floor", "15")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.ceiling", "4")]),
     Case::run(SMALL_QUEUES, &[("conditions.one.bounds.1.small_queue", "65535")]),
+    Case::run(DOWNLOADS, &[("conditions.one.bounds.1.receive", "4")]),
     Case::run(&[], &[("conditions.one.set", "{ wired.delay = \"20ms\" }")]),
 ];

@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_probe_ends_at_the_window_of_the_whole_air() {
         let last = |seen: Observation| {
-            let empty = Observation { rtt: Some(rtt(ms(50), ms(3))), ..seen };
+            let empty = with_rtt(ms(50), ms(3), seen);
             let mut ticks = Ticks::new();
             (0..80).map(|_| ticks.tick(&empty).0.ceiling.get()).last().expect("it ticked")
         };
