@@ -92,7 +92,7 @@ impl World {
                 let figures = &mut connection.figures;
                 figures.delivered = figures.delivered.wrapping_add(delivered);
             }
-            connections.values().cloned().collect()
+            connections.values().copied().collect()
         });
     }
 
