@@ -107,7 +107,7 @@ fn a_table_is_printed_and_records_are_kept_with_their_scenario() {
 fn features_that_the_simulator_lacks_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let cases =
-        [("algorithm = \"bbr\"", "bbr", &[][..]), ("", "nobody", &["--conditions", "nobody"])];
+        [("algorithm = \"vegas\"", "vegas", &[][..]), ("", "nobody", &["--conditions", "nobody"])];
     for (flow, named, more) in cases {
         let path = scenario(directory.path(), flow);
         let output = wakeai(&[&["sim", path.to_str().unwrap()], more].concat());

@@ -12,7 +12,7 @@ use wakeai_connection::Bounded;
 
 /// The sources whose objects become one, `algorithms`, together with [`WINDOWS`]. For each object that is loaded,
 /// libbpf reads the types of the kernel, which are megabytes.
-const ALGORITHMS: [Bounded; 5] = Bounded::ALL;
+const ALGORITHMS: [Bounded; 6] = Bounded::ALL;
 
 /// The source of the program that bounds receive windows.
 const WINDOWS: &str = "windows";

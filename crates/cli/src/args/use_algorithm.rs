@@ -34,8 +34,8 @@ Examples:
 docs/guides/algorithms.md explains which algorithm to choose."
 )]
 pub(crate) struct UseArguments {
-    /// An algorithm of the kernel or of Wakeai: `wakeai_cubic`, `wakeai_reno`, `wakeai_rtt`,
-    /// `wakeai_av`, `wakeai_compound`
+    /// An algorithm of the kernel or of Wakeai: `wakeai_cubic`, `wakeai_reno`, `wakeai_bbr`,
+    /// `wakeai_rtt`, `wakeai_av`, `wakeai_compound`
     pub(crate) algorithm: Option<String>,
     /// The network namespace: a name of `ip netns`, or an inode [default: the current one]
     #[arg(long, value_name = "NAME|INODE", requires = "algorithm",

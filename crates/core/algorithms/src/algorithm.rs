@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use wakeai_connection::CongestionState;
 
 use crate::knobs::Knobs;
-use crate::sock::TcpSock;
+use crate::sock::{RateSample, TcpSock};
 
 /// The congestion control of a connection. It dereferences to its [`TcpSock`]. The documentation of
 /// this crate has the order of calls.
@@ -38,6 +38,12 @@ impl Algorithm {
         Self::start(&exported::wakeai_compound, sock, Knobs::default())
     }
 
+    /// Starts `wakeai_bbr` on a connection. It sets [`TcpSock::sk_pacing_status`], and needs
+    /// [`Self::on_rate_sample`].
+    pub fn bbr(sock: TcpSock) -> Self {
+        Self::start(&exported::wakeai_bbr, sock, Knobs::default())
+    }
+
     /// Starts ns-3's CUBIC on a connection. It exists only in user space, for comparisons with
     /// ns-3.
     pub fn ns3_cubic(sock: TcpSock, knobs: Knobs) -> Self {
@@ -67,8 +73,29 @@ impl Algorithm {
     /// Handles an ACK. It delivered `acked` segments, including selectively acknowledged ones, and
     /// showed `lost` new losses. `rtt_us` is its RTT sample; `None` where it gave no sample.
     pub fn on_ack(&mut self, acked: u32, lost: u32, rtt_us: Option<u32>) {
-        let rtt_us = rtt_us.map_or(-1, |rtt| i32::try_from(rtt).unwrap_or(i32::MAX));
-        call!(self.on_ack(acked, lost, rtt_us));
+        self.on_rate_sample(&RateSample::without_rate(
+            acked,
+            lost,
+            rtt_us.map(|rtt| rtt.min(1 << 30)),
+        ));
+    }
+
+    /// Handles an ACK, with what it says about the delivery rate. Algorithms that do not use the rate take the
+    /// same from it as from [`Self::on_ack`].
+    pub fn on_rate_sample(&mut self, sample: &RateSample) {
+        call!(self.on_ack(std::ptr::from_ref(sample)));
+    }
+
+    /// Whether the algorithm paces by itself, and needs samples of the delivery rate.
+    pub fn needs_rate(&self) -> bool {
+        self.hooks.paces != 0
+    }
+
+    /// Starts the algorithm anew. An algorithm that needs the delivery rate starts when the connection is
+    /// established, as in the kernel; before, the RTT is not known.
+    pub fn restart(&mut self) {
+        self.sock.private = [0; 13];
+        call!(self.init());
     }
 
     /// The slow-start threshold after a reduction that begins now.
@@ -141,13 +168,14 @@ impl DerefMut for Algorithm {
 struct Hooks {
     init: Simple,
     release: Simple,
-    on_ack: unsafe extern "C" fn(sk: *mut TcpSock, acked: u32, lost: u32, rtt_us: i32),
+    on_ack: unsafe extern "C" fn(sk: *mut TcpSock, rs: *const RateSample),
     ssthresh: Window,
     undo_cwnd: Window,
     set_state: unsafe extern "C" fn(sk: *mut TcpSock, next: u8),
     before_sending: Simple,
     after_idle: Simple,
     k_q10: Option<unsafe extern "C" fn(sk: *const TcpSock) -> u32>,
+    paces: u32,
 }
 
 type Simple = unsafe extern "C" fn(sk: *mut TcpSock);
@@ -163,6 +191,7 @@ mod exported {
         pub(super) safe static wakeai_reno: Hooks;
         pub(super) safe static wakeai_av: Hooks;
         pub(super) safe static wakeai_compound: Hooks;
+        pub(super) safe static wakeai_bbr: Hooks;
         pub(super) safe static wakeai_ns3_cubic: Hooks;
         #[cfg(feature = "recorder")]
         pub(super) safe static wakeai_recorder: Hooks;

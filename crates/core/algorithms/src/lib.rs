@@ -6,8 +6,9 @@
 //! fields of its [`TcpSock`] up to date, and calls the hooks in the kernel's order:
 //!
 //! - before it reads `snd_cwnd` to send waiting segments: [`Algorithm::before_sending`];
-//! - for each ACK, after the fields are up to date: [`Algorithm::on_ack`], then it reads `snd_cwnd`
-//!   and `sk_pacing_rate`;
+//! - for each ACK, after the fields are up to date: [`Algorithm::on_ack`], or where it
+//!   [`Algorithm::needs_rate`] [`Algorithm::on_rate_sample`], then it reads `snd_cwnd` and
+//!   `sk_pacing_rate`;
 //! - when a reduction begins: `prior_cwnd = snd_cwnd`, `prr_out = 0`, `snd_ssthresh =`
 //!   [`Algorithm::ssthresh`], then [`Algorithm::set_state`]; after a timeout it also sets
 //!   `snd_cwnd` to the segments in flight plus one, between these two calls;
@@ -29,4 +30,4 @@ pub use algorithm::Algorithm;
 pub use knobs::Knobs;
 #[cfg(feature = "recorder")]
 pub use recorder::Call;
-pub use sock::TcpSock;
+pub use sock::{RateSample, TcpSock};

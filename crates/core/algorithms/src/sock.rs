@@ -78,11 +78,70 @@ pub struct TcpSock {
     /// [`Self::sk_pacing_rate`] would allow fewer; 0 means none. It needs a ceiling, and has no
     /// effect while the sender paces.
     pub bound_small_queue: u64,
+    /// The time of the last delivery, by the clock of [`Self::tcp_mstamp`].
+    pub delivered_mstamp: u64,
+    /// The next departure that pacing allows, by the same clock.
+    pub departure_us: u64,
+    /// Segments delivered so far, selectively acknowledged ones included.
+    pub delivered: u32,
+    /// Marks of loss so far.
+    pub lost: u32,
+    /// Not 0 while the application limits the sender: the value of [`Self::delivered`] up to which it does.
+    pub app_limited: u32,
+    /// The smallest RTT that the sender knows, in microseconds; `u32::MAX` where it knows none.
+    pub rtt_min_us: u32,
     pub(crate) knobs: [u32; 8],
     pub(crate) private: [u64; 13],
 }
 
-const _: () = assert!(size_of::<TcpSock>() == 296, "mirrors c/native/shim.h");
+const _: () = assert!(size_of::<TcpSock>() == 328, "mirrors c/native/shim.h");
+
+/// What an ACK says about the delivery rate (draft-cheng-iccrg-delivery-rate-estimation); mirrors
+/// `struct rate_sample` of `c/native/shim.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// The time in which [`Self::delivered`] segments were delivered, in microseconds; -1 where there is no
+    /// sample.
+    pub interval_us: i64,
+    /// The RTT of the newest segment that the ACK delivered, in microseconds; -1 where there is none.
+    pub rtt_us: i64,
+    /// [`TcpSock::delivered`] at the time when that segment was sent.
+    pub prior_delivered: u32,
+    /// Segments delivered since then; -1 where there is no sample.
+    pub delivered: i32,
+    /// Segments that were newly marked as lost.
+    pub losses: i32,
+    /// Segments that were newly delivered.
+    pub acked_sacked: u32,
+    /// Segments in flight before the ACK.
+    pub prior_in_flight: u32,
+    /// Whether the application limited the sender when that segment was sent.
+    pub is_app_limited: u32,
+    /// Whether the receiver may have delayed the ACK.
+    pub is_ack_delayed: u32,
+    unused: u32,
+}
+
+const _: () = assert!(size_of::<RateSample>() == 48, "mirrors c/native/shim.h");
+
+impl RateSample {
+    /// An ACK that delivered `acked` segments and showed `lost` new losses, without a delivery rate.
+    pub fn without_rate(acked: u32, lost: u32, rtt_us: Option<u32>) -> Self {
+        Self {
+            interval_us: -1,
+            rtt_us: rtt_us.map_or(-1, i64::from),
+            prior_delivered: 0,
+            delivered: -1,
+            losses: i32::try_from(lost).unwrap_or(i32::MAX),
+            acked_sacked: acked,
+            prior_in_flight: 0,
+            is_app_limited: 0,
+            is_ack_delayed: 0,
+            unused: 0,
+        }
+    }
+}
 
 impl TcpSock {
     /// A sender that has sent nothing yet, at a time after 0.
@@ -99,6 +158,7 @@ impl TcpSock {
             reordering: 3,
             ca_state: CongestionState::Open as u32,
             restart_window: 10,
+            rtt_min_us: u32::MAX,
             ..Self::default()
         }
     }

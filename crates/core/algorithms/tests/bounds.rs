@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The window stays within its bounds in every state of a connection, except that the floor does
-//! not apply in Loss.
+//! not apply in Loss, and in `PROBE_RTT` of BBR.
 
 use proptest::prelude::*;
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
 use wakeai_connection::CongestionState;
+
+/// The window of BBR in `PROBE_RTT`.
+const PROBE_RTT_WINDOW: u32 = 4;
 
 /// An event of a sender. Its numbers are random, so most sequences of events cannot occur in a real TCP.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn every_ack_leaves_the_window_within_its_bounds(
-        which in 0..5_u8,
+        which in 0..6_u8,
         target_rate in prop_oneof![Just(0), 1..1_000_000_000_u64, Just(u64::MAX)],
         initial in 1..2000_u32,
         steps in prop::collection::vec(step(), 1..400),
@@ -46,6 +49,7 @@ proptest! {
             1 => Algorithm::cubic(sock, Knobs::rtt_fair()),
             2 => Algorithm::reno(sock),
             3 => Algorithm::av(sock),
+            4 => Algorithm::bbr(sock),
             _ => Algorithm::compound(sock),
         };
         tcp.target_rate = target_rate;
@@ -61,7 +65,9 @@ proptest! {
                     let (floor, ceiling) = (tcp.bound_floor, tcp.bound_ceiling);
                     prop_assert!(ceiling == 0 || tcp.snd_cwnd <= ceiling);
                     let floor = if ceiling == 0 { floor } else { floor.min(ceiling) };
-                    prop_assert!(current == CongestionState::Loss || tcp.snd_cwnd >= floor);
+                    let probes_rtt = which == 4 && tcp.snd_cwnd == PROBE_RTT_WINDOW;
+                    let is_free = current == CongestionState::Loss || probes_rtt;
+                    prop_assert!(is_free || tcp.snd_cwnd >= floor);
                     prop_assert!(tcp.snd_cwnd >= 1);
                 }
                 Step::State(next) => {
@@ -81,7 +87,8 @@ proptest! {
                     if tcp.packets_out == 0 && tcp.max_packets_out > 0 && current != CongestionState::Loss {
                         let ceiling = if tcp.bound_ceiling == 0 { u32::MAX } else { tcp.bound_ceiling };
                         let floor = tcp.bound_floor.min(ceiling);
-                        prop_assert!((floor..=ceiling).contains(&tcp.snd_cwnd));
+                        let probes_rtt = which == 4 && tcp.snd_cwnd == PROBE_RTT_WINDOW;
+                        prop_assert!(probes_rtt || (floor..=ceiling).contains(&tcp.snd_cwnd));
                     }
                     tcp.after_idle();
                     tcp.last_sent_us = tcp.tcp_mstamp;

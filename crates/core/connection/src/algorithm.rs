@@ -14,12 +14,13 @@ pub struct Bounded {
 
 impl Bounded {
     /// The algorithms that an agent uses in place of the kernel's.
-    pub const STAND_INS: [Self; 2] = [Self::ALL[0], Self::ALL[1]];
+    pub const STAND_INS: [Self; 3] = [Self::ALL[0], Self::ALL[1], Self::ALL[2]];
 
     /// All algorithms, those that an agent uses first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self { name: "wakeai_cubic", plain: "cubic" },
         Self { name: "wakeai_reno", plain: "reno" },
+        Self { name: "wakeai_bbr", plain: "bbr" },
         Self { name: "wakeai_rtt", plain: "cubic" },
         Self { name: HOLDS_A_RATE, plain: "reno" },
         Self { name: "wakeai_compound", plain: "reno" },

@@ -23,8 +23,8 @@ pub fn by_name(name: &str, config: &TcpConfig) -> Option<Algorithm> {
     by_name_with(name, config, default_knobs(name))
 }
 
-/// The algorithm of this name for a new connection. `cubic` and `reno` are the same code as
-/// `wakeai_cubic` and `wakeai_reno`, but no bounds are set on them. Only the CUBIC variants use
+/// The algorithm of this name for a new connection. `cubic`, `reno` and `bbr` are the same code
+/// as `wakeai_cubic`, `wakeai_reno` and `wakeai_bbr`, but no bounds are set on them. Only the CUBIC variants use
 /// `knobs`.
 pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algorithm> {
     let sock = TcpSock::new(config.mss, config.initial_window);
@@ -33,6 +33,7 @@ pub fn by_name_with(name: &str, config: &TcpConfig, knobs: Knobs) -> Option<Algo
         "reno" | "wakeai_reno" => Some(Algorithm::reno(sock)),
         HOLDS_A_RATE => Some(Algorithm::av(sock)),
         "wakeai_compound" => Some(Algorithm::compound(sock)),
+        "bbr" | "wakeai_bbr" => Some(Algorithm::bbr(sock)),
         "ns3_cubic" => Some(Algorithm::ns3_cubic(sock, knobs)),
         _ => None,
     }

@@ -127,7 +127,8 @@ fn notes(
     let is_bound = Bounded::instead_of(&default).is_some() || Bounded::named(&default).is_some();
     if config.law.is_some() && !is_bound {
         notes.push(format!(
-            "new connections use {default} by default: the agent bounds only those that select cubic or reno"
+            "new connections use {default} by default: the agent bounds only those that select cubic, \
+             reno or bbr"
         ));
     }
     if let Some((pid, interface)) = running {

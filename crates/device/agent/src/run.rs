@@ -279,8 +279,8 @@ fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     let Some(bounded) = Bounded::instead_of(&found) else {
         tracing::warn!(
             found,
-            "new connections use neither cubic nor reno by default: the agent bounds only those \
-             that select one of these"
+            "new connections use neither cubic nor reno nor bbr by default: the agent bounds only \
+             those that select one of these"
         );
         return Ok(None);
     };

@@ -5,7 +5,10 @@
  *   ALGORITHM  so that the algorithm is registered as wakeai_ALGORITHM;
  *   SOURCE     the prefix of the shared source's functions, if it is not ALGORITHM;
  *   PLAIN      the name of the kernel's algorithm that replaces ours when ours is unloaded;
- *   FORGET     a statement that deletes further state of the socket `cookie`, if there is any.
+ *   FORGET     a statement that deletes further state of the socket `cookie`, if there is any;
+ *   ON_ACK     what handles an ACK, if it needs more than the counts and the RTT;
+ *   MIN_TSO_SEGS    the smallest size of a burst, if it is not the administrator's;
+ *   SNDBUF_WINDOWS  the windows for which the send buffer has room, if they are not Linux's two.
  */
 #ifndef WAKEAI_HOOKS_H
 #define WAKEAI_HOOKS_H
@@ -17,6 +20,12 @@
 #endif
 #ifndef FORGET
 #define FORGET
+#endif
+#ifndef ON_ACK
+#define ON_ACK(sk, rs) HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us)
+#endif
+#ifndef MIN_TSO_SEGS
+#define MIN_TSO_SEGS(sk) ipv4_sysctl(sk, sysctl_tcp_min_tso_segs)
 #endif
 #define HOOK(name) JOIN(SOURCE, name)
 #define OURS JOIN(wakeai, ALGORITHM)
@@ -87,7 +96,7 @@ SEC("struct_ops")
 u32 PROGRAM(min_tso_segs, struct sock *sk)
 {
 	HOOK(before_sending)(sk);
-	return ipv4_sysctl(sk, sysctl_tcp_min_tso_segs);
+	return MIN_TSO_SEGS(sk);
 }
 
 SEC("struct_ops")
@@ -102,7 +111,7 @@ SEC("struct_ops")
 void PROGRAM(cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	if (!left_for_good(sk))
-		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+		ON_ACK(sk, rs);
 }
 
 /* cong_control before Linux 6.10. User space creates the map below that fits the kernel. */
@@ -110,8 +119,19 @@ SEC("struct_ops")
 void PROGRAM(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 {
 	if (!left_for_good(sk))
-		HOOK(on_ack)(sk, rs->acked_sacked, rs->losses, rs->rtt_us);
+		ON_ACK(sk, rs);
 }
+
+#ifdef SNDBUF_WINDOWS
+SEC("struct_ops")
+u32 PROGRAM(sndbuf_expand, struct sock *sk)
+{
+	return SNDBUF_WINDOWS;
+}
+#define SNDBUF_HOOK .sndbuf_expand = (void *)JOIN(OURS, sndbuf_expand),
+#else
+#define SNDBUF_HOOK
+#endif
 
 /* TCP_CONG_NON_RESTRICTED lets every namespace make the algorithm its default. */
 #define HOOKS                                             \
@@ -122,6 +142,7 @@ void PROGRAM(cong_control_short, struct sock *sk, const struct rate_sample *rs)
 	.undo_cwnd = (void *)JOIN(OURS, undo_cwnd),       \
 	.set_state = (void *)JOIN(OURS, set_state),       \
 	.min_tso_segs = (void *)JOIN(OURS, min_tso_segs), \
+	SNDBUF_HOOK                                       \
 	.flags = TCP_CONG_NON_RESTRICTED,                 \
 	.name = STRING(OURS)
 

@@ -191,6 +191,9 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u32 delivered;
+	u32 lost;
+	u32 app_limited;
+	u64 delivered_mstamp;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u32 srtt_us;
@@ -206,9 +209,15 @@ struct tcp_sock {
 };
 
 struct rate_sample {
+	u32 prior_delivered;
+	s32 delivered;
+	long interval_us;
 	long rtt_us;
 	int losses;
 	u32 acked_sacked;
+	u32 prior_in_flight;
+	bool is_app_limited;
+	bool is_ack_delayed;
 };
 
 struct tcp_congestion_ops {
@@ -218,6 +227,7 @@ struct tcp_congestion_ops {
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];

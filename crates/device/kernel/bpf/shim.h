@@ -59,6 +59,21 @@ static __always_inline u8 departure_ahead(struct sock *sk)
 	return tp->tcp_wstamp_ns / 1000 > tp->tcp_mstamp;
 }
 
+/* The time until pacing lets the next segment depart. */
+static __always_inline u32 us_to_departure(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 departure_us = tp->tcp_wstamp_ns / 1000, now_us = tp->tcp_mstamp;
+
+	return departure_us > now_us ? departure_us - now_us : 0;
+}
+
+/* The smallest RTT that TCP knows; ~0: none. */
+static __always_inline u32 min_rtt_us(struct sock *sk)
+{
+	return tcp_sk(sk)->rtt_min.s[0].v;
+}
+
 /*
  * The amount of data that may wait in the host's queue, as a shift of the pacing rate. The driver
  * sets it. mac80211 lets more data wait than other drivers, so that aggregates fill.

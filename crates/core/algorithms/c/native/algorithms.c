@@ -4,6 +4,7 @@
 
 #include "hooks.h"
 #include "../wakeai_av.c"
+#include "../wakeai_bbr.c"
 #include "../wakeai_compound.c"
 #include "../wakeai_cubic.c"
 #include "../wakeai_reno.c"
@@ -14,6 +15,7 @@ static u32 k_q10(const struct sock *sk)
 }
 
 EXPORT_HOOKS(av);
+EXPORT_HOOKS_WITH(bbr, bbr_on_ack, .paces = 1);
 EXPORT_HOOKS(compound);
 EXPORT_HOOKS(cubic, .k_q10 = k_q10);
 EXPORT_HOOKS(reno);

@@ -38,22 +38,31 @@ _Static_assert(sizeof(struct wakeai_knobs) <= 8 * sizeof(u32), "tcp_sock.knobs i
 struct wakeai_hooks {
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
-	void (*on_ack)(struct sock *sk, u32 acked, u32 lost, s32 rtt_us);
+	void (*on_ack)(struct sock *sk, const struct rate_sample *rs);
 	u32 (*ssthresh)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 next);
 	void (*before_sending)(struct sock *sk);
 	void (*after_idle)(struct sock *sk);
 	u32 (*k_q10)(const struct sock *sk); // null where there is no curve
+	u32 paces; // 1: the algorithm paces by itself and needs samples of the delivery rate
 };
 
-// Initialisers of further hooks may follow the algorithm's name.
-#define EXPORT_HOOKS(algorithm, ...)                           \
+// The hooks of an algorithm that does not use the delivery rate. Initialisers of further hooks may follow its name.
+#define EXPORT_HOOKS(algorithm, ...)                                                               \
+	static void algorithm##_on_sample(struct sock *sk, const struct rate_sample *rs)           \
+	{                                                                                          \
+		algorithm##_on_ack(sk, rs->acked_sacked, rs->losses, rs->rtt_us);                  \
+	}                                                                                          \
+	EXPORT_HOOKS_WITH(algorithm, algorithm##_on_sample, __VA_ARGS__)
+
+// The hooks of an algorithm whose `handler` takes the samples of the delivery rate.
+#define EXPORT_HOOKS_WITH(algorithm, handler, ...)             \
 	extern const struct wakeai_hooks wakeai_##algorithm;   \
 	const struct wakeai_hooks wakeai_##algorithm = {       \
 		.init = algorithm##_init,                      \
 		.release = algorithm##_release,                \
-		.on_ack = algorithm##_on_ack,                  \
+		.on_ack = handler,                             \
 		.ssthresh = algorithm##_ssthresh,              \
 		.undo_cwnd = algorithm##_undo_cwnd,            \
 		.set_state = algorithm##_set_state,            \

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
@@ -60,11 +61,34 @@ struct tcp_sock {
 	u64 target_rate;
 	u64 bound_pacing;
 	u64 bound_small_queue;
+	u64 delivered_mstamp; // the time of the last delivery, as tcp_mstamp
+	u64 departure_us;     // the next departure that pacing allows, as tcp_mstamp
+	u32 delivered;
+	u32 lost;
+	u32 app_limited;
+	u32 rtt_min_us; // ~0: none
 	u32 knobs[8];
 	u64 priv[13];
 };
 
-_Static_assert(sizeof(struct tcp_sock) == 296, "mirrored in src/sock.rs");
+_Static_assert(sizeof(struct tcp_sock) == 328, "mirrored in src/sock.rs");
+
+// What an ACK says about the delivery rate (draft-cheng-iccrg-delivery-rate-estimation). src/sock.rs mirrors the
+// struct.
+struct rate_sample {
+	s64 interval_us; // the time in which `delivered` segments were delivered; not above 0: no sample
+	s64 rtt_us;      // below 0: no sample
+	u32 prior_delivered; // tcp_sock.delivered when the segment was sent that this ACK delivers
+	s32 delivered;       // segments delivered since; below 0: no sample
+	s32 losses;          // segments that were newly marked as lost
+	u32 acked_sacked;    // segments that were newly delivered
+	u32 prior_in_flight; // segments in flight before the ACK
+	u32 is_app_limited;  // the application limited the sender when the segment was sent
+	u32 is_ack_delayed;  // the ACK may have been delayed by its receiver
+	u32 unused;
+};
+
+_Static_assert(sizeof(struct rate_sample) == 48, "mirrored in src/sock.rs");
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -123,6 +147,29 @@ static __always_inline u8 departure_ahead(const struct sock *sk)
 {
 	(void)sk;
 	return 0;
+}
+
+// The smallest RTT that TCP knows; ~0: none.
+static __always_inline u32 min_rtt_us(const struct sock *sk)
+{
+	return sk->rtt_min_us;
+}
+
+// The time until pacing lets the next segment depart.
+static __always_inline u32 us_to_departure(const struct sock *sk)
+{
+	return sk->departure_us > sk->tcp_mstamp ? sk->departure_us - sk->tcp_mstamp : 0;
+}
+
+// A number below `limit`, from which connections differ. It follows from the connection's state (by the mixing function of
+// splitmix64), so that a run is reproduced by its seed.
+static __always_inline u32 random_below(const struct sock *sk, u32 limit)
+{
+	u64 mixed = sk->tcp_mstamp * 0x9e3779b97f4a7c15 + sk->snd_nxt + ((u64)sk->delivered << 32);
+
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+	return (u32)((mixed ^ mixed >> 31) >> 33) % limit;
 }
 
 static __always_inline u32 restart_window(const struct sock *sk)

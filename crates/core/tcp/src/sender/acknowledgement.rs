@@ -74,6 +74,7 @@ impl Sender {
             return; // acknowledges what was never sent
         }
         let mut ack = Ack { advanced: segment.ack > self.una, ..Ack::default() };
+        self.rate.begin();
         if segment.ack < self.una {
             // A later acknowledgement has overtaken this one, so only its SACK blocks may be new.
             if !segment.sack.is_empty() {
@@ -83,6 +84,7 @@ impl Sender {
             return;
         }
         let (delivered, lost, out) = (self.board.delivered, self.board.lost, self.board.out());
+        let in_flight = self.board.in_flight();
         ack.window_changed = self.peer_window.update(ack.advanced, segment.window);
         if ack.advanced {
             self.rto.in_a_row = 0;
@@ -112,9 +114,8 @@ impl Sender {
         if ack.sets_timer && !self.is_out_of_patience() {
             self.set_timer(now);
         }
-        self.publish();
-        let (delivered, lost) = (self.board.delivered - delivered, self.board.lost - lost);
-        self.algorithm.on_ack(delivered as u32, lost as u32, rtt_us);
+        let counts = (self.board.delivered - delivered, self.board.lost - lost);
+        self.tell_algorithm(now, counts, rtt_us, in_flight);
         if self.config.is_linux() {
             let window = self.algorithm.snd_cwnd.max(self.config.initial_window);
             self.stream.grow_buffer(window.max(self.rack.reordering + 1));
@@ -141,6 +142,7 @@ impl Sender {
                 break;
             }
             let record = self.board.acknowledge();
+            self.rate.acknowledge(number, !record.sacked);
             self.host_queue.note_left(record.packet);
             ack.acked = true;
             if record.sent_again {
@@ -246,6 +248,7 @@ impl Sender {
 
     fn take_sack(&mut self, now: Instant, segment: u64, below_highest: u64, ack: &mut Ack) {
         let record = self.board.sack(segment);
+        self.rate.sack(segment - self.board.first, segment);
         ack.sacked = true;
         self.counting.sack(segment);
         if !record.sent_again {

@@ -1,5 +1,6 @@
 //! The connection's packets in the host's queue. With TCP small queues their bytes are limited.
 
+use wakeai_algorithms::Algorithm;
 use wakeai_units::Instant;
 
 use super::Sender;
@@ -9,6 +10,8 @@ use crate::segment::Segment;
 /// With small queues, the host's queue admits as many bytes as the connection is paced to send in
 /// 2^-`SHIFT` s. mac80211 uses 7, so that aggregates fill; Linux's default is 10.
 pub(super) const SHIFT: u32 = 7;
+/// The shift where nothing else has set it. The size of bursts follows from it.
+const ORDINARY_SHIFT: u32 = 10;
 /// With small queues, the most bytes that the host's queue admits (`tcp_limit_output_bytes`).
 const LIMIT: u64 = 4 << 20;
 
@@ -67,6 +70,13 @@ impl HostQueue {
         self.entered = self.entered.wrapping_sub(1);
         self.bytes = self.bytes.saturating_sub(packet_len as u64);
     }
+}
+
+/// The shift of the pacing rate that the algorithm sees. BBR reckons with bursts of that size, so it gets the shift of the
+/// host's device: that of mac80211 only where small queues are on, as in the lab, whose devices are not Wi-Fi's.
+pub(super) fn pacing_shift(config: &TcpConfig, algorithm: &Algorithm) -> u32 {
+    let is_ordinary = algorithm.needs_rate() && !config.small_queues;
+    if is_ordinary { ORDINARY_SHIFT } else { SHIFT }
 }
 
 impl Sender {

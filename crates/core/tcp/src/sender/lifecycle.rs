@@ -93,6 +93,10 @@ impl Sender {
     /// RTT are known now. A floor (the lower bound of the window) applies only once the first data
     /// is acknowledged.
     fn start_algorithm(&mut self) {
+        if self.algorithm.needs_rate() {
+            self.algorithm.restart();
+            return;
+        }
         let floor = std::mem::take(&mut self.algorithm.bound_floor);
         self.algorithm.on_ack(0, 0, None);
         self.algorithm.bound_floor = floor;

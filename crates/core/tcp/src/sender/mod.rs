@@ -5,12 +5,13 @@
 //! 1. `stream`: the bytes, cut into segments; `scoreboard`: the segments that are out
 //! 2. `lifecycle`: SYN and FIN; `transmission`: which segment leaves next, and when; `host_queue`: TCP small queues
 //! 3. `acknowledgement`: what an acknowledgement says, and the order of the steps that handle it
-//! 4. `rtt`: timestamps and the estimate; `loss_detection`: RACK-TLP, or counting; `recovery`: the congestion state
+//! 4. `rtt`: timestamps and the estimate; `delivery_rate`: its samples; `loss_detection`: RACK-TLP, or counting; `recovery`: the congestion state
 //!    machine, and undoing
 //! 5. `timers`: retransmission, its backoff, window probes
 //! 6. `report`: events, counters and figures
 
 mod acknowledgement;
+mod delivery_rate;
 mod host_queue;
 mod lifecycle;
 mod loss_detection;
@@ -32,6 +33,7 @@ use wakeai_units::Instant;
 
 use crate::config::{INITIAL_TIMEOUT, TcpConfig};
 use crate::segment::{SackBlocks, Segment};
+use delivery_rate::DeliveryRate;
 use host_queue::HostQueue;
 use lifecycle::Handshake;
 use loss_detection::{Counting, Rack, TailLossProbe};
@@ -84,6 +86,7 @@ pub struct Sender {
     counting: Counting,
     episode: Episode,
     pacing: Pacing,
+    rate: DeliveryRate,
     host_queue: HostQueue,
     output: Output,
     /// The last selective acknowledgements, which the scoreboard already contains.
@@ -149,7 +152,8 @@ impl Sender {
     /// A connection that is not open yet.
     pub fn new(config: &TcpConfig, mut algorithm: Algorithm) -> Self {
         config.assert_ranges();
-        algorithm.sk_pacing_shift = host_queue::SHIFT;
+        algorithm.sk_pacing_shift = host_queue::pacing_shift(config, &algorithm);
+        let rate = DeliveryRate::new(algorithm.needs_rate());
         Self {
             algorithm,
             phase: SenderPhase::Idle,
@@ -171,6 +175,7 @@ impl Sender {
             counting: Counting::default(),
             episode: Episode::default(),
             pacing: Pacing::default(),
+            rate,
             host_queue: HostQueue::new(config),
             output: Output::default(),
             last_sacks: SackBlocks::NONE,
@@ -193,6 +198,7 @@ impl Sender {
     /// segment that is not full was sent, the number can no longer be raised. So an application
     /// that writes little by little raises it by whole segments.
     pub fn supply(&mut self, bytes: Option<u64>) {
+        self.check_app_limited();
         self.stream.supply(bytes, self.nxt);
         // As in Linux, a write retries what the host's queue has refused.
         self.output.blocked = false;
@@ -288,6 +294,20 @@ impl Sender {
         sock.lost_out = self.board.lost_out;
         sock.retrans_out = self.board.retransmitted_out;
         sock.reordering = self.rack.reordering;
+        if self.rate.enabled {
+            self.publish_rate();
+        }
+    }
+
+    fn publish_rate(&mut self) {
+        let sock = &mut *self.algorithm;
+        sock.delivered = self.board.delivered as u32;
+        sock.lost = self.board.lost as u32;
+        sock.delivered_mstamp = microseconds(self.rate.delivered_at);
+        sock.departure_us = microseconds(self.pacing.next_at());
+        sock.app_limited = u32::from(self.rate.app_limited.is_some());
+        let least_us = self.rtt.least_us();
+        sock.rtt_min_us = if least_us == 0 { u32::MAX } else { least_us };
     }
 
     fn change_state(&mut self, next: CongestionState) {

@@ -187,6 +187,7 @@ impl Sender {
         self.before_sending(now);
         let was_idle = self.board.out() == 0;
         let pushed = self.stream.is_last_written(piece);
+        self.rate.send(now, None, self.board.delivered);
         let number = self.board.send(now, self.host_queue.entered, pushed);
         self.nxt = piece.end();
         if piece.fin {
@@ -204,6 +205,7 @@ impl Sender {
     /// found to be lost.
     pub(super) fn send_again(&mut self, now: Instant, number: u64, probe: bool) -> Segment {
         self.before_sending(now);
+        self.rate.send(now, Some(number - self.board.first), self.board.delivered);
         self.board.resend(number, now, self.host_queue.entered, probe);
         self.rack.resend(now, number);
         if !probe {
@@ -305,6 +307,7 @@ impl Sender {
 
     fn take_back_new(&mut self, now: Instant, segment: &Segment) {
         self.board.unsend();
+        self.rate.unsend();
         self.nxt = segment.seq;
         if segment.flags.fin {
             self.stream.fin = None;
@@ -393,6 +396,11 @@ impl Pacing {
         let takes = Duration::from_nanos((u64::from(len) * 1_000_000_000).div_ceil(bytes_per_s));
         self.next_at += takes - late.min(takes / 2);
         debug_assert!(self.next_at >= self.before, "a segment takes time");
+    }
+
+    /// The earliest departure of the next segment.
+    pub(super) fn next_at(&self) -> Instant {
+        self.next_at
     }
 
     /// Takes back the last segment, which did not leave.

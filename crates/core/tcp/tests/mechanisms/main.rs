@@ -8,6 +8,7 @@ mod script;
 
 mod as_linux;
 mod classic;
+mod delivery_rate;
 mod hooks;
 mod host_queue;
 mod lifecycle;

@@ -51,11 +51,13 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
     let rodata {
         knobs_cubic,
         knobs_reno,
+        knobs_bbr,
         knobs_rtt,
         knobs_av,
         knobs_compound,
         bounds_windows_cubic,
         bounds_windows_reno,
+        bounds_windows_bbr,
         bounds_windows_rtt,
         bounds_windows_av,
         bounds_windows_compound,
@@ -63,7 +65,7 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
         ..
     } = rodata;
     let stale_after_ms = STALE_AFTER.as_millis() as u32;
-    for knobs in [knobs_cubic, knobs_reno, knobs_rtt, knobs_av, knobs_compound] {
+    for knobs in [knobs_cubic, knobs_reno, knobs_bbr, knobs_rtt, knobs_av, knobs_compound] {
         knobs.stale_after_ms = stale_after_ms;
         knobs.tick_us = tick_us();
     }
@@ -71,6 +73,7 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
     for bounds_windows in [
         bounds_windows_cubic,
         bounds_windows_reno,
+        bounds_windows_bbr,
         bounds_windows_rtt,
         bounds_windows_av,
         bounds_windows_compound,

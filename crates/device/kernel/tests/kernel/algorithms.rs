@@ -116,7 +116,8 @@ fn stage_on_a_path(one_way_ms: u64, algorithm: &'static str) -> Stage {
 #[test]
 fn only_our_algorithms_with_a_curve_have_a_k() {
     let Some(_registration) = Registration::share() else { return };
-    let names = ["wakeai_cubic", "wakeai_rtt", "wakeai_reno", "wakeai_av", "wakeai_compound"];
+    let names =
+        ["wakeai_cubic", "wakeai_rtt", "wakeai_reno", "wakeai_bbr", "wakeai_av", "wakeai_compound"];
     let rig = Rig::with_path(PathConfig::LOSSY);
     let _flows = names.map(|name| rig.flow(77, name));
     let _kernels = rig.flow(77, "cubic");
@@ -168,4 +169,39 @@ fn wakeai_compounds_delay_window_gives_way_to_a_queue_without_a_loss() {
         }
         assert_eq!(times > 0, has_delay_window, "{name}: {times} times");
     }
+}
+
+#[test]
+fn wakeai_bbr_fills_the_path_without_a_queue_and_probes_its_rtt() {
+    let Some(_registration) = Registration::share() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let flow = rig.flow(77, "wakeai_bbr");
+    let goodput = flow.goodput(Duration::from_secs(2));
+    // 40 Mbit/s, of which 1448 of 1500 bytes are payload.
+    assert!((4_200_000..5_000_000).contains(&goodput), "{goodput} bytes/s");
+    let samples = watch(&rig, None, Duration::from_secs(11));
+    // The path holds 67 segments. The window has room for twice that, for three bursts, and for what the path aggregates.
+    let mut windows: Vec<_> = samples.iter().map(|figures| figures.cwnd.get()).collect();
+    windows.sort_unstable();
+    let median = windows[windows.len() / 2];
+    assert!((134..220).contains(&median), "{median} segments");
+    // CUBIC would fill the queue, in which 100 packets wait for 30 ms.
+    let mut rtts: Vec<_> = samples.iter().filter_map(|figures| figures.latest_rtt).collect();
+    rtts.sort_unstable();
+    assert!(rtts[rtts.len() / 2].as_millis() < 35, "{}", rtts[rtts.len() / 2]);
+    assert_eq!(windows[0], 4, "the window of PROBE_RTT");
+}
+
+#[test]
+fn wakeai_bbr_keeps_its_bandwidth_where_random_losses_halve_reno() {
+    let Some(_registration) = Registration::share() else { return };
+    let lossy = PathConfig { loss_ppm: 10_000, ..PathConfig::CALM };
+    let goodput = |name| {
+        let rig = Rig::with_path(lossy);
+        let flow = rig.flow(77, name);
+        flow.goodput(Duration::from_secs(1));
+        flow.goodput(Duration::from_secs(3))
+    };
+    let (bbr, reno) = (goodput("wakeai_bbr"), goodput("wakeai_reno"));
+    assert!(bbr > 2 * reno && bbr > 3_500_000, "{bbr} and {reno} bytes/s");
 }

@@ -41,7 +41,7 @@ const BUFFERS: [&str; 7] = ["1", "2", "10", "100", "1000", "\"2296B\"", "\"60kB\
 const RATES: [&str; 6] =
     ["\"1kbit/s\"", "\"64kbit/s\"", "\"1Mbit/s\"", "\"20Mbit/s\"", "\"1Gbit/s\"", "\"1000Gbit/s\""];
 const DELAYS: [&str; 5] = ["\"0s\"", "\"1us\"", "\"1ms\"", "\"100ms\"", "\"60s\""];
-const ALGORITHMS: [&str; 8] = [
+const ALGORITHMS: [&str; 10] = [
     "cubic",
     "reno",
     "wakeai_cubic",
@@ -50,6 +50,8 @@ const ALGORITHMS: [&str; 8] = [
     "wakeai_compound",
     "wakeai_av",
     "ns3_cubic",
+    "bbr",
+    "wakeai_bbr",
 ];
 /// Names of the groups of stations.
 const GROUPS: [&str; 3] = ["a", "b", "c"];

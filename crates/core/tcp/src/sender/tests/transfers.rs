@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn everything_arrives_over_any_path(weather in weather()) {
         for profile in [Profile::Linux, Profile::Classic] {
-            for algorithm in ["cubic", "reno"] {
+            for algorithm in ["cubic", "reno", "bbr"] {
                 let path = transfer(profile, algorithm, &weather);
                 prop_assert_eq!(path.receiver.bytes_read(), weather.bytes);
                 prop_assert_eq!(path.sender.figures().send_queue.get(), 0);
