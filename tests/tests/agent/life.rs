@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use wakeai_api::Request;
@@ -11,7 +12,7 @@ use wakeai_api::Request;
 use wakeai_tests::agent::{BSSID, Fleet, in_namespace};
 use wakeai_tests::bss::{Bss, WIFI};
 use wakeai_tests::traffic::Upload;
-use wakeai_tests::{Machine, leftovers, must, nothing_left, stderr, wait_for, wakeai};
+use wakeai_tests::{Machine, leftovers, must, nothing_left, stderr, stdout, wait_for, wakeai};
 
 /// `CAP_NET_ADMIN`, `CAP_PERFMON`, `CAP_BPF` (`<linux/capability.h>`).
 const KEPT: u64 = 1 << 12 | 1 << 38 | 1 << 39;
@@ -178,4 +179,27 @@ fn an_interface_that_is_no_wifi_needs_the_access_point_stated() {
     let open = run(format!("interface = {WIFI:?}\nkey_file = {shown:?}\n"));
     assert_eq!(open.status.code(), Some(2));
     assert!(stderr(&open).contains("found mode 644"), "{}", stderr(&open));
+}
+
+#[test]
+fn where_the_default_is_bbr_an_agent_puts_wakeai_bbr_in_its_place() {
+    let Some(_machine) = Machine::take() else { return };
+    let bss = Bss::new(&["a", "server"]);
+    assert!(bss.set_default("a", "bbr"), "this kernel has no bbr, or does not allow it here");
+    let doctor = in_namespace(&bss, "a").arg("doctor").stdout(Stdio::piped()).output().unwrap();
+    assert!(stdout(&doctor).contains("bbr, in whose place an agent puts wakeai_bbr"));
+    let (from, to) = (bss.namespace("a"), bss.namespace("server"));
+    let upload = Upload::start(from, &to, Ipv4Addr::new(10, 77, 0, 2), "bbr");
+    let law = "[law]\nname = \"fixed\"\nceiling = 5\n";
+    let mut agent = Fleet::new().start(&bss, "a", 1, law);
+    assert_eq!(bss.default("a"), "wakeai_bbr");
+    wait_for("the connection is moved", || (upload.algorithm() == "wakeai_bbr").then_some(()));
+    wait_for("the ceiling holds", || (upload.cwnd() <= 5).then_some(()));
+
+    assert!(agent.end(Signal::SIGTERM).success(), "{}", agent.log());
+    assert_eq!(bss.default("a"), "bbr");
+    nothing_left();
+    assert_eq!(upload.algorithm(), "bbr");
+    wait_for("the window grows again", || (upload.cwnd() > 5).then_some(()));
+    wakeai(&["sweep"]);
 }

@@ -85,6 +85,7 @@ struct wakeai_bbr {
 	u32 samples_interval : 1; // an interval of the policer's detection is open
 	u32 uses_policed_bw : 1;
 	u32 interval_rounds : 7;
+	u32 raised : 1; // the pacing rate is that of a held window
 };
 
 FITS_THE_PRIVATE_AREA(struct wakeai_bbr);

@@ -51,17 +51,41 @@ static __always_inline void bbr_set_first_rate(struct sock *sk)
 	sk->sk_pacing_rate = bbr_rate(sk, bw < ~0u ? bw : ~0u, BBR_HIGH_GAIN);
 }
 
-// Sets the pacing rate. Until the bandwidth of the path is found, the rate only rises. A bound limits what is set, and a
-// rate that was set before the bound.
+// The rate that a held window asks for. A window is held where it is at its ceiling, or at a floor. It is sent at 1.2
+// windows per RTT, as Linux paces CUBIC. At a lower rate the window would not be in flight, and BBR would go on measuring
+// its own rate instead of the path's. Where the agent sets a share of the host's queue, the window is sent in bursts of
+// that size, as those of the other algorithms are: paced segments never fill an aggregate.
+static __always_inline u64 bbr_held_rate(struct sock *sk, struct wakeai_bounds bounds)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u8 is_full = at_ceiling(bounds, tp->snd_cwnd);
+	u32 held = is_full ? bounds.ceiling : under_ceiling(bounds, bounds.floor);
+	u64 rate, burst;
+
+	if (!held || !tp->srtt_us || bbr_of(sk)->mode == BBR_PROBE_RTT || ca_state(sk) == TCP_CA_Loss)
+		return 0;
+	rate = (u64)tp->mss_cache * held * PACING_PERCENT * 80000 / tp->srtt_us;
+	burst = is_full ? small_queue_rate(sk, bounds.small_queue) : 0;
+	if (rate < burst)
+		rate = burst;
+	return rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+}
+
+// Sets the pacing rate. Until the bandwidth of the path is found, BBR's own rate only rises. A held window raises what is
+// set, and a pacing bound limits it.
 static __always_inline void bbr_pace(struct sock *sk, u32 gain, struct wakeai_bounds bounds)
 {
 	struct wakeai_bbr *ca = bbr_of(sk);
+	u64 held = bbr_held_rate(sk, bounds);
 	u64 rate = bbr_rate(sk, bbr_bw(sk), gain);
 
-	if (!ca->has_seen_rtt && tcp_sk(sk)->srtt_us)
+	if ((!ca->has_seen_rtt && tcp_sk(sk)->srtt_us) || (ca->raised && !rate))
 		bbr_set_first_rate(sk);
-	if (ca->full_bw_reached || rate > sk->sk_pacing_rate)
-		sk->sk_pacing_rate = rate;
+	if (ca->full_bw_reached || ca->raised || rate > sk->sk_pacing_rate)
+		sk->sk_pacing_rate = rate ? rate : sk->sk_pacing_rate;
+	ca->raised = sk->sk_pacing_rate < held;
+	if (ca->raised)
+		sk->sk_pacing_rate = held;
 	if (bounds.pacing && sk->sk_pacing_rate > bounds.pacing)
 		sk->sk_pacing_rate = bounds.pacing;
 }

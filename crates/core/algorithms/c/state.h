@@ -46,7 +46,7 @@ struct wakeai_bounds {
 	u32 ceiling;     // segments
 	u64 pacing;      // bytes per second
 	u64 small_queue; // bytes of packets that may wait in the host's queue, where Linux allows
-			 // fewer; only under a ceiling and while nothing paces
+			 // fewer; only under a ceiling, and while nothing but wakeai_bbr paces
 };
 
 // The bytes of the headers of a packet: IPv4, and TCP with timestamps.

@@ -11,6 +11,7 @@
 //   - random_below(sk, limit).
 
 #include "bounds.h"
+#include "pacing.h"
 #include "prr.h"
 #include "bbr_state.h"
 #include "bbr_model.h"
@@ -235,6 +236,8 @@ HOOK_BODY void bbr_before_sending(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	if (bbr_of(sk)->raised)
+		bbr_pace(sk, bbr_pacing_gain(sk), bounds_of(sk));
 	if (!tp->packets_out && tp->max_packets_out)
 		bbr_hold(sk, bounds_of(sk));
 }

@@ -76,7 +76,7 @@ pub struct TcpSock {
     pub bound_pacing: u64,
     /// Bound: the bytes of packets that may wait in the host's queue, where
     /// [`Self::sk_pacing_rate`] would allow fewer; 0 means none. It needs a ceiling, and has no
-    /// effect while the sender paces.
+    /// effect while the sender paces, except for BBR, which paces by itself.
     pub bound_small_queue: u64,
     /// The time of the last delivery, by the clock of [`Self::tcp_mstamp`].
     pub delivered_mstamp: u64,

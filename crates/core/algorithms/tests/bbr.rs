@@ -458,3 +458,49 @@ fn a_connection_that_starts_under_bounds_starts_within_them() {
     let tcp = Algorithm::bbr(sock);
     assert_eq!((tcp.snd_cwnd, tcp.sk_pacing_rate), (20, 50_000));
 }
+
+#[test]
+fn a_held_window_is_sent_faster_than_bbr_would_and_in_the_bursts_that_the_agent_sets() {
+    let mut flow = Flow::probing();
+    flow.tcp.srtt_us = 8 * RTT_US;
+    let own = |flow: &mut Flow| {
+        flow.ack(500, RTT_US, BANDWIDTH, 0);
+        flow.tcp.sk_pacing_rate
+    };
+    let before = own(&mut flow);
+    assert!(before < BANDWIDTH * u64::from(MSS));
+    // 1.2 windows of 150 segments per 50 ms, at a ceiling and at a floor.
+    let held = 150 * u64::from(MSS) * 20 * 12 / 10;
+    (flow.tcp.bound_floor, flow.tcp.bound_ceiling) = (150, 150);
+    own(&mut flow);
+    assert_eq!(own(&mut flow), held);
+    flow.tcp.bound_ceiling = 0;
+    assert_eq!(own(&mut flow), held);
+    flow.tcp.bound_floor = 0;
+    assert!(own(&mut flow) < BANDWIDTH * u64::from(MSS) * 13 / 10);
+    // 43 packets of 1500 bytes wait in the host's queue of 1/1024 s.
+    (flow.tcp.bound_ceiling, flow.tcp.bound_small_queue) = (150, 65_535);
+    own(&mut flow);
+    assert_eq!(own(&mut flow), (43 * 1500 - 1) << 10);
+    // It ends with its bounds even without an ACK, and never passes the bounds of rates.
+    (flow.tcp.bound_ceiling, flow.tcp.bound_small_queue) = (0, 0);
+    flow.tcp.before_sending();
+    assert!(flow.tcp.sk_pacing_rate < BANDWIDTH * u64::from(MSS) * 13 / 10);
+    (flow.tcp.bound_ceiling, flow.tcp.bound_small_queue) = (150, 65_535);
+    flow.tcp.bound_pacing = 70_000;
+    assert_eq!(own(&mut flow), 70_000);
+}
+
+#[test]
+fn the_rate_of_a_held_window_ends_with_its_bounds_in_startup_too() {
+    let mut flow = Flow::new();
+    flow.round(RTT_US, 200);
+    (flow.tcp.bound_ceiling, flow.tcp.bound_small_queue) = (10, 65_535);
+    for _ in 0..2 {
+        flow.ack(5_000, RTT_US, 200, 0);
+    }
+    assert!(flow.gain(200) > 100.0);
+    (flow.tcp.bound_ceiling, flow.tcp.bound_small_queue) = (0, 0);
+    flow.ack(5_000, RTT_US, 200, 0);
+    assert!((flow.gain(200) - 2.885).abs() < 0.01, "{}", flow.gain(200));
+}

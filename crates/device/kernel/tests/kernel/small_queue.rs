@@ -91,8 +91,7 @@ fn rate(one: &TcpSnapshot) -> u64 {
 #[test]
 fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
     let Some(registration) = Registration::share() else { return };
-    // BBR paces by itself, so it gets no budget.
-    for bounded in Bounded::ALL.into_iter().filter(|bounded| bounded.plain != "bbr") {
+    for bounded in Bounded::ALL {
         let Some(rig) = rig() else { return };
         let _flow = rig.flow(77, bounded.name);
         settle(&rig, &registration.0, WINDOW);
@@ -104,16 +103,6 @@ fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
         assert!(without < 20 * TRUESIZE, "{}: {without}", bounded.name);
         assert!(with > (PACKETS - 5) * TRUESIZE, "{}: {with}", bounded.name);
     }
-}
-
-#[test]
-fn nothing_is_raised_for_an_algorithm_that_paces_by_itself() {
-    let Some(registration) = Registration::share() else { return };
-    let Some(rig) = rig() else { return };
-    let _flow = rig.flow(77, "wakeai_bbr");
-    settle(&rig, &registration.0, WINDOW);
-    // 2 Mbit/s, times 2 / ln 2 at most.
-    assert!(rate(&mostly_queued(&rig, &registration.0, BUDGET).0) < 3 * 250_000);
 }
 
 #[test]
