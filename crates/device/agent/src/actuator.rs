@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wakeai_control::Actuation;
 use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
+use wakeai_units::Segments;
 
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
@@ -14,11 +15,14 @@ pub(crate) struct Actuator {
     bound: BTreeSet<u64>,
     /// What was last done with receive windows.
     windows: WindowReport,
+    /// Whether the last tick has bounded receive windows.
+    bounds_windows: bool,
 }
 
 impl Actuator {
     pub(crate) fn new(control: Control, netns_cookie: u64) -> Self {
-        Self { control, netns_cookie, bound: BTreeSet::new(), windows: WindowReport::default() }
+        let windows = WindowReport::default();
+        Self { control, netns_cookie, bound: BTreeSet::new(), windows, bounds_windows: false }
     }
 
     /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
@@ -26,6 +30,8 @@ impl Actuator {
     /// the first error.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
+        let all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
+        self.bounds_windows = all.into_iter().any(|bounds| bounds.receive < Segments::MAX);
         let written = self.control.set_interface(self.netns_cookie, index, *default);
         let mut result = self.control.check().and(written);
         for (cookie, bounds) in sockets {
@@ -37,6 +43,11 @@ impl Actuator {
         }
         self.bound = bound;
         result.and(self.bound_windows())
+    }
+
+    /// Whether receive windows are bounded, so that they have to be written again before the next tick.
+    pub(crate) fn bounds_windows(&self) -> bool {
+        self.bounds_windows
     }
 
     /// Bounds the receive windows of connections as the bounds in force say, and puts back those of other connections.
@@ -65,6 +76,7 @@ impl Actuator {
 
     /// Removes all bounds of this interface, and puts back the receive windows.
     pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
+        self.bounds_windows = false;
         let mut result = self.control.clear_interface(self.netns_cookie, index);
         for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));

@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Connection, Controller, StationTick, TICK};
+use wakeai_control::{Connection, Controller, LIMITS_EVERY, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -159,6 +159,7 @@ impl Station {
         let mut shutdown = pin!(shutdown);
         let began = since_boot();
         let (mut next_tick, mut next_heartbeat) = (began + TICK, began + HEARTBEAT);
+        let mut next_limits = began + LIMITS_EVERY;
         loop {
             let now = since_boot();
             if now >= next_heartbeat {
@@ -176,6 +177,10 @@ impl Station {
                 self.tick(now);
                 next_tick = now + TICK;
             }
+            if now >= next_limits {
+                self.limit_again();
+                next_limits = now + LIMITS_EVERY;
+            }
             self.decide_on_transfers(since_boot());
             self.show_fleet(since_boot());
             self.transmit(since_boot());
@@ -187,6 +192,8 @@ impl Station {
                 .map_or(next_tick, |timeout| timeout.min(next_tick));
             // Waits for at least a millisecond, so that an overdue timeout does not make the loop
             // spin.
+            let limits = self.kernel.actuator.as_ref().is_some_and(Actuator::bounds_windows);
+            let due = if limits { due.min(next_limits) } else { due };
             let wait = due.min(next_heartbeat).saturating_since(since_boot());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error the socket is read again at the next tick, so that a lasting error does not make the
@@ -215,9 +222,17 @@ impl Station {
         let fresh = self.health.sees(now);
         let index = self.network.index().filter(|_| fresh && self.controller.bssid().is_some());
         if let (Some(index), Some(actuator)) = (index, &mut self.kernel.actuator) {
-            // The window of a connection that is new since the last tick has grown meanwhile.
-            let result = actuator.heartbeat(index).and(actuator.bound_windows());
+            let result = actuator.heartbeat(index);
             self.health.faults.check(Fault::Heartbeat, result);
+        }
+    }
+
+    /// Writes the receive windows again. The window of a connection that is new since the last tick has grown
+    /// meanwhile, and so has that of a connection whose buffer was enlarged.
+    fn limit_again(&mut self) {
+        if let Some(actuator) = self.kernel.actuator.as_mut().filter(|it| it.bounds_windows()) {
+            let result = actuator.bound_windows();
+            self.health.faults.check(Fault::Bound, result);
         }
     }
 
