@@ -124,7 +124,7 @@ fn each_line_of_the_default_configuration_can_be_set() {
         let name = key.rsplit('.').next().unwrap();
         let line = format!("{name} = {value}");
         let mut set = text.replace(&format!("#{line}\n"), &format!("{line}\n"));
-        if ["floor", "ceiling", "small_queue"].contains(&name) {
+        if ["floor", "ceiling", "small_queue", "receive"].contains(&name) {
             set = set.replace("name = \"airtime\"", "name = \"fixed\"");
         }
         if name == "small_queue" {
