@@ -111,6 +111,7 @@ fn rates(page: &mut Page, report: &Report) {
 
 fn delays(page: &mut Page, report: &Report) {
     let status = report.status.as_ref();
+    let received = status.and_then(|status| status.received.as_ref());
     let seconds =
         |ms: fn(&Status) -> Option<f64>| status.and_then(|status| Some(ms(status)? / 1000.0));
     gauges! {
@@ -124,6 +125,11 @@ fn delays(page: &mut Page, report: &Report) {
         is_real "queueing_delay_target" Seconds
             "The queueing delay that the law airtime aims at, while this station sends.":
             report.airtime.map(|airtime| airtime.target.as_secs_f64());
+        is_real "receiving_queueing_delay" Seconds
+            "The receiver's round-trip time minus its minimum, while this station receives.":
+            received.map(|of| of.growth_ms / 1000.0);
+        is_real "receive_rate" BytesPerSecond "What this station receives by TCP.":
+            received.map(|of| bytes(of.rate_mbps));
     }
 }
 
@@ -143,6 +149,9 @@ fn bounds(page: &mut Page, report: &Report) {
         is_real "small_queue" Bytes
             "What may wait in the host's queue, where that is more than Linux would allow.":
             bounds.small_queue_bytes.map(|bytes| bytes as f64);
+        is_real "receive_window" Segments
+            "The largest sum of the receive windows; no sample while there is none.":
+            bounds.receive.map(f64::from);
     }
     let help =
         "Whether the law airtime is in this phase; it is in none while the station sends nothing.";

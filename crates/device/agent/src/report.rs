@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use wakeai_api::{
-    Body, BoundsReport, Connection, Drift, Holds, LawDifference, OtherLaw, Peer, Reservation,
-    State, Status, Targets, part_of_one,
+    Body, BoundsReport, Connection, Drift, Holds, LawDifference, OtherLaw, Peer, Received,
+    Reservation, State, Status, Targets, part_of_one,
 };
 use wakeai_control::common::Differing;
 use wakeai_control::{
     AirtimeState, Bounds, CommonLaw, Controller, Observation, PeerLaw, PeerView, ReservationState,
+    Traffic,
 };
 use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
@@ -52,6 +53,7 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool, own: &CommonLaw) -> Peer {
         max_mbps: announced.up.max_rate.map(Rate::as_mbps_f64),
         min_rtt_ms: announced.up.min_rtt.map(wakeai_units::Duration::as_millis_f64),
         growth_ms: announced.up.growth.as_millis_f64(),
+        received: received(&announced.down),
         reserved_mbps: announced.reservation.map(|of| of.rate.as_mbps_f64()),
         reserved_share: announced.reservation.map(|of| part_of_one(of.share)),
         admitted,
@@ -61,6 +63,16 @@ pub(crate) fn peer(peer: &PeerView, admitted: bool, own: &CommonLaw) -> Peer {
         interval_ms: peer.interval.as_millis_f64(),
         age_ms: peer.age.as_millis_f64(),
     }
+}
+
+/// What a station receives. It is `None` while the station receives nothing.
+pub(crate) fn received(down: &Traffic) -> Option<Received> {
+    (down.active || down.rate > Rate::ZERO).then(|| Received {
+        rate_mbps: down.rate.as_mbps_f64(),
+        max_mbps: down.max_rate.map(Rate::as_mbps_f64),
+        min_rtt_ms: down.min_rtt.map(wakeai_units::Duration::as_millis_f64),
+        growth_ms: down.growth.as_millis_f64(),
+    })
 }
 
 /// Whether a peer holds what this station holds.
@@ -162,6 +174,7 @@ pub(crate) fn bounds(law: &str, bounds: Bounds) -> BoundsReport {
         ceiling: (bounds.ceiling < Segments::MAX).then(|| bounds.ceiling.get()),
         pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
         small_queue_bytes: (bounds.small_queue > Bytes::ZERO).then(|| bounds.small_queue.get()),
+        receive: (bounds.receive < Segments::MAX).then(|| bounds.receive.get()),
         ..BoundsReport::default()
     }
 }
@@ -192,6 +205,8 @@ mod tests {
         assert_eq!((none.small_queue_bytes, some.small_queue_bytes), (None, None));
         let share = Bounds { small_queue: Bytes::new(9), ..window };
         assert_eq!(bounds("fixed", share).small_queue_bytes, Some(9));
+        let receive = Bounds { receive: Segments::new(40), ..window };
+        assert_eq!((some.receive, bounds("fixed", receive).receive), (None, Some(40)));
     }
 
     #[test]

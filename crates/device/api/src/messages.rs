@@ -281,6 +281,9 @@ pub struct Status {
     pub min_rtt_ms: Option<f64>,
     /// The queueing delay: the smoothed RTT minus its minimum.
     pub growth_ms: Option<f64>,
+    /// What the station receives; null while it receives nothing.
+    #[serde(default)]
+    pub received: Option<Received>,
     /// The reservation of this station. Null means no reservation.
     pub reservation: Option<Reservation>,
     /// The station's turn among the stations with transfers, in words. It is null if the station
@@ -449,6 +452,9 @@ pub struct Peer {
     pub min_rtt_ms: Option<f64>,
     /// The peer's queueing delay: its RTT minus the minimum.
     pub growth_ms: f64,
+    /// What the peer receives; null while it receives nothing.
+    #[serde(default)]
+    pub received: Option<Received>,
     /// The rate that the peer asks other stations to leave free.
     pub reserved_mbps: Option<f64>,
     /// The share of airtime that the reserved rate takes.
@@ -470,6 +476,19 @@ pub struct Peer {
     pub age_ms: f64,
 }
 
+/// What a station receives by TCP.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Received {
+    /// The rate of payload.
+    pub rate_mbps: f64,
+    /// The goodput that the station reaches alone as a receiver, if it is known.
+    pub max_mbps: Option<f64>,
+    /// The minimum of the receiver's RTT, if there is one.
+    pub min_rtt_ms: Option<f64>,
+    /// The queueing delay: the receiver's RTT minus the minimum.
+    pub growth_ms: f64,
+}
+
 /// The bounds of the station as a whole. Null means no bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundsReport {
@@ -485,6 +504,9 @@ pub struct BoundsReport {
     /// Linux's own limit per connection (TCP small queues).
     #[serde(default)]
     pub small_queue_bytes: Option<u64>,
+    /// The largest sum of the receive windows, in segments.
+    #[serde(default)]
+    pub receive: Option<u32>,
     /// The law's reasons, in words.
     pub why: Vec<String>,
     /// Earlier events, the newest last.

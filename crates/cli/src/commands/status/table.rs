@@ -48,6 +48,15 @@ fn head(status: &Status) -> String {
         time(status.min_rtt_ms),
         time(status.growth_ms)
     );
+    if let Some(of) = &status.received {
+        let _ = writeln!(
+            text,
+            "  receiving {} (minimum RTT {}, queueing delay {})",
+            rate(Some(of.rate_mbps)),
+            time(of.min_rtt_ms),
+            time(Some(of.growth_ms))
+        );
+    }
     text
 }
 
@@ -57,9 +66,10 @@ fn bounds(said: &Answers) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "  window {}..{} segments, pacing {}: {}",
+        "  window {}..{} segments, receive window {}, pacing {}: {}",
         bounds.floor.unwrap_or(0),
         bounds.ceiling.map_or("unbounded".to_owned(), |ceiling| ceiling.to_string()),
+        bounds.receive.map_or("unbounded".to_owned(), |window| window.to_string()),
         bounds.pacing_mbps.map_or("none".to_owned(), |mbps| rate(Some(mbps))),
         if bounds.why.is_empty() { "no reason yet".to_owned() } else { bounds.why.join("; ") }
     );
@@ -133,6 +143,7 @@ fn peers(said: &Answers) -> String {
             peer.station.clone(),
             if peer.sending { "yes" } else { "no" }.to_owned(),
             format!("{:.2}", peer.delivery_rate_mbps),
+            number(peer.received.as_ref().map(|of| of.rate_mbps)),
             number(peer.max_mbps),
             number(Some(peer.growth_ms)),
             reserved(peer.reserved_mbps, peer.admitted),
@@ -140,7 +151,17 @@ fn peers(said: &Answers) -> String {
             format!("{:.1}", peer.age_ms / 1000.0),
         ]
     });
-    let head = ["peer", "sending", "Mbit/s", "alone", "queueing ms", "reserved", "law", "age s"];
+    let head = [
+        "peer",
+        "sending",
+        "Mbit/s",
+        "received",
+        "alone",
+        "queueing ms",
+        "reserved",
+        "law",
+        "age s",
+    ];
     table(head, rows.collect())
 }
 

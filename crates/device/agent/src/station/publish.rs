@@ -86,6 +86,7 @@ impl Station {
             rtt_ms: rtt(|rtt| rtt.current),
             min_rtt_ms: rtt(|rtt| rtt.min),
             growth_ms: rtt(|rtt| rtt.growth),
+            received: controller.and_then(|of| report::received(&of.figures().announced.down)),
             reservation: match controller {
                 Some(controller) => report::reservation(controller),
                 None => self.controller.wanted().map(report::postponed),
