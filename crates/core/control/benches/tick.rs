@@ -117,7 +117,7 @@ fn tick(criterion: &mut Criterion) {
     let crowd = Crowd::new(100, 1000);
     let (seen, bounds) = (crowd.own.observation(), crowd.own.decision().bounds);
     group.bench_function("divided_among_1000", |bencher| {
-        bencher.iter(|| black_box(Actuation::new(bounds, &seen)));
+        bencher.iter(|| black_box(Actuation::new(bounds, seen)));
     });
     group.finish();
 }
