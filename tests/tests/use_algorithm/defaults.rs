@@ -45,7 +45,7 @@ fn a_connection_that_selected_the_algorithm_itself_keeps_it() {
 fn a_listener_follows_the_restored_default() {
     let Some(_machine) = Machine::take() else { return };
     let bss = hosts();
-    for algorithm in ["wakeai_cubic", "bbr"] {
+    for algorithm in ["wakeai_cubic", "wakeai_bbr", "bbr"] {
         let mut running = Use::run(algorithm, &["--namespace", &bss.name("server")]);
         let listener = std::net::TcpListener::bind;
         let listener = bss.namespace("server").run(|| listener("10.77.0.2:0").unwrap()).unwrap();
