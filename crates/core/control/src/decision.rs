@@ -216,7 +216,7 @@ mod tests {
     fn decision(basis: Basis) -> Decision {
         let max_rate = Some(Rate::from_mbps(20));
         let up = crate::OwnTraffic { max_rate, ..crate::OwnTraffic::default() };
-        let seen = Observation { senders: 4, up, ..Observation::default() };
+        let seen = Observation { up, senders: 4, ..Observation::default() };
         Decision::new(Instant::ZERO, LawName::Airtime, &seen, (Bounds::NONE, basis), None)
     }
 

@@ -132,7 +132,7 @@ mod tests {
         let rtt = Some(RttView { current: min + growth, min, growth });
         let up = OwnTraffic { connections: vec![example()], rtt, ..OwnTraffic::default() };
         let total_rate = Rate::from_mbps(mbps);
-        Observation { senders, total_rate, up, ..Observation::default() }
+        Observation { up, senders, total_rate, ..Observation::default() }
     }
 
     #[test]
