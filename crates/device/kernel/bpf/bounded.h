@@ -80,18 +80,31 @@ static __always_inline struct wakeai_bounds bounds_of(struct sock *sk)
 				       found->small_queue };
 }
 
-/* Bounds the receive window of a connection that is being established, or that just got the algorithm. */
-static __always_inline void bound_first_window(struct sock *sk)
+/* Bounds the receive window of a connection whose scale of the window is chosen. */
+static __always_inline void bound_own_window(struct sock *sk)
 {
 	u8 state = sk->__sk_common.skc_state;
 	struct bounds_value *found;
 
-	/* Before, the scale of the window is not chosen, and a clamp would choose it. */
+	/* A clamp that is set earlier would choose the scale. */
 	if (!BOUNDS_WINDOWS || (state != TCP_ESTABLISHED && state != TCP_SYN_RECV))
 		return;
 	found = bounds_in_force(sk, KNOBS.stale_after_ms);
 	if (found && found->receive)
 		bound_window(sk, found->receive);
+}
+
+/*
+ * Bounds the window again before the first segment that answers data. From Linux 6.12 on the kernel sets the
+ * clamp anew when the first segment of full size arrives. That is the server's half of a handshake of TLS,
+ * which a request follows.
+ */
+static __always_inline void bound_window_of_answer(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	if ((s32)(icsk->icsk_ack.lrcvtime - tcp_sk(sk)->lsndtime) >= 0)
+		bound_own_window(sk);
 }
 
 #endif

@@ -55,7 +55,7 @@ SEC("struct_ops")
 void PROGRAM(init, struct sock *sk)
 {
 	HOOK(init)(sk);
-	bound_first_window(sk);
+	bound_own_window(sk);
 }
 
 SEC("struct_ops")
@@ -96,6 +96,7 @@ SEC("struct_ops")
 u32 PROGRAM(min_tso_segs, struct sock *sk)
 {
 	HOOK(before_sending)(sk);
+	bound_window_of_answer(sk);
 	return MIN_TSO_SEGS(sk);
 }
 

@@ -133,7 +133,8 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct {
-		__u16 rcv_mss;
+		u32 lrcvtime;
+		u16 rcv_mss;
 	} icsk_ack;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u32 icsk_rto;

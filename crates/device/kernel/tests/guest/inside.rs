@@ -2,15 +2,21 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsFd as _;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::Duration;
 
+use nix::sys::socket::sockopt::GetStruct;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, connect, getsockopt, setsockopt,
+    socket, sockopt,
+};
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
     Assigner, Assignment, Bounded, Bounds, Control, Covered, EventKind, Monitor, MonitorConfig,
     Record, TcpSnapshot, move_connections, netns_cookie, snapshot,
 };
+use wakeai_units::Segments;
 
 /// The index of the loopback interface, which is the same in all namespaces.
 const LOOPBACK: u32 = 1;
@@ -37,6 +43,7 @@ pub(crate) fn run() {
         a_connection_is_moved_obeys_a_ceiling_and_ends(&control, bounded);
         println!("guest: {} carried a connection", bounded.name);
     }
+    receive_windows_are_bounded_and_put_back(&control, found.receive_windows);
     connections_are_moved_and_restored();
     nothing_is_left();
     println!("guest: all checks made");
@@ -112,6 +119,66 @@ fn obeyed(monitor: &mut Monitor, port: u16) {
     assert_eq!(opened, 2);
     assert!(windows.len() > 10, "{} samples", windows.len());
     assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
+}
+
+/// The beginning of `tcp_info`, as far as the window that the peer offers (`tcpi_snd_wnd`).
+#[derive(Clone, Copy)]
+struct Info;
+const INFO_BYTES: usize = 232;
+type InfoBytes = [u8; INFO_BYTES];
+nix::getsockopt_impl!(Info, libc::IPPROTO_TCP, libc::TCP_INFO, InfoBytes, GetStruct<InfoBytes>);
+
+/// Checks that the sender sees smaller and larger windows, and a large one afterwards.
+fn receive_windows_are_bounded_and_put_back(control: &Control, are_bounded: bool) {
+    assert!(are_bounded, "every kernel of the list bounds the windows of running connections");
+    let cookie = netns_cookie().unwrap();
+    let (mut sender, mut receiver) = with_small_segments();
+    let port = receiver.local_addr().unwrap().port();
+    let window = |sender: &TcpStream| {
+        let info = getsockopt(sender, Info).unwrap();
+        u32::from_ne_bytes(*info.last_chunk().unwrap())
+    };
+    std::thread::spawn(
+        move || while receiver.read(&mut [0; 1 << 16]).is_ok_and(|bytes| bytes > 0) {},
+    );
+    let mut until = |what: &str, is_done: &dyn Fn(u32, u32) -> bool| {
+        for _ in 0..10_000 {
+            control.heartbeat(cookie, LOOPBACK).unwrap();
+            control.bound_windows().unwrap();
+            sender.write_all(&[0; 1 << 16]).unwrap();
+            let (mss, seen) = (own(port).receiving.mss.get() as u32, window(&sender));
+            if is_done(mss, seen) {
+                return println!(
+                    "guest: {what}: the sender sees {seen} bytes with segments of {mss}"
+                );
+            }
+        }
+        panic!("{what}: the sender sees {} bytes", window(&sender));
+    };
+    until("unbounded", &|_, seen| seen > 100_000);
+    for segments in [20, 4, 40] {
+        let bounds = Bounds { receive: Segments::new(segments), ..Bounds::NONE };
+        control.set_interface(cookie, LOOPBACK, bounds).unwrap();
+        let bounded = |mss: u32, seen: u32| {
+            (segments * mss..segments * mss + 4096).contains(&seen) && mss < 1500
+        };
+        until(&format!("bounded to {segments} segments"), &bounded);
+    }
+    control.clear_interface(cookie, LOOPBACK).unwrap();
+    assert!(control.bound_windows().unwrap().freed > 0);
+    control.set_interface(cookie, LOOPBACK, Bounds::NONE).unwrap();
+    until("put back", &|_, seen| seen > 100_000);
+}
+
+/// A connection whose second end has announced segments of 1460 bytes. The loopback's are of 64 KB.
+fn with_small_segments() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };
+    let (family, flags) = (AddressFamily::Inet, SockFlag::SOCK_CLOEXEC);
+    let receiver = socket(family, SockType::Stream, flags, SockProtocol::Tcp).unwrap();
+    setsockopt(&receiver, sockopt::TcpMaxSeg, &1460).unwrap();
+    connect(receiver.as_raw_fd(), &SockaddrIn::from(address)).unwrap();
+    (listener.accept().unwrap().0, TcpStream::from(receiver))
 }
 
 /// Checks existing connections, new connections of a cgroup, and connections that have the
