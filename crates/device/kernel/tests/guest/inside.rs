@@ -121,6 +121,10 @@ fn obeyed(monitor: &mut Monitor, port: u16) {
     assert!(windows[1..].iter().all(|&cwnd| cwnd <= CEILING), "{windows:?}");
 }
 
+#[derive(Clone, Copy)]
+struct Clamp;
+nix::getsockopt_impl!(Clamp, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32, GetStruct<u32>);
+
 /// The beginning of `tcp_info`, as far as the window that the peer offers (`tcpi_snd_wnd`).
 #[derive(Clone, Copy)]
 struct Info;
@@ -139,13 +143,13 @@ fn receive_windows_are_bounded_and_put_back(control: &Control, are_bounded: bool
         u32::from_ne_bytes(*info.last_chunk().unwrap())
     };
     std::thread::spawn(
-        move || while receiver.read(&mut [0; 1 << 16]).is_ok_and(|bytes| bytes > 0) {},
+        move || while receiver.read(&mut [0; 1 << 14]).is_ok_and(|bytes| bytes > 0) {},
     );
     let mut until = |what: &str, is_done: &dyn Fn(u32, u32) -> bool| {
         for _ in 0..10_000 {
             control.heartbeat(cookie, LOOPBACK).unwrap();
             control.bound_windows().unwrap();
-            sender.write_all(&[0; 1 << 16]).unwrap();
+            sender.write_all(&[0; 1 << 14]).unwrap();
             let (mss, seen) = (own(port).receiving.mss.get() as u32, window(&sender));
             if is_done(mss, seen) {
                 return println!(
@@ -156,9 +160,9 @@ fn receive_windows_are_bounded_and_put_back(control: &Control, are_bounded: bool
         panic!("{what}: the sender sees {} bytes", window(&sender));
     };
     until("unbounded", &|_, seen| seen > 100_000);
+    let receive = |segments| Bounds { receive: Segments::new(segments), ..Bounds::NONE };
     for segments in [20, 4, 40] {
-        let bounds = Bounds { receive: Segments::new(segments), ..Bounds::NONE };
-        control.set_interface(cookie, LOOPBACK, bounds).unwrap();
+        control.set_interface(cookie, LOOPBACK, receive(segments)).unwrap();
         let bounded = |mss: u32, seen: u32| {
             (segments * mss..segments * mss + 4096).contains(&seen) && mss < 1500
         };
@@ -168,6 +172,19 @@ fn receive_windows_are_bounded_and_put_back(control: &Control, are_bounded: bool
     assert!(control.bound_windows().unwrap().freed > 0);
     control.set_interface(cookie, LOOPBACK, Bounds::NONE).unwrap();
     until("put back", &|_, seen| seen > 100_000);
+
+    control.set_interface(cookie, LOOPBACK, receive(10)).unwrap();
+    control.heartbeat(cookie, LOOPBACK).unwrap();
+    set_default("wakeai_cubic");
+    let (mut sender, mut receiver) = with_small_segments();
+    let clamp = |receiver: &TcpStream| getsockopt(receiver, Clamp).unwrap();
+    let mss = own(receiver.local_addr().unwrap().port()).receiving.mss.get() as u32;
+    assert!((10 * mss..10 * mss + 4096).contains(&clamp(&receiver)), "{}", clamp(&receiver));
+    sender.write_all(&[0; 8000]).unwrap();
+    receiver.read_exact(&mut [0; 8000]).unwrap();
+    println!("guest: after the first data the clamp is {}", clamp(&receiver));
+    control.clear_interface(cookie, LOOPBACK).unwrap();
+    set_default("cubic");
 }
 
 /// A connection whose second end has announced segments of 1460 bytes. The loopback's are of 64 KB.

@@ -328,7 +328,9 @@ fn a_connection_over_ipv6_is_bounded_by_its_own_segments() {
 /// Checks that a connection whose buffer does not grow has the same window afterwards as a twin that was never bounded.
 fn as_its_twin(rig: &Rig, agent: &Agent<'_>, prepare: impl Fn(&TcpStream)) {
     let both = [Download::open(rig, "cubic"), Download::open(rig, "cubic")];
-    both.iter().for_each(|one| prepare(&one.receiver));
+    for one in &both {
+        prepare(&one.receiver);
+    }
     let [bounded, twin] = &both;
     // The twin has its data before bounds are in force.
     for one in [twin, bounded] {
@@ -503,10 +505,10 @@ fn afterwards_a_connection_is_as_fast_as_one_that_was_never_bounded() {
         });
         other.0 / other.1
     };
-    let held = agent.during(&ratio);
+    let held = agent.during(ratio);
     assert!(held < 0.5, "the window does not hold: {held}");
     assert_eq!(agent.end(), WindowReport { freed: 1, ..NOTHING });
-    let after: Vec<_> = std::iter::repeat_with(&ratio).take(10).collect();
+    let after: Vec<_> = std::iter::repeat_with(ratio).take(10).collect();
     println!("held {held:.3}, then {after:.3?}");
     assert!(after.iter().any(|ratio| *ratio > 0.95), "{after:.3?}");
 }
