@@ -8,14 +8,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{getsockopt, sockopt::GetStruct};
 use wakeai_api::Request;
-use wakeai_kernel::{Bounds, Control};
-use wakeai_units::Segments;
 
 use wakeai_tests::agent::{Agent, Fleet, send};
 use wakeai_tests::bss::{Bss, WIFI};
 use wakeai_tests::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
 
-const LAW: &str = "[law]\nname = \"fixed\"\nceiling = 40\n";
+const LAW: &str = "[law]\nname = \"fixed\"\nreceive = 4\n";
 
 /// The clamp of a socket's receive window, bytes.
 #[derive(Clone, Copy)]
@@ -25,7 +23,6 @@ nix::getsockopt_impl!(Clamp, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32, Get
 /// A connection over which the server sends to a station.
 struct Download {
     end: TcpStream,
-    cookie: u64,
 }
 
 impl Download {
@@ -35,7 +32,7 @@ impl Download {
         let to = listener.local_addr().unwrap();
         let mut end = bss.namespace(station).run(|| TcpStream::connect(to).unwrap()).unwrap();
         let mut output = listener.accept().unwrap().0;
-        let download = Self { cookie: cookie(&end), end: end.try_clone().unwrap() };
+        let download = Self { end: end.try_clone().unwrap() };
         std::thread::spawn(move || {
             while output.write_all(&[0; 1 << 14]).is_ok() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -51,9 +48,6 @@ impl Download {
 
     /// Waits until its window is bounded to 4 segments.
     fn bounded(&self) {
-        let control = Control::open().unwrap();
-        let bounds = Bounds { receive: Segments::new(4), ..Bounds::NONE };
-        control.set_socket(self.cookie, bounds).unwrap();
         wait_for("the window is bounded", || self.is_bounded().then_some(()));
     }
 
@@ -66,14 +60,6 @@ impl Drop for Download {
     fn drop(&mut self) {
         let _ = self.end.shutdown(std::net::Shutdown::Both);
     }
-}
-
-#[derive(Clone, Copy)]
-struct Cookie;
-nix::getsockopt_impl!(Cookie, libc::SOL_SOCKET, libc::SO_COOKIE, u64, GetStruct<u64>);
-
-fn cookie(socket: &TcpStream) -> u64 {
-    getsockopt(socket, Cookie).unwrap()
 }
 
 fn bounded_station(bss: &Bss) -> (Agent, Download) {
@@ -102,7 +88,7 @@ fn windows_of_an_agent_that_hangs_are_put_back_until_it_runs_again() {
     send(serving, Signal::SIGSTOP);
     download.put_back();
     send(serving, Signal::SIGCONT);
-    wait_for("the window is bounded again", || download.is_bounded().then_some(()));
+    download.bounded();
 }
 
 #[test]

@@ -13,16 +13,27 @@ pub(crate) struct Actuator {
     netns_cookie: u64,
     /// The sockets to which the last tick gave bounds of their own.
     bound: BTreeSet<u64>,
-    /// What was last done with receive windows.
-    windows: WindowReport,
-    /// Whether the last tick has bounded receive windows.
-    bounds_windows: bool,
+    /// Whether a bound of a receive window is in force.
+    receives: bool,
+    /// Whether receive windows are bounded, or may have to be put back.
+    windows_are_bounded: bool,
+    /// The error of the last write of receive windows, which the next tick reports.
+    windows_failed: Option<Error>,
+    /// Whether the log says that windows of MPTCP are left alone.
+    multipath_is_told: bool,
 }
 
 impl Actuator {
     pub(crate) fn new(control: Control, netns_cookie: u64) -> Self {
-        let windows = WindowReport::default();
-        Self { control, netns_cookie, bound: BTreeSet::new(), windows, bounds_windows: false }
+        Self {
+            control,
+            netns_cookie,
+            bound: BTreeSet::new(),
+            receives: false,
+            windows_are_bounded: false,
+            windows_failed: None,
+            multipath_is_told: false,
+        }
     }
 
     /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
@@ -42,26 +53,29 @@ impl Actuator {
             result = result.and(self.control.clear_socket(*cookie));
         }
         self.bound = bound;
-        result.and(self.bound_windows())
+        let mut all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
+        self.receives = all.any(|bounds| bounds.receive < Segments::MAX);
+        self.windows_are_bounded |= self.receives;
+        result.and(self.windows_failed.take().map_or(Ok(()), Err))
     }
 
-    /// Whether receive windows are bounded, so that they have to be written again before the next tick.
+    /// Whether [`Self::bound_windows`] has anything to do.
     pub(crate) fn bounds_windows(&self) -> bool {
-        self.bounds_windows
+        self.windows_are_bounded
     }
 
     /// Bounds the receive windows of connections as the bounds in force say, and puts back those of other connections.
-    /// The kernel changes a window by itself when it enlarges a buffer, or measures how much of the buffer packets take.
-    pub(crate) fn bound_windows(&mut self) -> Result<(), Error> {
-        let report = self.control.bound_windows()?;
-        if report.multipath > 0 && self.windows.multipath == 0 {
-            tracing::info!(
-                connections = report.multipath,
-                "the receive windows of MPTCP connections are not bounded"
-            );
+    pub(crate) fn bound_windows(&mut self) {
+        let report = match self.control.bound_windows() {
+            Ok(report) => report,
+            Err(error) => return self.windows_failed = Some(error),
+        };
+        if report.multipath > 0 && !self.multipath_is_told {
+            self.multipath_is_told = true;
+            let connections = report.multipath;
+            tracing::info!(connections, "the receive windows of MPTCP subflows are not bounded");
         }
-        self.windows = report;
-        Ok(())
+        self.windows_are_bounded = self.receives || report != WindowReport::default();
     }
 
     /// The bounds of the namespace, for the process that supervises the agent.
@@ -81,6 +95,10 @@ impl Actuator {
         for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));
         }
-        result.and(self.bound_windows())
+        self.receives = false;
+        if self.windows_are_bounded {
+            self.bound_windows();
+        }
+        result.and(self.windows_failed.take().map_or(Ok(()), Err))
     }
 }

@@ -35,6 +35,9 @@ use crate::wifi::{Association, LastAssociation};
 /// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed
 /// without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
+/// The time between two writes of receive windows, while any is bounded. The kernel writes a window anew when it enlarges
+/// the buffer, or measures how much of it packets take. Until the next tick the window could double several times.
+const WINDOWS_EVERY: Duration = Duration::from_millis(100);
 /// The largest number of idle connections that a tick reads. Idle connections do not influence a
 /// decision.
 const IDLE_LISTED: u32 = 1_000;
@@ -159,12 +162,16 @@ impl Station {
         let mut shutdown = pin!(shutdown);
         let began = since_boot();
         let (mut next_tick, mut next_heartbeat) = (began + TICK, began + HEARTBEAT);
-        let mut next_limits = began + LIMITS_EVERY;
+        let mut next_windows = began;
         loop {
             let now = since_boot();
             if now >= next_heartbeat {
                 self.heartbeat(now);
                 next_heartbeat = now + HEARTBEAT;
+            }
+            if now >= next_windows {
+                self.bound_windows();
+                next_windows = now + WINDOWS_EVERY;
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
@@ -176,10 +183,8 @@ impl Station {
                 }
                 self.tick(now);
                 next_tick = now + TICK;
-            }
-            if now >= next_limits {
-                self.limit_again();
-                next_limits = now + LIMITS_EVERY;
+                // What the tick has decided is written in the next round, so that neither delays a message for long.
+                next_windows = now;
             }
             self.decide_on_transfers(since_boot());
             self.show_fleet(since_boot());
@@ -192,8 +197,7 @@ impl Station {
                 .map_or(next_tick, |timeout| timeout.min(next_tick));
             // Waits for at least a millisecond, so that an overdue timeout does not make the loop
             // spin.
-            let limits = self.kernel.actuator.as_ref().is_some_and(Actuator::bounds_windows);
-            let due = if limits { due.min(next_limits) } else { due };
+            let due = if self.bounds_windows() { due.min(next_windows) } else { due };
             let wait = due.min(next_heartbeat).saturating_since(since_boot());
             let wait = Wait::from(wait).max(Wait::from_millis(1));
             // After an error the socket is read again at the next tick, so that a lasting error does not make the
@@ -215,24 +219,27 @@ impl Station {
         }
     }
 
+    fn bounds_windows(&self) -> bool {
+        self.kernel.actuator.as_ref().is_some_and(Actuator::bounds_windows)
+    }
+
+    fn bound_windows(&mut self) {
+        if let Some(actuator) = &mut self.kernel.actuator
+            && actuator.bounds_windows()
+        {
+            actuator.bound_windows();
+        }
+    }
+
     fn heartbeat(&mut self, now: Instant) {
         if self.health.watchdog {
             notify(&[NotifyState::Watchdog]);
         }
         let fresh = self.health.sees(now);
         let index = self.network.index().filter(|_| fresh && self.controller.bssid().is_some());
-        if let (Some(index), Some(actuator)) = (index, &mut self.kernel.actuator) {
+        if let (Some(index), Some(actuator)) = (index, &self.kernel.actuator) {
             let result = actuator.heartbeat(index);
             self.health.faults.check(Fault::Heartbeat, result);
-        }
-    }
-
-    /// Writes the receive windows again. The window of a connection that is new since the last tick has grown
-    /// meanwhile, and so has that of a connection whose buffer was enlarged.
-    fn limit_again(&mut self) {
-        if let Some(actuator) = self.kernel.actuator.as_mut().filter(|it| it.bounds_windows()) {
-            let result = actuator.bound_windows();
-            self.health.faults.check(Fault::Bound, result);
         }
     }
 

@@ -512,3 +512,41 @@ fn afterwards_a_connection_is_as_fast_as_one_that_was_never_bounded() {
     println!("held {held:.3}, then {after:.3?}");
     assert!(after.iter().any(|ratio| *ratio > 0.95), "{after:.3?}");
 }
+
+#[test]
+fn a_run_bounds_every_connection() {
+    const CONNECTIONS: u32 = 1000;
+    let Some(registration) = Registration::share() else { return };
+    let rig = Rig::with_veth();
+    let agent = Agent::new(&rig, &registration.0);
+    let listen = || TcpListener::bind((Ipv4Addr::new(10, 77, 0, 1), 0)).unwrap();
+    let listener = rig.sender.run(listen).unwrap();
+    let address = listener.local_addr().unwrap();
+    let open = |_| {
+        let receiver = connect(address, "cubic");
+        Download::between(listener.accept().unwrap().0, receiver)
+    };
+    let run = |expected| {
+        let timed = || {
+            let began = cpu_time();
+            (agent.control.bound_windows().unwrap(), cpu_time() - began)
+        };
+        let (done, took) = rig.receiver.run(timed).unwrap();
+        assert_eq!(done, expected);
+        println!("{took:?} for {expected:?}");
+    };
+    run(NOTHING);
+    let all: Vec<_> = rig.receiver.run(|| (0..CONNECTIONS).map(open).collect()).unwrap();
+    for segments in [10, 20] {
+        agent.bounds(segments);
+        run(WindowReport { bound: CONNECTIONS, ..NOTHING });
+        assert!(all.iter().all(|one| one.clamp() == scaled(segments)));
+    }
+    agent.control.clear_interface(agent.netns, agent.index).unwrap();
+    run(WindowReport { freed: CONNECTIONS, ..NOTHING });
+}
+
+/// The processor time of the calling thread.
+fn cpu_time() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+}
