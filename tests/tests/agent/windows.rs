@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::sys::socket::{getsockopt, sockopt::GetStruct};
-use wakeai_api::Request;
 
 use wakeai_tests::agent::{Agent, Fleet, send};
 use wakeai_tests::bss::{Bss, WIFI};
@@ -46,9 +45,17 @@ impl Download {
         getsockopt(&self.end, Clamp).unwrap() < 10_000
     }
 
-    /// Waits until its window is bounded to 4 segments.
+    /// Waits until its window is bounded to 4 segments, and stays bounded. What was in flight before may enlarge the
+    /// buffer, and then the kernel writes the window anew.
     fn bounded(&self) {
-        wait_for("the window is bounded", || self.is_bounded().then_some(()));
+        let stays = || {
+            let is_bounded = |_| {
+                std::thread::sleep(Duration::from_millis(20));
+                self.is_bounded()
+            };
+            (0..20).all(is_bounded).then_some(())
+        };
+        wait_for("the window is bounded", stays);
     }
 
     fn put_back(&self) {
@@ -165,5 +172,7 @@ fn windows_are_put_back_when_the_interface_goes() {
     let (agent, download) = bounded_station(&bss);
     bss.ip("a", &format!("link del {WIFI}"));
     download.put_back();
-    assert_eq!(agent.ask(Request::Status)["state"], "waiting-for-interface");
+    wait_for("the agent waits for the interface", || {
+        (agent.state() == "waiting-for-interface").then_some(())
+    });
 }
