@@ -17,4 +17,3 @@ mod netns_exec;
 mod presence;
 mod reserve;
 mod users;
-mod windows;
