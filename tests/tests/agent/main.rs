@@ -17,3 +17,4 @@ mod netns_exec;
 mod presence;
 mod reserve;
 mod users;
+mod windows;

@@ -35,9 +35,6 @@ use crate::wifi::{Association, LastAssociation};
 /// The time between heartbeats. Bounds expire when six of these intervals (1.5 s) have passed
 /// without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// The time between two writes of receive windows, while any is bounded. The kernel writes a window anew when it enlarges
-/// the buffer, or measures how much of it packets take. Until the next tick the window could double several times.
-const WINDOWS_EVERY: Duration = Duration::from_millis(100);
 /// The largest number of idle connections that a tick reads. Idle connections do not influence a
 /// decision.
 const IDLE_LISTED: u32 = 1_000;
@@ -171,7 +168,7 @@ impl Station {
             }
             if now >= next_windows {
                 self.bound_windows();
-                next_windows = now + WINDOWS_EVERY;
+                next_windows = now + LIMITS_EVERY;
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;

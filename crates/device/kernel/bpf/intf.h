@@ -120,7 +120,7 @@ struct snapshot_value {
 /* The request and the result of `snapshot_connections`. */
 struct snapshot_request {
 	u32 ifindex;      /* 0: any */
-	u32 idle_jiffies; /* a connection that has sent nothing for longer is idle */
+	u32 idle_jiffies; /* a connection that has sent and received nothing for longer is idle */
 	u32 idle_most;    /* the largest number of idle connections that are written */
 	u32 marks;        /* 1: `snapshot_marked` will read the connections that are written */
 	u32 idle;         /* result: the number of idle connections, written or not */

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Iterators that read the connections that may still send. */
+/* Iterators that read the connections that may still send or receive. */
 #include "program.h"
 
 struct snapshot_request request;
 
+/* Whether data may still move over a connection in this state. */
+static __always_inline bool may_carry(u8 state)
+{
+	return may_send(state) || state == TCP_FIN_WAIT2;
+}
+
 /*
- * Whether a connection has nothing to send and has sent nothing lately. A connection under CUBIC or
+ * Whether a connection has nothing to send, and has sent and received nothing lately. A connection under CUBIC or
  * Reno never counts as idle, because user space has to see it to move it to one of our algorithms.
  */
 static __always_inline bool is_idle(struct tcp_sock *tp)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
 	const struct tcp_congestion_ops *ops = icsk->icsk_ca_ops;
-	u32 silent = (u32)bpf_jiffies64() - tp->lsndtime;
+	u32 now = bpf_jiffies64(), silent = now - tp->lsndtime;
+	u32 unheard = now - icsk->icsk_ack.lrcvtime;
 
 	return !tp->packets_out && tp->write_seq == tp->snd_una && silent > request.idle_jiffies &&
+	       unheard > request.idle_jiffies &&
 	       !has_name(ops, (algorithm_name){ "cubic" }) &&
 	       !has_name(ops, (algorithm_name){ "reno" });
 }
@@ -48,7 +56,7 @@ int snapshot_connections(struct bpf_iter__tcp *ctx)
 	struct sock_common *skc = ctx->sk_common;
 	struct tcp_sock *tp;
 
-	if (!skc || !may_send(skc->skc_state))
+	if (!skc || !may_carry(skc->skc_state))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
@@ -76,7 +84,7 @@ int snapshot_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct sock_common *skc = (struct sock_common *)ctx->sk;
 	struct tcp_sock *tp;
 
-	if (!skc || !may_send(skc->skc_state))
+	if (!skc || !may_carry(skc->skc_state))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp || (request.ifindex && request.ifindex != ifindex_of((struct sock *)tp)))

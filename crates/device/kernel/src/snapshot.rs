@@ -81,8 +81,8 @@ impl Snapshotter {
         Ok(Self { all, marked, request, last: None })
     }
 
-    /// The connections of the calling thread's network namespace that may still send (established, or closed by one
-    /// end with data in flight); with `ifindex` only those routed over that interface. They are read one after
+    /// The connections of the calling thread's network namespace that may still send or receive (established, or closed
+    /// by one end); with `ifindex` only those routed over that interface. They are read one after
     /// another, not at one moment.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ impl Snapshotter {
 
     /// Reads the connections of one interface as [`Snapshotter::snapshot`] does, but leaves out the
     /// idle connections beyond the first `idle_most`. Also returns the number of those that it left
-    /// out. A connection is idle if it uses neither CUBIC nor Reno, has nothing to send and has
-    /// sent nothing for longer than `idle_after`. With a hundred thousand idle connections, copying
+    /// out. A connection is idle if it uses neither CUBIC nor Reno, has nothing to send, and has
+    /// sent and received nothing for longer than `idle_after`. With a hundred thousand idle connections, copying
     /// and examining each takes longer than skipping it.
     ///
     /// With more than ten times `idle_most` idle connections, only every fourth call with the same arguments visits

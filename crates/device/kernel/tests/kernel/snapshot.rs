@@ -1,5 +1,6 @@
 //! Tests which connections the iterator reads.
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use wakeai_kernel::Snapshotter;
@@ -54,4 +55,29 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
     }
     let all = rig.sender.run(|| snapshotter.snapshot(None)).unwrap().unwrap();
     assert_eq!(all.len(), 16);
+}
+
+#[test]
+fn a_connection_that_only_receives_is_not_idle_also_after_this_end_has_closed() {
+    let Some(_registration) = Registration::share() else { return };
+    let rig = Rig::with_veth();
+    let [receiver, mut sender, ..] =
+        <[TcpStream; 10]>::try_from(idle(&rig, "wakeai_reno")).unwrap();
+    let mut snapshotter = Snapshotter::open().unwrap();
+    let (_, wire) = rig.interface("wire");
+    let port = receiver.local_addr().unwrap().port();
+    let mut read = || {
+        let after = Duration::from_millis(200);
+        let read = || snapshotter.snapshot_without_idle(wire, after, 0).unwrap().0;
+        let connections = rig.sender.run(read).unwrap();
+        let mut of_port = connections.iter().filter(|one| one.socket.local.port() == port);
+        of_port.next().map(|one| one.receiving.received)
+    };
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    assert_eq!(read(), None, "all are idle");
+    sender.write_all(&[0; 5000]).unwrap();
+    assert_eq!(read(), Some(5000));
+    receiver.shutdown(std::net::Shutdown::Write).unwrap();
+    sender.write_all(&[0; 100]).unwrap();
+    assert_eq!(read(), Some(5100), "FIN_WAIT2");
 }
