@@ -41,8 +41,6 @@ impl Actuator {
     /// the first error.
     pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
-        let all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
-        self.bounds_windows = all.into_iter().any(|bounds| bounds.receive < Segments::MAX);
         let written = self.control.set_interface(self.netns_cookie, index, *default);
         let mut result = self.control.check().and(written);
         for (cookie, bounds) in sockets {
@@ -90,7 +88,6 @@ impl Actuator {
 
     /// Removes all bounds of this interface, and puts back the receive windows.
     pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
-        self.bounds_windows = false;
         let mut result = self.control.clear_interface(self.netns_cookie, index);
         for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));
