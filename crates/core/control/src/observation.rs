@@ -217,6 +217,15 @@ impl Observation {
         self.up.is_active() || self.down.is_active()
     }
 
+    /// Whether stations send and stations receive.
+    pub(crate) fn has_both_directions(&self) -> bool {
+        let moves = |direction| {
+            let peers = self.peers.iter().map(|peer| peer.announced.of(direction));
+            self.of(direction).is_active() || peers.into_iter().any(|traffic| traffic.active)
+        };
+        moves(Direction::Up) && moves(Direction::Down)
+    }
+
     /// The largest segment size among the active connections of both directions; 1448 bytes where none
     /// is known.
     pub fn mss(&self) -> Bytes {

@@ -28,6 +28,33 @@ fn a_ceiling_binds_uploads_and_not_downloads() {
 }
 
 #[test]
+fn a_receive_window_binds_downloads_and_not_uploads() {
+    let fixed = law(
+        "fixed",
+        "bounds = [{ stations = \"tablet\", receive = 2 }]\n\
+                              set = { \"stations.tablet.wired_delay\" = \"50ms\" }",
+    );
+    let (bound, ()) = simulate(&scenario("802.11g", 2, DOWN, &fixed), 1, ());
+    // Two segments per round trip are 0.45 Mbit/s. In the first seconds the growing buffers lift the limit.
+    assert!((0.4..3.0).contains(&goodput(&bound)), "{}", goodput(&bound));
+    let (free, ()) = simulate(&scenario("802.11g", 2, UP, &fixed), 1, ());
+    assert!(goodput(&free) > 15.0, "{}", goodput(&free));
+}
+
+#[test]
+fn uploads_and_downloads_share_the_air_under_the_law_airtime() {
+    let more = "[[conditions]]\nname = \"default\"\n[[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"\n\
+         [[stations]]\nname = \"reader\"\ncount = 3\n[[flows]]\nfrom = \"server\"\nto = \"reader\"\n";
+    let scenario = scenario("802.11n", 3, UP, more);
+    let report = common::report(&scenario, &wakeai_world::Options::default());
+    let [default, airtime] = &report.runs[..] else { panic!("two runs") };
+    let index = |run: &wakeai_results::result::Run| run.capacity_normalised.expect("all sent");
+    assert!(index(default) < 0.8 && index(airtime) > 0.95, "{:?}", index(airtime));
+    assert!(airtime.total_goodput_mbps > 0.95 * default.total_goodput_mbps);
+    assert!(airtime.rtt_ms.p95 < default.rtt_ms.p95.map(|rtt| rtt / 2.0));
+}
+
+#[test]
 fn a_ceiling_is_shared_among_the_connections_of_a_station() {
     let fixed = law(
         "fixed",

@@ -155,6 +155,9 @@ impl OneWay {
     /// - Where aggregates are short, whole ones. A part of more than a fifth becomes a further one.
     /// - Otherwise one, or one and a half and more. Just above one, each round has a nearly empty turn.
     ///
+    /// Beside traffic of the other direction it is only even: the weights of the two directions differ a
+    /// little, and one aggregate beside one and a half would be far from equal.
+    ///
     /// Stations that send frames one by one compensate for the rounding in the next ticks, because
     /// their windows are a few segments.
     fn rounded(&mut self, window: Bytes, seen: Side<'_>) -> Segments {
@@ -168,6 +171,8 @@ impl OneWay {
             let rest = due.cast_signed() - (whole * mss).cast_signed();
             self.owed = rest.clamp(-(2 * mss).cast_signed(), (2 * mss).cast_signed());
             whole
+        } else if seen.seen.has_both_directions() {
+            even(bytes)
         } else if bytes >= one && aggregate::is_short_turn(link_rate) {
             if bytes * 4 < one * 5 { packets } else { (bytes * 5 + one * 4) / (one * 5) * packets }
         } else if bytes >= one && bytes * 2 < one * 3 {
@@ -350,6 +355,17 @@ mod tests {
         for (segments, held) in [(24, 24), (41, 42), (52, 42), (53, 84), (90, 84), (94, 126)] {
             assert_eq!(rounded(390, segments), held, "{segments} at 390 Mbit/s");
         }
+    }
+
+    #[test]
+    fn beside_the_other_direction_windows_are_only_even() {
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        let mut seen = at_phy(65, seen(10, 40, &[10]));
+        seen.peers[0].announced.down = traffic(10);
+        let mut rounded = |segments: u64| {
+            law.rounded(Bytes::new(segments * 1448), seen.side(Direction::Up)).get()
+        };
+        assert_eq!((rounded(34), rounded(36), rounded(27)), (34, 36, 28));
     }
 
     #[test]
