@@ -15,10 +15,11 @@ pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
     /// there are few timeouts.
     All,
-    /// There are uploads and downloads.
-    BothWays,
-    /// There are only downloads, so no window can be bounded.
-    DownOnly,
+    /// There are uploads and downloads: as [`Promise::All`], with an index of at least this.
+    BothWays(f64),
+    /// There are only downloads. This part of the goodput is kept, the index is at least .97, and the
+    /// queue and the timeouts are as in [`Promise::All`].
+    Down(f64),
     /// All n transfers have a size. The last one takes at most 1.05 · n · size / solo goodput.
     Ideal,
     /// Short transfers: the mean and the last completion take at most 1.05 times as long as under

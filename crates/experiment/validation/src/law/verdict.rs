@@ -12,8 +12,8 @@ pub fn measures(row: &LawRow) -> Measures {
     match &row.setting.promise {
         _ if row.setting.has_frontier() => judge.index(0.95),
         Promise::All => judge.all(0.98, 0.95),
-        Promise::BothWays => judge.all(0.98, 0.85),
-        Promise::DownOnly => judge.goodput(0.99),
+        Promise::BothWays(index) => judge.all(0.97, *index),
+        Promise::Down(goodput) => judge.all(*goodput, 0.97),
         Promise::Ideal => {
             let (count, bytes) = row.setting.transfers().unwrap_or((0, 0.0));
             let ideal_s = f64::from(count) * bytes * 8e-6 / judge.ours.alone;
