@@ -65,14 +65,15 @@ impl Windows {
 /// Puts back all receive windows of the calling thread's network namespace, whose agent is dead. Returns the number
 /// of connections.
 pub(crate) fn give_back() -> Result<u32, Error> {
-    let netns_cookie =
-        netns_cookie().map_err(|error| Error::from_io("read the namespace's cookie", error))?;
     place::in_machine_mounts(|| {
         let (Some([_, _, heartbeats, _]), Some(windows)) =
             (registration::open_to_read()?, Windows::open()?)
         else {
             return Ok(0);
         };
+        // Kernels that lack the cookie cannot have the program either.
+        let netns_cookie =
+            netns_cookie().map_err(|error| Error::from_io("read the namespace's cookie", error))?;
         // Bounds are in force for a while after the last heartbeat. Without it they are not.
         for key in heartbeats.keys() {
             if InterfaceKey::read_from_bytes(&key).is_ok_and(|key| key.netns_cookie == netns_cookie)
