@@ -240,7 +240,7 @@ fn set_up(
     let station = Station {
         netns: netns.0,
         controller,
-        kernel: Kernel { actuator, snapshotter, left_out: 0 },
+        kernel: Kernel { actuator, snapshotter, left_out: 0, received: (0, false) },
         radio: Radio::default(),
         network: Network {
             interface: Some(interface),

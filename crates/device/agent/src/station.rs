@@ -40,6 +40,9 @@ const HEARTBEAT: Duration = Duration::from_millis(250);
 const IDLE_LISTED: u32 = 1_000;
 /// A connection is idle when it has nothing to send and has sent nothing for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
+/// While a tick brings no more than this, bytes, receive windows are written once per tick. It is an
+/// initial window (RFC 6928), which is less than what makes the kernel enlarge a buffer.
+const MUCH: u64 = 10 * 1448;
 /// After this long without a successful tick the agent stops the heartbeat, so that its bounds
 /// expire. Its state is then [`State::Blind`].
 const BLIND_AFTER: Duration = Duration::from_secs(2);
@@ -65,6 +68,9 @@ pub(crate) struct Kernel {
     pub(crate) snapshotter: Snapshotter,
     /// The number of idle connections that the last tick did not read.
     pub(crate) left_out: u32,
+    /// The bytes that the connections of the last tick had received, and whether they had received much
+    /// since the tick before.
+    pub(crate) received: (u64, bool),
 }
 
 /// The interface, and the presence messages over it.
@@ -168,7 +174,9 @@ impl Station {
             }
             if now >= next_windows {
                 self.bound_windows();
-                next_windows = now + LIMITS_EVERY;
+                // The kernel enlarges a buffer only while data arrives.
+                let (_, receives) = self.kernel.received;
+                next_windows = now + if receives { LIMITS_EVERY } else { TICK };
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
@@ -345,6 +353,9 @@ impl Station {
         let read = self.kernel.snapshotter.snapshot_without_idle(index, IDLE_AFTER, IDLE_LISTED);
         let (snapshots, left_out) = self.health.faults.check(Fault::Snapshot, read)?;
         self.kernel.left_out = left_out;
+        let received = snapshots.iter().map(|one| one.receiving.received).sum::<u64>();
+        let (before, _) = self.kernel.received;
+        self.kernel.received = (received, received.abs_diff(before) > MUCH);
         if self.kernel.actuator.is_some() {
             for bounded in Bounded::ALL {
                 self.take_over(bounded, index, &snapshots);
