@@ -175,7 +175,7 @@ impl RateWatch {
 mod tests {
     use super::*;
     use crate::observation::{self, example};
-    use crate::{ConnectionView, Traffic};
+    use crate::{Announcement, ConnectionView, Traffic};
 
     fn at(half_seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(500) * half_seconds
@@ -237,6 +237,30 @@ mod tests {
         assert_eq!(run(10, &[], queue), None, "too short");
         assert_eq!(run(30, &[], Duration::ZERO), None, "no queue");
         assert_eq!(run(30, &[peer(true, 1)], queue), None, "not alone");
+    }
+
+    #[test]
+    fn a_station_that_moves_data_the_other_way_is_not_alone() {
+        let alone = |other_is_idle, receives| {
+            let mut watch = RateWatch::new(None);
+            let down = Traffic { active: receives, ..Traffic::default() };
+            let peer = observation::peer(2, Announcement { down, ..Announcement::default() });
+            let connections = &[ConnectionView { delivered: 1000, ..example() }];
+            for number in 0..30 {
+                let (direction, link_rate) = (Direction::Up, None);
+                let tick = RateTick { direction, connections, link_rate, other_is_idle };
+                watch.on_tick(
+                    at(number),
+                    tick,
+                    std::slice::from_ref(&peer),
+                    Duration::from_millis(30),
+                );
+            }
+            watch.alone().is_some()
+        };
+        assert!(alone(true, false));
+        assert!(!alone(false, false), "it receives");
+        assert!(!alone(true, true), "a peer receives");
     }
 
     /// A station that is the only sender. It has a queue while it delivers.

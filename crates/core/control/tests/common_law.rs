@@ -9,7 +9,10 @@ mod former;
 use ether::{Ether, KEY, config, seconds, sending, start};
 use wakeai_control::common::{CommonLaw, PeerLaw};
 use wakeai_control::presence::{Codec, Presence};
-use wakeai_control::{AirtimeKnobs, ControllerConfig, Event, LawConfig, PeerChange, StationId};
+use wakeai_control::{
+    AirtimeKnobs, Announcement, Connection, ControllerConfig, Event, LawConfig, PeerChange,
+    StationId, Traffic,
+};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 /// A station's configuration under `airtime` with this longest target.
@@ -102,7 +105,7 @@ fn sixty_stations_know_each_other_s_laws_within_four_minutes() {
     }
 }
 
-/// Datagrams of a fleet in which one station sends, one waits for its turn, and all are new.
+/// Datagrams of a fleet in which one station sends, one receives, one waits for its turn, and all are new.
 fn datagrams() -> Vec<Vec<u8>> {
     let mut configs: Vec<ControllerConfig> = (0..24).map(|id| holding(id, 75)).collect();
     // A law without parameters has no empty slot, either.
@@ -111,7 +114,14 @@ fn datagrams() -> Vec<Vec<u8>> {
     ether.own[0] = (Some(Rate::from_mbps(65)), vec![sending(20, Duration::from_millis(26))]);
     ether.stations[1].transfer(Instant::ZERO, Some(Bytes::new(9_000_000)));
     ether.stations[2].reserve(Some(Rate::from_mbps(5)));
-    ether.run(seconds(30));
+    let mut receives = Connection { id: 9, ..Connection::default() };
+    for _ in 0..60 {
+        // The rate alone and the RTT stay unknown.
+        receives.receiving.mss = Bytes::new(1448);
+        receives.receiving.received += 100 * 1448;
+        ether.own[3] = (Some(Rate::from_mbps(65)), vec![receives]);
+        ether.run(Duration::from_millis(500));
+    }
     ether.recorded.into_iter().map(|(_, datagram)| datagram).collect()
 }
 
@@ -119,18 +129,24 @@ fn datagrams() -> Vec<Vec<u8>> {
 fn a_former_reader_reads_each_message_with_the_same_figures_and_answers() {
     let codec = Codec::new(&KEY);
     let (mut with_law, mut with_both) = (0, 0);
+    let (mut with_down, mut with_law_and_down) = (0, 0);
     for datagram in datagrams() {
         let now = codec.decode(&datagram).unwrap();
         let former = former::decode(&KEY, &datagram).expect("the former reader refuses nothing");
-        assert_eq!(former.announced, now.announced);
+        let down = Traffic::default();
+        assert_eq!(former.announced, Announcement { down, ..now.announced });
         let answers = former.answers.iter().filter(|answer| now.answers.contains(answer));
         assert_eq!(answers.count(), now.answers.len(), "all answers are there, in their places");
         let places = former.answers.len() - now.answers.len();
-        assert_eq!(places, if now.law.is_some() { 3 } else { 0 });
+        let of_down = if now.announced.down == down { 0 } else { 4 };
+        assert_eq!(places, of_down + if now.law.is_some() { 3 } else { 0 });
+        with_down += u32::from(of_down > 0);
+        with_law_and_down += u32::from(of_down > 0 && now.law.is_some());
         with_law += u32::from(now.law.is_some());
         with_both += u32::from(now.law.is_some() && now.announced.turn.is_some());
     }
     assert!(with_law > 50 && with_both > 0, "{with_law}, {with_both}");
+    assert!(with_down > 3 && with_law_and_down > 0, "{with_down}, {with_law_and_down}");
 }
 
 #[test]

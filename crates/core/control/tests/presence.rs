@@ -207,6 +207,29 @@ fn the_law_sees_what_the_peers_announce() {
 }
 
 #[test]
+fn a_peer_that_only_receives_counts_as_one_that_uses_the_air() {
+    let codec = Codec::new(&ether::KEY);
+    let mut victim = station(Instant::ZERO, 0, 1);
+    let (now, challenge) = challenge_of(&mut victim);
+    let down = Traffic { active: true, rate: Rate::from_mbps(9), ..Traffic::default() };
+    for (id, down) in [(1, down), (2, Traffic::default())] {
+        let announced = Announcement { down, ..crafted(id, 9, 1, Vec::new()).announced };
+        let message = Presence { announced, ..crafted(id, id as u8, 1, vec![challenge]) };
+        victim.handle_datagram(now, &codec.encode(&message));
+    }
+    let only = Announcement { down, ..Announcement::default() };
+    let message = Presence { announced: only, ..crafted(3, 3, 1, vec![challenge]) };
+    victim.handle_datagram(now, &codec.encode(&message));
+    victim.handle_tick(victim.next_tick(), None, &[]);
+    let seen = victim.observation();
+    assert_eq!(
+        seen.senders, 3,
+        "two that send, one of them receives, too, and one that only receives"
+    );
+    assert_eq!(seen.total_rate, Rate::from_mbps(2 + 18));
+}
+
+#[test]
 fn messages_that_are_read_together_before_the_next_tick_have_the_same_effect() {
     let mut ether = Ether::new((0..4).map(|id| station(Instant::ZERO, id, 1)).collect());
     for own in &mut ether.own {

@@ -205,6 +205,28 @@ mod tests {
     }
 
     #[test]
+    fn both_directions_of_a_station_count_and_share_its_level() {
+        let max_rate = Some(Rate::from_mbps(50));
+        let both = |up, down| {
+            let [up, down] = [up, down].map(|mbps| Traffic { max_rate, ..traffic(mbps) });
+            peer(2, Announcement { up, down, ..Announcement::default() })
+        };
+        let own = |mbps| {
+            let mean_rate = Rate::from_mbps(mbps);
+            OwnTraffic { mean_rate, max_rate, ..OwnTraffic::default() }
+        };
+        let peers = vec![both(10, 15)];
+        let seen = Observation { up: own(20), down: own(5), peers, ..Observation::default() };
+        let mut air = AirMeter::default();
+        air.on_tick(Instant::ZERO, &seen);
+        // Each of the two uses half of the air.
+        assert_eq!(air.whole_for(Rate::from_mbps(50)), Some(Rate::from_mbps(50)));
+        let level = |direction| air.level(Share::WHOLE, (&seen, direction), true, |_| true);
+        assert_eq!(level(Direction::Up), Some(Rate::from_mbps(20)), "downloads have 5 of 25");
+        assert_eq!(level(Direction::Down), Some(Rate::from_bps(12_500_000)), "half at least");
+    }
+
+    #[test]
     fn the_owner_of_a_reservation_does_not_share_the_rest() {
         let peers = vec![weighted(2, 10, Some(25), 54), weighted(3, 10, Some(25), 54)];
         let seen = seen(5, Some(25), Some(54), peers);

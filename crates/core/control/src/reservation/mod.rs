@@ -265,7 +265,7 @@ impl Reservations {
 mod tests {
     use super::*;
     use crate::observation::{peer, traffic, uploads};
-    use crate::{Announcement, PeerView};
+    use crate::{Announcement, OwnTraffic, PeerView};
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -300,6 +300,37 @@ mod tests {
         let followed = left(&mut station, &[50]);
         assert_eq!(followed, [20, 40, 50, 50, 50].map(Share::from_percent));
         assert_eq!(left(&mut station, &[5])[0], Share::from_percent(5));
+    }
+
+    #[test]
+    fn a_station_that_receives_leaves_reserved_rates_free_by_its_receive_window() {
+        let asked = Reservation {
+            rate: Rate::from_mbps(10),
+            share: Share::from_percent(40),
+            ticket: 2,
+            claim: Share::from_percent(40),
+            short: true,
+        };
+        let owner = peer(2, Announcement { reservation: Some(asked), ..uploads(traffic(10)) });
+        let (min, growth) = (Duration::from_millis(100), Duration::from_millis(20));
+        let down = OwnTraffic {
+            connections: vec![crate::observation::example()],
+            rtt: Some(crate::RttView { current: min + growth, min, growth }),
+            mean_rate: Rate::from_mbps(10),
+            max_rate: Some(Rate::from_mbps(25)),
+            ..OwnTraffic::default()
+        };
+        let seen = Observation { down, peers: vec![owner], ..Observation::default() };
+        let mut station = station();
+        for _ in 0..5 {
+            let _ = station.on_tick(Instant::ZERO, &seen, INTERVAL);
+        }
+        let (bounds, limit) = station.bound(Bounds::NONE, &seen);
+        let Some(ReservationLimit::Yields { level, .. }) = limit else { panic!("{limit:?}") };
+        assert!(level < Rate::from_mbps(25), "{level}");
+        let window = wakeai_units::Segments::in_flight(level, min + growth, seen.down.mss());
+        assert_eq!(bounds, Bounds { receive: window, ..bounds });
+        assert!(bounds.receive < wakeai_units::Segments::MAX);
     }
 
     #[test]

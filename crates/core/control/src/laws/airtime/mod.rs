@@ -1,5 +1,5 @@
-//! The law `airtime` gives each sending station an equal share of the airtime, with the queue that
-//! the goodput needs and no more.
+//! The law `airtime` gives each station that sends or receives an equal share of the airtime, with the
+//! queue that the goodput needs and no more.
 //!
 //! The window of a station is `W = w·X·(R + q)`. `w` is the weight of the station: the rate that it
 //! reaches alone, if all senders announce that rate; else what a station should reach alone at its
@@ -29,6 +29,7 @@ mod strangers;
 mod target;
 mod window;
 
+use wakeai_connection::{CongestionState, Direction};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
@@ -36,11 +37,9 @@ pub(crate) use self::path::Path;
 use self::share::{AirtimeShare, Bottleneck};
 use self::strangers::{Contest, Release};
 use crate::driver::TICK;
+use crate::observation::Side;
 use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
-use wakeai_connection::{CongestionState, Direction};
-
-use crate::observation::Side;
 use crate::{AirtimeState, Basis, Bounds, Law, Observation, Phase};
 
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
@@ -133,7 +132,7 @@ struct OneWay {
     /// The number of consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
-    /// The number of ticks since the station began to send.
+    /// The number of ticks since the station began to send, or to receive.
     ticks: u32,
 }
 
@@ -148,10 +147,10 @@ struct Situation {
     queue_max: Duration,
     /// The rate that this station delivers.
     rate: Rate,
-    /// The sum of the congestion windows of the sending connections.
+    /// The sum of the windows of the active connections.
     window: Segments,
     connections: u32,
-    /// The number of stations that send, this one included.
+    /// The number of stations that send or receive, this one included.
     senders: u32,
     /// Whether the PHY rate is known, which shows that the interface is Wi-Fi.
     phy_rate_known: bool,
@@ -185,7 +184,7 @@ impl OneWay {
         Self { knobs, probe: window::PROBE, ..Self::default() }
     }
 
-    /// Resets the law. Returns the bounds while nothing is being sent or no RTT is known. These
+    /// Resets the law. Returns the bounds while nothing is moved in this direction or no RTT is known. These
     /// bounds apply to a connection that begins before the next tick, and give it the window for
     /// the station's share. So stations that begin together do not fill the queue before they know
     /// each other.

@@ -359,6 +359,56 @@ mod tests {
         assert_eq!(share_with(true), Some(25_000 * LEAST_PERCENT / 100));
     }
 
+    /// Two stations that reach 50 Mbit/s alone in each direction: this one with these uploads and downloads,
+    /// Mbit/s, and a peer with those.
+    fn both_ways(own: (u64, u64), peer_moves: (u64, u64)) -> Observation {
+        let max_rate = Some(Rate::from_mbps(50));
+        let own_traffic = |mbps: u64| {
+            let active =
+                crate::ConnectionView { active: mbps > 0, ..crate::observation::example() };
+            let mean_rate = Rate::from_mbps(mbps);
+            OwnTraffic { connections: vec![active], mean_rate, max_rate, ..OwnTraffic::default() }
+        };
+        let of_peer = |mbps| Traffic { max_rate, active: mbps > 0, ..traffic(mbps) };
+        let (up, down) = (of_peer(peer_moves.0), of_peer(peer_moves.1));
+        Observation {
+            up: own_traffic(own.0),
+            down: own_traffic(own.1),
+            senders: 2,
+            peers: vec![peer(2, Announcement { up, down, ..Announcement::default() })],
+            ..Observation::default()
+        }
+    }
+
+    #[test]
+    fn a_direction_has_what_the_other_leaves_and_half_at_least() {
+        let share = |own, direction| {
+            let seen = both_ways(own, (25, 0));
+            kbps(AirtimeShare::default().on_tick(Instant::ZERO, 1, seen.side(direction), false))
+        };
+        assert_eq!(share((25, 0), Direction::Up), 25_000, "half of the air");
+        // A tenth of the air is used by the downloads, and 0.4 of it are left.
+        assert_eq!(share((20, 5), Direction::Up), 20_000);
+        assert_eq!(share((20, 5), Direction::Down), 12_500, "half of its share");
+        assert_eq!(share((0, 25), Direction::Up), 12_500);
+    }
+
+    #[test]
+    fn what_is_moved_in_both_directions_counts_as_use_of_the_air() {
+        let of = |own, peer| {
+            let seen = both_ways(own, peer);
+            let mut share = AirtimeShare::default();
+            for tick in 1..=SETTLED_TICKS + 1 {
+                let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+                share.on_tick(now, tick, seen.side(Direction::Up), false);
+            }
+            (share.used, kbps(share.total), kbps(share.down))
+        };
+        assert_eq!(of((10, 0), (10, 0)), (Some(400_000), 50_000, 0));
+        assert_eq!(of((10, 5), (10, 15)), (Some(800_000), 50_000, 25_000));
+        assert_eq!(of((10, 0), (0, 15)), (Some(500_000), 50_000, 25_000));
+    }
+
     #[test]
     fn a_round_is_the_mean_time_for_a_nearly_full_aggregate_at_the_share() {
         let fast = seen((20, Some(50), Some(65)), &[(20, Some(50), Some(65)); 3]);

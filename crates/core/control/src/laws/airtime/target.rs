@@ -162,6 +162,24 @@ mod tests {
     }
 
     #[test]
+    fn while_a_station_receives_the_target_of_all_is_four_turns_and_a_part_of_the_path() {
+        let target = |up: bool, down: bool, direction| {
+            let mut seen = seen(Some(65), &[120]);
+            (seen.peers[0].announced.up.active, seen.peers[0].announced.down.active) = (up, down);
+            seen.peers[0].announced.link_rate = Some(Rate::from_mbps(65));
+            let (knobs, share) = (AirtimeKnobs::default(), share(0, 20));
+            queue(&knobs, seen.side(direction), Some(ms(120)), &share, Bottleneck::Air)
+        };
+        // A turn at 65 Mbit/s is 0.28 ms and the longest transmission, 5.484 ms.
+        let mixed = Duration::from_micros(4 * (280 + 5_484) + 120_000 / 24);
+        for direction in Direction::BOTH {
+            let found = target(true, true, direction);
+            assert!(found.as_micros().abs_diff(mixed.as_micros()) <= 1, "{found} of {mixed}");
+        }
+        assert_eq!(target(true, false, Direction::Up), ms(16));
+    }
+
+    #[test]
     fn frames_one_by_one_need_the_longest_frame_and_a_part_of_the_path() {
         // 1,540 bytes take 0.228 ms at 54 Mbit/s and 2.053 ms at 6 Mbit/s.
         let at = |own, peer: Option<u64>, sending| {
