@@ -211,8 +211,8 @@ static __always_inline void bbr_grow(struct sock *sk, const struct rate_sample *
 	tp->snd_cwnd = cwnd > BBR_LEAST_CWND ? cwnd : BBR_LEAST_CWND;
 }
 
-// Applies the bounds to the window. In PROBE_RTT the floor does not apply: PROBE_RTT ends only after few segments were in
-// flight, and without it the smallest RTT would contain the queue.
+// Applies the bounds to the window. In PROBE_RTT the floor is that state's own window at most: PROBE_RTT ends only after few
+// segments were in flight, and without it the smallest RTT would contain the queue.
 static __always_inline void bbr_hold(struct sock *sk, struct wakeai_bounds bounds)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -220,7 +220,8 @@ static __always_inline void bbr_hold(struct sock *sk, struct wakeai_bounds bound
 	if (bbr_of(sk)->mode == BBR_PROBE_RTT) {
 		if (tp->snd_cwnd > BBR_LEAST_CWND)
 			tp->snd_cwnd = BBR_LEAST_CWND;
-		bounds.floor = 0;
+		if (bounds.floor > BBR_LEAST_CWND)
+			bounds.floor = BBR_LEAST_CWND;
 	}
 	hold(sk, bounds, ca_state(sk));
 }

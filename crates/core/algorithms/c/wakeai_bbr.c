@@ -2,7 +2,7 @@
 //
 // wakeai_bbr: BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), with what Linux has beyond the draft:
 // compensation for aggregated ACKs (bbr_model.h) and detection of policers (bbr_policer.h). A ceiling limits its
-// window, a floor raises it except in Loss and in PROBE_RTT, and a pacing bound limits its rate.
+// window, a floor raises it except in Loss (in PROBE_RTT to four segments), and a pacing bound limits its rate.
 //
 // wakeai_cubic.c lists what a shim defines. This source also needs
 //   - struct rate_sample (draft-cheng-iccrg-delivery-rate-estimation) under the kernel's names;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The window stays within its bounds in every state of a connection, except that the floor does
-//! not apply in Loss, and in `PROBE_RTT` of BBR.
+//! The window stays within its bounds in every state of a connection, except that no floor applies
+//! in Loss, and none above four segments in `PROBE_RTT` of BBR.
 
 use proptest::prelude::*;
 use wakeai_algorithms::{Algorithm, Knobs, TcpSock};
