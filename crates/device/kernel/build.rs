@@ -17,10 +17,10 @@ const ALGORITHMS: [Bounded; 6] = Bounded::ALL;
 /// The source of the program that bounds receive windows.
 const WINDOWS: &str = "windows";
 
-const PROGRAMS: [&str; 4] = ["connections", "snapshot", "monitor", "assign"];
+const PROGRAMS: [&str; 5] = ["connections", "snapshot", "monitor", "assign", "egress"];
 
 /// What of `bpf/intf.h` is read and written as bytes.
-const AS_BYTES: [&str; 12] = [
+const AS_BYTES: [&str; 16] = [
     "interface_key {",
     "bounds_value {",
     "socket_value {",
@@ -33,6 +33,10 @@ const AS_BYTES: [&str; 12] = [
     "move_request {",
     "assignment {",
     "assign_outcome {",
+    "flow_key {",
+    "flow_value {",
+    "flow_rate {",
+    "egress_config {",
 ];
 
 fn main() {

@@ -153,6 +153,17 @@ impl Cgroup {
     }
 }
 
+/// Opens the root of the hierarchy of version 2, as the calling thread sees it. In a container this may be the
+/// container's own control group.
+///
+/// # Errors
+///
+/// Where there is no such hierarchy, or it cannot be opened.
+pub fn cgroup_root() -> Result<File, CgroupError> {
+    let path = hierarchy(&fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default())?;
+    File::open(&path).map_err(|source| CgroupError::Io { path, source })
+}
+
 impl AsFd for Cgroup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()

@@ -38,7 +38,7 @@ mod undo;
 mod watch;
 
 pub use apart::{ApartError, LOST_STATUS, block_signals, poll_for, serve_apart, serving_user};
-pub use cgroup::{Cgroup, CgroupError};
+pub use cgroup::{Cgroup, CgroupError, cgroup_root};
 pub use change::{Change, FileId, Guard, OtherChange, RouteKey, Stage};
 pub use clock::{read_clock, since_boot};
 pub use create::{MakeError, check_socket_path};

@@ -174,6 +174,56 @@ struct watch_config {
 	u32 zero;
 };
 
+/* A flow of datagrams as this machine sends it. Addresses are as in socket_value. */
+struct flow_key {
+	u8 local[16];
+	u8 remote[16];
+	u16 local_port;
+	u16 remote_port;
+	u32 zero;
+};
+
+/* Value of the map `udp_flows`. */
+struct flow_value {
+	struct flow_key flow;
+	u64 id;        /* FLOW_ID, a time and the slot; 0: the slot is free; FLOW_CLAIMED */
+	u64 last_ns;   /* CLOCK_MONOTONIC */
+	u64 bytes;     /* payload that the flow's sockets have handed over, and was not dropped */
+	u64 datagrams; /* likewise */
+	u64 next_ns;   /* when the next datagram may leave, by `rate` */
+	u64 rate;      /* payload bytes per second, of the last datagram that had one */
+	u64 delayed;   /* datagrams with a later departure time */
+	u64 marked;    /* datagrams with CE */
+	u64 dropped;   /* datagrams */
+	u32 carries;   /* enum flow_content */
+	u32 zero;
+};
+
+/* The slots of the maps `udp_flows` and `udp_rates`. */
+#define FLOW_SLOTS 2048
+/* The bit that no socket's cookie has. */
+#define FLOW_ID (1ull << 63)
+#define FLOW_CLAIMED 1
+
+/* Value of the map `udp_rates`: the rate of the flow in the same slot, if it has this id. */
+struct flow_rate {
+	u64 id;
+	u64 rate; /* payload bytes per second; 0: none */
+};
+
+/* What a flow carries, by its ports and its first datagram. */
+enum flow_content {
+	CARRIES_DATA,
+	CARRIES_TUNNEL, /* or what may be one: it is never dropped */
+};
+
+/* Value of the only entry of the map `egress_interface`. */
+struct egress_config {
+	u64 netns_cookie;
+	u32 ifindex;
+	u32 departs; /* 1: the interface's queueing discipline obeys departure times */
+};
+
 /* A key of `watched_namespaces` is a namespace's cookie, or its inode with this bit set. */
 #define NAMESPACE_BY_INODE (1ull << 63)
 

@@ -31,6 +31,7 @@ enum { false, true };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -242,6 +243,18 @@ struct bpf_sock;
 
 struct bpf_sock_ops {
 	u32 op;
+	union {
+		struct bpf_sock *sk;
+	};
+};
+
+/* The context of programs that see packets. */
+struct __sk_buff {
+	u32 len;
+	u32 protocol;
+	u32 ifindex;
+	u64 tstamp;
+	u32 gso_segs;
 	union {
 		struct bpf_sock *sk;
 	};

@@ -259,7 +259,7 @@ fn interface(netns_cookie: u64, ifindex: u32) -> InterfaceKey {
 }
 
 /// The time by the clock with which the kernel compares a heartbeat (`bpf_ktime_get_ns`).
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     wakeai_host::read_clock(nix::time::ClockId::CLOCK_MONOTONIC).as_nanos()
 }
 

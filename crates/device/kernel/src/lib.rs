@@ -12,6 +12,8 @@
 //!   [`Assigner::give_back`]. [`UNDO`] restores them for a process that died.
 //! - [`Monitor`] streams samples and events of all namespaces: [`Monitor::open`], then
 //!   [`Monitor::poll`] in a loop.
+//! - [`Egress`] counts the datagrams that leave over an interface, and slows flows; [`EgressHook`] holds its program in
+//!   the control group.
 //! - [`features::detect`] finds the features that this kernel lacks, with consequences and remedies.
 //!
 //! An error for which [`Error::is_missing`] holds means that a privilege or a kernel feature is missing; the
@@ -22,6 +24,7 @@ mod assign;
 mod bounded;
 mod connections;
 mod control;
+mod egress;
 mod error;
 pub mod features;
 pub mod monitor;
@@ -40,6 +43,7 @@ pub use assign::{Assigner, Assignment, Covered, Destination};
 pub use bounded::{Bounded, HOLDS_A_RATE, STALE_AFTER};
 pub use connections::{MoveReport, move_connections, prepare_to_move};
 pub use control::{Control, SupervisedBounds};
+pub use egress::{Egress, EgressHook, Flow, UdpFlow};
 pub use error::Error;
 pub use monitor::{Filter, Monitor, MonitorConfig, Record};
 pub use netns::netns_cookie;

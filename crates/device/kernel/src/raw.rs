@@ -13,6 +13,9 @@ pub(crate) use crate::skeleton::assign::types::{
     assign_outcome as AssignOutcomeValue, assignment as AssignmentValue,
 };
 pub(crate) use crate::skeleton::connections::types::move_request as MoveRequest;
+pub(crate) use crate::skeleton::egress::types::{
+    egress_config as EgressConfig, flow_rate as FlowRate, flow_value as FlowValue,
+};
 pub(crate) use crate::skeleton::monitor::types::{
     figures_value as FiguresValue, receiving_value as ReceivingValue, record_value as RecordValue,
     snapshot_value as SnapshotValue, socket_value as SocketValue,

@@ -41,3 +41,4 @@ skeleton!(connections);
 skeleton!(snapshot);
 skeleton!(monitor);
 skeleton!(assign);
+skeleton!(egress);

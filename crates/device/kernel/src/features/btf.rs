@@ -15,7 +15,7 @@ pub enum CongControl {
 }
 
 /// The types of the kernel that show a feature.
-const ASKED: [&str; 8] = [
+const ASKED: [&str; 9] = [
     "bpf_struct_ops_tcp_congestion_ops",
     "bpf_struct_ops_link",
     "btf_trace_tcp_probe",
@@ -24,6 +24,7 @@ const ASKED: [&str; 8] = [
     "btf_trace_inet_sock_set_state",
     "bpf_iter__tcp",
     "bpf_cgroup_link",
+    "bpf_rdonly_cast",
 ];
 
 /// What the types of the running kernel show.

@@ -120,6 +120,9 @@ pub(crate) const ITERATE: &[&str] = &["BTF", "capabilities", "lockdown", "iter/t
 /// The features that applying an algorithm to a control group needs.
 pub(crate) const CGROUP: &[&str] = &["BTF", "capabilities", "lockdown", "iter/tcp", "sockops"];
 
+/// The features that counting and slowing datagrams needs.
+pub(crate) const EGRESS: &[&str] = &["BTF", "capabilities", "lockdown", "egress"];
+
 /// Examines the running kernel and this process's privileges. It loads and changes nothing.
 pub fn detect() -> Features {
     let types = Types::of_kernel();
@@ -139,6 +142,7 @@ pub fn detect() -> Features {
         traces(&has),
         iterator(has("bpf_iter__tcp")),
         sockops(has("bpf_cgroup_link")),
+        egress(has("bpf_cgroup_link")),
         bpffs(),
     ];
     Features { kernel_release: release, features, cong_control, struct_ops_link, receive_windows }
@@ -306,6 +310,19 @@ fn sockops(is_there: bool) -> Feature {
     either("sockops", is_there, found, (consequence, remedy))
 }
 
+fn egress(has_links: bool) -> Feature {
+    let found = match (has_links, place::in_machine_mounts(wakeai_host::cgroup_root)) {
+        (false, _) => "BPF for cgroups (cgroup_skb)",
+        (true, Err(_)) => "a mounted cgroup v2, to which BPF can be attached",
+        (true, Ok(_)) => "datagrams of UDP can be counted and slowed",
+    };
+    let is_there = found.starts_with("datagrams");
+    let consequence = "uploads by UDP, as those of QUIC, are neither counted nor governed";
+    let remedy =
+        "use Linux 5.11 or later with CONFIG_CGROUP_BPF=y, and mount cgroup v2 at /sys/fs/cgroup";
+    feature("egress", is_there, found, (consequence, remedy))
+}
+
 fn bpffs() -> Feature {
     let mounted = place::in_machine_mounts(place::has_bpffs);
     let can = mounted || read("/proc/filesystems").lines().any(|line| line.ends_with("\tbpf"));
@@ -317,6 +334,11 @@ fn bpffs() -> Feature {
     };
     let consequence = "agents cannot share a registration";
     feature("bpffs", can && has_place, found, (consequence, "use CONFIG_BPF_SYSCALL=y"))
+}
+
+/// Whether a program may read a kernel's structure of which it has the address (`bpf_rdonly_cast`, Linux 6.2).
+pub(crate) fn casts() -> bool {
+    Types::of_kernel().is_some_and(|types| types.has("bpf_rdonly_cast"))
 }
 
 /// The length of a jiffy, which is the resolution of the coarse clock. `CONFIG_HZ`, which sets it,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use nix::sys::socket::{
 };
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
-    Assigner, Assignment, Bounded, Bounds, Control, Covered, EventKind, Monitor, MonitorConfig,
-    Record, TcpSnapshot, move_connections, netns_cookie, snapshot,
+    Assigner, Assignment, Bounded, Bounds, Control, Covered, Egress, EventKind, Monitor,
+    MonitorConfig, Record, TcpSnapshot, move_connections, netns_cookie, snapshot,
 };
-use wakeai_units::Segments;
+use wakeai_units::{Rate, Segments};
 
 /// The index of the loopback interface, which is the same in all namespaces.
 const LOOPBACK: u32 = 1;
@@ -45,6 +45,7 @@ pub(crate) fn run() {
     }
     receive_windows_are_bounded_and_put_back(&control, found.receive_windows);
     connections_are_moved_and_restored();
+    datagrams_are_counted_and_slowed();
     nothing_is_left();
     println!("guest: all checks made");
 }
@@ -238,6 +239,40 @@ fn connections_are_moved_and_restored() {
     assert_eq!(defaults.give_back().unwrap().failed, 0);
     assert_eq!(ruled_by(&before), 2);
     drop(ends);
+}
+
+/// Checks that a flow is counted, and that what exceeds its rate is dropped.
+fn datagrams_are_counted_and_slowed() {
+    let (egress, hook) = Egress::open(netns_cookie().unwrap()).unwrap();
+    egress.watch(LOOPBACK, false).unwrap();
+    egress.heartbeat().unwrap();
+    assert!(hook.look().unwrap());
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    let of_quic = [0x40; 1000];
+    let flow = || {
+        let local = sender.local_addr().unwrap();
+        let flows = egress.flows(wakeai_units::Duration::from_secs(10)).unwrap();
+        flows.into_iter().find(|flow| flow.flow.local == local).unwrap()
+    };
+    for _ in 0..5 {
+        sender.send(&of_quic).unwrap();
+    }
+    let counted = flow();
+    assert_eq!((counted.datagrams, counted.sent.get(), counted.is_tunnel), (5, 5000, false));
+    egress.set_rate(counted.id, Some(Rate::from_bps(80_000))).unwrap();
+    egress.heartbeat().unwrap();
+    for _ in 0..100 {
+        sender.send(&of_quic).unwrap();
+    }
+    let bounded = flow();
+    assert_eq!(bounded.datagrams + bounded.dropped, 105);
+    assert!(bounded.dropped >= 80, "{bounded:?}");
+    println!("guest: of 100 datagrams {} exceeded the rate", bounded.dropped);
+    egress.set_rate(counted.id, None).unwrap();
+    sender.send(&of_quic).unwrap();
+    assert_eq!(flow().datagrams, bounded.datagrams + 1);
 }
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";

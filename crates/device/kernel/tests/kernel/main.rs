@@ -6,6 +6,7 @@
 mod algorithms;
 mod as_linux;
 mod bounds;
+mod egress;
 mod killed;
 mod monitor;
 mod path;
