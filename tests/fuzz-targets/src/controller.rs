@@ -184,6 +184,7 @@ fn law(input: &mut Input<'_>) -> LawConfig {
                 queue_rounds_percent: input.count().clamp(1, 10_000),
                 queue_min,
                 queue_max: queue(input).max(queue_min),
+                downloads: true,
             })
         }
     }

@@ -35,6 +35,7 @@ const EVENT_LIMIT: usize = 4096;
 pub struct Controller {
     law_name: LawName,
     law: Box<dyn Law + Send>,
+    governs_downloads: bool,
     presence: Endpoint,
     connections: ConnectionWatch,
     up: DirectionWatch,
@@ -83,6 +84,7 @@ impl Controller {
             decision: Decision::none(start, law.name()),
             law_name: law.name(),
             law: law.build(),
+            governs_downloads: law.governs_downloads(),
             observation,
             now: Instant::ZERO,
             next_tick: start,
@@ -171,6 +173,9 @@ impl Controller {
         observation.link_rate = link_rate;
         let (up, down) = (&mut observation.up.connections, &mut observation.down.connections);
         self.connections.on_tick(connections, up, down);
+        if !self.governs_downloads {
+            down.clear();
+        }
         let is_active = Direction::BOTH.map(|direction| observation.of(direction).is_active());
         if is_active != was_active {
             self.presence.announce_soon(now);
@@ -467,7 +472,7 @@ mod tests {
     use wakeai_units::Segments;
 
     use super::*;
-    use crate::{LawConfig, StationId};
+    use crate::{AirtimeKnobs, LawConfig, StationId};
 
     fn controller_with(change: impl FnOnce(&mut ControllerConfig)) -> Controller {
         let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
@@ -570,6 +575,31 @@ mod tests {
         assert_eq!((seen.senders, decision.bounds.ceiling.get()), (1, 50));
         let ceilings = (found.sockets[0].1.ceiling, found.default.ceiling);
         assert_eq!(ceilings, (Segments::new(50), Segments::new(12)));
+    }
+
+    #[test]
+    fn what_a_law_of_uploads_alone_receives_is_neither_bounded_nor_announced() {
+        let receives = |downloads| {
+            let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
+            config.max_down_rate = Some(Rate::from_mbps(50));
+            let law = LawConfig::Airtime(AirtimeKnobs { downloads, ..AirtimeKnobs::default() });
+            let mut controller = Controller::new(Instant::ZERO, &config, [1; 16], &law);
+            let mut connection = Connection { id: 1, ..Connection::default() };
+            let receiving = &mut connection.receiving;
+            receiving.mss = Bytes::new(1448);
+            receiving.window = Bytes::new(300_000);
+            receiving.rtt = Some(Duration::from_millis(40));
+            for tick in 0..8 {
+                connection.receiving.received += 500 * 1448;
+                controller.handle_tick(at(tick * 500), None, &[connection]);
+            }
+            let active =
+                [controller.observation.is_active(), controller.announcement().down.active];
+            (controller.decision.bounds.receive, active)
+        };
+        let (window, active) = receives(true);
+        assert!(window < Segments::MAX && active == [true; 2], "{window}, {active:?}");
+        assert_eq!(receives(false), (Segments::MAX, [false; 2]));
     }
 
     #[test]

@@ -30,6 +30,7 @@ fn a_configuration_of_0_1_0_is_read_with_all_its_values() {
         queue_rounds_percent: 150,
         queue_min: Duration::from_millis(10),
         queue_max: Duration::from_millis(50),
+        downloads: true,
     };
     assert_eq!(config.law, Some(LawConfig::Airtime(knobs)));
     assert_eq!(config.api.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));

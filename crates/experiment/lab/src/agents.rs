@@ -308,6 +308,8 @@ mod tests {
             ("queue_rounds_percent = 0", false),
             ("queue_rounds_percent = 10000", true),
             ("queue_rounds_percent = 10001", false),
+            ("downloads = false", true),
+            ("downloads = 0", false),
             ("queue_rounds_percent = 50, queue_min = \"2ms\", queue_max = \"3ms\"", true),
         ] {
             let law = format!("law = {{ name = \"airtime\", {keys} }}");

@@ -38,7 +38,7 @@ const QUEUE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::fro
 
 /// The keys of [`LawConfig::Fixed`] and of [`LawConfig::Airtime`]. The other laws have none.
 const FIXED: [&str; 4] = ["floor", "ceiling", "small_queue", "receive"];
-const AIRTIME: [&str; 3] = ["queue_rounds_percent", "queue_min", "queue_max"];
+const AIRTIME: [&str; 4] = ["queue_rounds_percent", "queue_min", "queue_max", "downloads"];
 
 /// Where a law is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,11 @@ impl LawConfig {
             Self::ShimadaAfter => Box::new(shimada::AFTER),
             Self::Airtime(knobs) => Box::new(Airtime::new(knobs.clone())),
         }
+    }
+
+    /// Whether the station's agent counts, announces and bounds what the station receives.
+    pub(crate) fn governs_downloads(&self) -> bool {
+        !matches!(self, Self::Airtime(AirtimeKnobs { downloads: false, .. }))
     }
 
     /// Reads a law; `Some(None)` is the name `none`.
@@ -206,7 +211,8 @@ impl LawConfig {
             Self::Airtime(knobs) => {
                 let text = |span: Duration| Value::String(span.to_string());
                 let percent = Value::Integer(knobs.queue_rounds_percent.into());
-                let values = [percent, text(knobs.queue_min), text(knobs.queue_max)];
+                let downloads = Value::Boolean(knobs.downloads);
+                let values = [percent, text(knobs.queue_min), text(knobs.queue_max), downloads];
                 AIRTIME.into_iter().zip(values).collect()
             }
         }
@@ -214,7 +220,7 @@ impl LawConfig {
 }
 
 fn airtime(fields: &mut Fields<'_>) -> AirtimeKnobs {
-    let [percent_key, min_key, max_key] = AIRTIME;
+    let [percent_key, min_key, max_key, downloads_key] = AIRTIME;
     let default = AirtimeKnobs::default();
     let queue_rounds_percent = fields.read_or(percent_key, default.queue_rounds_percent, |field| {
         field.integer(QUEUE_ROUNDS_PERCENT)
@@ -227,5 +233,6 @@ fn airtime(fields: &mut Fields<'_>) -> AirtimeKnobs {
         let found = format!("queue_min {queue_min} above queue_max {queue_max}");
         at_fault.refuse_as(found, "queue_min at most queue_max");
     }
-    AirtimeKnobs { queue_rounds_percent, queue_min, queue_max }
+    let downloads = fields.read_or(downloads_key, default.downloads, Field::boolean);
+    AirtimeKnobs { queue_rounds_percent, queue_min, queue_max, downloads }
 }

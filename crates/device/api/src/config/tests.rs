@@ -267,14 +267,14 @@ fn laws() -> impl Strategy<Value = Option<LawConfig>> {
     let segments = |range| Strategy::prop_map(range, Segments::new);
     let ceilings = prop_oneof![Just(Segments::MAX), segments(500..=LARGEST_WINDOW)];
     let receive = prop_oneof![Just(Segments::MAX), segments(2..=LARGEST_WINDOW)];
-    let knobs =
-        (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000).prop_map(|(percent, min, max)| {
-            AirtimeKnobs {
-                queue_rounds_percent: percent,
-                queue_min: Duration::from_millis(min),
-                queue_max: Duration::from_millis(max),
-            }
-        });
+    let knobs = (1_u32..=10_000, 1_u64..5_000, 5_000_u64..10_000, any::<bool>()).prop_map(
+        |(percent, min, max, downloads)| AirtimeKnobs {
+            queue_rounds_percent: percent,
+            queue_min: Duration::from_millis(min),
+            queue_max: Duration::from_millis(max),
+            downloads,
+        },
+    );
     prop_oneof![
         Just(None),
         Just(Some(LawConfig::ShimadaBefore)),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use wakeai_results::result::Report;
-use wakeai_scenario::{Scenario, SoloRun, solo_plan};
+use wakeai_scenario::{Direction, Scenario, SoloRun, solo_plan};
 use wakeai_world::Silent;
 
 use super::kept::KeptRuns;
@@ -18,7 +18,8 @@ use super::senders::Senders;
 use super::sweep::sweep;
 use super::terms::{self, Terms};
 use super::{table, verdict};
-use crate::law::{self, Setting};
+use crate::law::verdict::receiving_bounds;
+use crate::law::{self, Promise, Setting};
 use crate::{files, pool, processors, say};
 
 /// The time between two writes of the file of `--keep`.
@@ -78,6 +79,8 @@ pub struct FrontierOptions {
 
 /// One run: a setting, the keys of the condition, and the seed.
 type Job<'a> = (&'a Setting, String, u64);
+/// The name of a group and a direction.
+type GroupDirection = (String, Direction);
 
 /// Runs what is needed and prints the frontier.
 ///
@@ -170,16 +173,19 @@ fn jobs_of_the_law<'a>(settings: &'a [Setting], options: &FrontierOptions) -> Ve
     settings.iter().flat_map(of).collect()
 }
 
-/// The solo runs of the groups that send, each with the names of its groups.
-fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<String>)>> {
+/// The solo runs of the groups, each with the groups and directions for which it counts.
+fn solo_runs(setting: &Setting) -> anyhow::Result<Vec<(SoloRun, Vec<GroupDirection>)>> {
     let scenario = with_condition(setting, DEFAULT, "")?;
     let stations = scenario.expand_stations();
     let plan = solo_plan(&scenario.conditions()[0]).into_iter();
     Ok(plan
         .map(|solo| {
-            let groups = solo.applies_to.iter().map(|of| stations[of.station].group);
-            let names = groups.map(|group| scenario.stations[group].name.clone()).collect();
-            (solo, names)
+            let of = solo.applies_to.iter().map(|of| {
+                let group = stations[of.station].group;
+                (scenario.stations[group].name.clone(), of.direction)
+            });
+            let groups = of.collect();
+            (solo, groups)
         })
         .collect())
 }
@@ -256,11 +262,19 @@ impl Frontier<'_> {
                 windows.push(Window { label, point });
             }
         }
+        let before_ms = others.get(DEFAULT).map_or(f64::NAN, |point| point.p95_ms);
+        let receiving = match setting.promise {
+            Promise::Receives(receiving) => {
+                Some(receiving_bounds(setting, receiving, (law.p95_ms, before_ms)))
+            }
+            _ => None,
+        };
         others.extend(lab.iter().flat_map(|report| point::of_report(report, setting)));
         Ok(FrontierRow {
             setting: setting.name.to_owned(),
             stations: setting.scenario.station_count(),
             single_frames: setting.has_single_frames(),
+            receiving,
             scenario: base(setting).to_owned(),
             law,
             others,
@@ -281,7 +295,8 @@ impl Frontier<'_> {
             let mbps = self.kept.solo(&run.key(), 1).unwrap_or(f64::NAN);
             alone.extend(groups.into_iter().map(|group| (group, mbps)));
         }
-        let sweep = sweep(&Senders::new(&setting.scenario, &alone));
+        let (buffer, _) = setting.access_point_queue();
+        let sweep = sweep(&Senders::new(&setting.scenario, &alone), buffer);
         let others = OTHERS.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
         let windows = sweep.iter().map(|windows| (windows.label(), windows.keys()));
         Ok(others.chain(windows).collect())

@@ -17,6 +17,7 @@ pub mod verdict;
 
 pub use kept::KeptRuns;
 pub use point::Point;
+pub(crate) use point::index;
 pub use report::{FrontierReport, FrontierRow};
 pub use senders::{SenderGroup, Senders};
-pub use sweep::{FixedWindows, sweep};
+pub use sweep::{FixedWindows, GroupWindow, sweep};

@@ -19,8 +19,8 @@ use crate::statistics::mean;
 pub struct Point {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
-    /// Jain's index over the goodputs of the stations that send TCP, each divided by what the station
-    /// reaches alone. A station that sends only UDP has the rate that its application asks for.
+    /// Jain's index over the goodputs of the stations with TCP, each divided by what the station
+    /// reaches alone. A station with UDP alone has the rate that its application asks for.
     pub index: f64,
     /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
     /// its station, pooled over all stations.
@@ -60,11 +60,19 @@ impl Point {
     }
 }
 
-fn index(run: &Run) -> Option<f64> {
-    let sends_tcp = |name: &str| run.flows.iter().any(|of| of.station == name && of.kind == "tcp");
-    let bounded = run.stations.iter().filter(|of| sends_tcp(&of.station));
-    let parts: Option<Vec<f64>> = bounded.map(|of| Some(of.goodput_mbps / of.max_mbps?)).collect();
-    jain(&parts?)
+/// Jain's index over the goodputs of the stations that send or receive by TCP, each divided by what the
+/// station reaches alone; a station that does both has the sum of both.
+pub(crate) fn index(run: &Run) -> Option<f64> {
+    let has_tcp = |name: &str| run.flows.iter().any(|of| of.station == name && of.kind == "tcp");
+    let mut parts = Vec::<(&str, f64)>::new();
+    for of in run.stations.iter().filter(|of| has_tcp(&of.station)) {
+        let part = of.goodput_mbps / of.max_mbps?;
+        match parts.iter_mut().find(|(station, _)| *station == of.station) {
+            Some((_, sum)) => *sum += part,
+            None => parts.push((&of.station, part)),
+        }
+    }
+    jain(&parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>())
 }
 
 fn reported_p95_ms(scenario: &Scenario, run: &Run) -> f64 {

@@ -24,6 +24,9 @@ pub struct FrontierRow {
     pub stations: u32,
     /// Whether its stations do not aggregate frames.
     pub single_frames: bool,
+    /// With downloads, the least goodput as a part of `default`'s, and the least index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiving: Option<(f64, f64)>,
     /// The scenario without conditions. Figures of another report are comparable only if it has the
     /// same.
     pub scenario: String,

@@ -53,6 +53,7 @@ impl Judged {
         if let Some(part) = beside_default {
             // With stock CUBIC and single frames the access point drops ACKs, and their airtime carries data.
             let least = if row.single_frames { 0.91 } else { 0.98 };
+            let least = row.receiving.map_or(least, |(goodput, _)| goodput);
             measures.at_least("goodput / default's", part, least);
         }
         if let Some(part) = beside_best {
@@ -61,6 +62,7 @@ impl Judged {
         let timeouts = row.best().map_or(0.0, |window| window.point.timeouts);
         measures.at_most("timeouts", law.timeouts, timeouts + 1.0);
         let least = if row.stations < MANY_STATIONS { 0.98 } else { 0.95 };
+        let least = row.receiving.map_or(least, |(_, index)| index);
         measures.at_least("index", law.index, least);
         if let Some((goodput, index)) = beside_earlier {
             measures.at_least("goodput / the earlier law's", goodput, 0.97);
@@ -161,6 +163,7 @@ mod tests {
             setting: "n-6".to_owned(),
             stations: 6,
             single_frames: false,
+            receiving: None,
             scenario: String::new(),
             law,
             others: BTreeMap::from([(DEFAULT.to_owned(), point(46.0, 2000.0, 9.0))]),
@@ -224,5 +227,15 @@ mod tests {
         assert!(Judged::new(&row, None).words().contains("default's"));
         row.single_frames = true;
         assert!(!Judged::new(&row, None).words().contains("default's"));
+    }
+
+    #[test]
+    fn a_setting_with_downloads_has_its_own_bounds_of_goodput_and_index() {
+        let mut row = row(point(44.0, 10.0, 0.0));
+        row.law.index = 0.975;
+        let words = Judged::new(&row, None).words();
+        assert!(words.contains("default's 0.957 < 0.980; index 0.975 < 0.980"), "{words}");
+        row.receiving = Some((0.95, 0.97));
+        assert_eq!(Judged::new(&row, None).words(), "held");
     }
 }

@@ -15,6 +15,7 @@ use wakeai_world::{Asked, KnownSolos};
 use super::setting::{FIXED, Promise, Setting};
 use super::timeline::Timeline;
 use crate::detailed::{self, Detail};
+use crate::frontier::index;
 use crate::pool;
 use crate::statistics::{mean, mean_of};
 
@@ -26,14 +27,15 @@ const STEP: Duration = Duration::from_millis(50);
 pub struct LawFigures {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
-    /// Jain's index of the goodputs, each divided by what the station reaches alone.
+    /// Jain's index of the goodputs, each divided by what the station reaches alone. In settings with
+    /// downloads stations with UDP alone do not count, as their applications ask for a rate.
     pub index: f64,
     /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
     /// its own station, pooled over all stations.
     pub growth_ms: f64,
     /// Retransmission timeouts of a run.
     pub timeouts: f64,
-    /// The mean and the last completion, seconds; `None` if a flow has no end.
+    /// The mean and the last completion of the flows that have a size, seconds; `None` where none has.
     pub completion: Option<(f64, f64)>,
     /// The goodput of each group of stations, Mbit/s.
     pub groups: BTreeMap<String, f64>,
@@ -244,9 +246,12 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> LawFigures {
             group.map_or(0.0, |group| group.goodput_mbps)
         })
     };
+    let specified = setting.scenario.expand(1).flows;
+    let is_sized: Vec<bool> = specified.iter().map(|flow| flow.size.is_some()).collect();
     let of_completion = |figure: &dyn Fn(&[f64]) -> f64| {
         over(&|run| {
-            let all = run.flows.iter().map(|flow| flow.completion_s).collect::<Option<Vec<f64>>>();
+            let sized = run.flows.iter().zip(&is_sized).filter(|(_, is_sized)| **is_sized);
+            let all = sized.map(|(flow, _)| flow.completion_s).collect::<Option<Vec<f64>>>();
             all.map_or(f64::INFINITY, |all| figure(&all))
         })
     };
@@ -268,10 +273,13 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> LawFigures {
             swing: timeline(&|of| of.swing),
         },
         goodput: over(&|run| run.total_goodput_mbps),
-        index: over(&|run| run.capacity_normalised.unwrap_or(f64::NAN)),
+        index: over(&|run| {
+            let index = if setting.has_downloads() { index(run) } else { run.capacity_normalised };
+            index.unwrap_or(f64::NAN)
+        }),
         growth_ms: mean_of(simulated, |one| Some(one.p95_ms)).unwrap_or(f64::NAN),
         timeouts: over(&|run| run.errors.timeout as f64),
-        completion: setting.transfers().map(|_| {
+        completion: is_sized.contains(&true).then(|| {
             let last = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
             (of_completion(&|all| mean(all).unwrap_or(0.0)), of_completion(&last))
         }),

@@ -3,16 +3,16 @@
 //! Each is a complete scenario, so `wakeai sim` and `wakeai lab` can run it (`wakeai-validation law
 //! --write DIR` writes them as files). Whoever changes the law runs all of them.
 
-use super::dynamics;
-use super::setting::{Draft, JITTER, Promise, Setting, TSQ, bss};
+use super::setting::{JITTER, Promise, Setting, TSQ, bss};
+use super::{downloads, dynamics};
 
 const MAC80211: &str = "host_queue = 'mac80211'";
 const LIMITED: &str = "limit = '800kbit/s'\njitter = '500ms'";
 
 /// All settings of the matrix.
 pub fn matrix() -> Vec<Setting> {
-    let beside = [uploads(), hosts(), unequal(), paths(), directions(), transfers(), neighbours()];
-    [beside.concat(), dynamics::all()].concat()
+    let beside = [uploads(), hosts(), unequal(), paths(), transfers(), neighbours()];
+    [beside.concat(), downloads::all(), dynamics::all()].concat()
 }
 
 /// Settings of equal stations with endless uploads and plain FIFO hosts.
@@ -124,49 +124,6 @@ fn paths() -> Vec<Setting> {
         bss("802.11n", 40.0).up("s", 8, "frame_error_rate = 0.3").promises("n-8-lossy", All),
         behind("wire-20", "802.11n", 20.0, "rate = '20Mbit/s'\nqueue = 200", 8),
         behind("wire-50", "802.11ac", 30.0, "rate = '50Mbit/s'\nqueue = 1000", 6),
-    ]
-}
-
-/// Settings with downloads, or uploads and downloads. With a short buffer a law that halves the queue may
-/// cost a twentieth of the goodput.
-fn directions() -> Vec<Setting> {
-    use Promise::{BothWays, Down};
-    let both = |name, standard, rtt_ms, (up, down), index| {
-        bss(standard, rtt_ms).up("up", up, "").down("down", down).promises(name, BothWays(index))
-    };
-    let down = |name, standard, rtt_ms, buffer, count| {
-        let draft = bss(standard, rtt_ms).access_point(buffer).down("down", count);
-        draft.promises(name, Down(0.95))
-    };
-    let further = |draft: Draft, name: &str, keys: &str| {
-        draft.stations(name, 4, keys).flow("server", name, JITTER)
-    };
-    vec![
-        down("n-down", "802.11n", 20.0, "", 8),
-        down("g-12-down", "802.11g", 20.0, "buffer = 1000", 12),
-        down("n-8-down", "802.11n", 35.0, "buffer = 1000", 8),
-        down("n-8-down-fq", "802.11n", 35.0, "buffer = 1000\nqueue = 'fq'", 8),
-        down("n-25-down", "802.11n", 10.0, "", 25),
-        down("ac-8-down", "802.11ac", 30.0, "buffer = 1000", 8),
-        further(
-            bss("802.11n", 10.0).access_point("buffer = 1000").lasting(60, 20).down("near", 4),
-            "far",
-            "wired_delay = '95ms'",
-        )
-        .promises("n-near-and-far-down", Down(0.95)),
-        further(
-            bss("802.11n", 20.0).access_point("buffer = 1000").down("fast", 4),
-            "slow",
-            "rate = '6.5Mbit/s'",
-        )
-        .promises("n-slow-down", Down(1.35)),
-        both("n-3-and-3", "802.11n", 20.0, (3, 3), 0.97),
-        both("n-6-and-4", "802.11n", 40.0, (6, 4), 0.97),
-        both("ac-4-and-4", "802.11ac", 20.0, (4, 4), 0.95),
-        bss("802.11n", 35.0)
-            .up("both", 4, "")
-            .flow("server", "both", JITTER)
-            .promises("n-4-both", BothWays(0.97)),
     ]
 }
 

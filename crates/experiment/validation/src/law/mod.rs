@@ -1,5 +1,6 @@
 //! The law `airtime` over a matrix of settings, each with a promise and a verdict.
 
+mod downloads;
 pub mod dynamics;
 pub mod figures;
 pub mod matrix;
@@ -10,4 +11,4 @@ pub mod verdict;
 
 pub use figures::{LawFigures, LawRow, TimelineFigures};
 pub use matrix::matrix;
-pub use setting::{Promise, Setting};
+pub use setting::{Promise, Receiving, Setting};

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use wakeai_scenario::Scenario;
+use wakeai_scenario::{Endpoint, FlowKind, Scenario};
+use wakeai_wifi::{QueueDiscipline, Standard};
 use wakeai_world::agent::presence_interval;
 
 use crate::statistics::mean;
@@ -15,11 +16,11 @@ pub enum Promise {
     /// All stations have agents. The goodput is kept, the shares are equal, the queue is short, and
     /// there are few timeouts.
     All,
-    /// There are uploads and downloads: as [`Promise::All`], with an index of at least this.
-    BothWays(f64),
-    /// There are only downloads. This part of the goodput is kept, the index is at least .97, and the
-    /// queue and the timeouts are as in [`Promise::All`].
-    Down(f64),
+    /// All stations have agents, and some receive. [`Receiving`] says what else is asked.
+    Receives(Receiving),
+    /// The downloads of this group have a size, and others may be endless. The mean and the last completion
+    /// of those that have one take at most 1.05 times as long as under `default`.
+    Web,
     /// All n transfers have a size. The last one takes at most 1.05 · n · size / solo goodput.
     Ideal,
     /// Short transfers: the mean and the last completion take at most 1.05 times as long as under
@@ -44,6 +45,17 @@ pub enum Promise {
     /// The same, where the station `liar` also reserves this part of the air. The reservation is admitted,
     /// so it is no lie, and the others keep nine tenths of the remaining part.
     LieWithReservation(f64),
+}
+
+/// What the stations of a setting with downloads move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiving {
+    /// Downloads alone, of stations with equal rates.
+    Down,
+    /// Uploads and downloads.
+    BothWays,
+    /// Downloads alone, of slow stations beside fast ones.
+    SlowAndFast,
 }
 
 impl Promise {
@@ -87,6 +99,7 @@ pub(super) struct Draft {
     seconds: u32,
     warmup: u32,
     agents: Option<&'static str>,
+    uploads_alone: Option<&'static str>,
     body: String,
 }
 
@@ -100,6 +113,7 @@ pub(super) fn bss(standard: &'static str, rtt_ms: f64) -> Draft {
         seconds: 35,
         warmup: 5,
         agents: None,
+        uploads_alone: None,
         body: String::new(),
     }
 }
@@ -125,6 +139,12 @@ impl Draft {
     /// Gives agents to this group only.
     pub(super) fn agents(mut self, group: &'static str) -> Self {
         self.agents = Some(group);
+        self
+    }
+
+    /// Lets the agents of this group govern uploads alone, as those of earlier versions do.
+    pub(super) fn uploads_alone(mut self, group: &'static str) -> Self {
+        self.uploads_alone = Some(group);
         self
     }
 
@@ -157,8 +177,8 @@ impl Draft {
     }
 
     /// Adds `count` stations with an endless download each, which begins within half a second.
-    pub(super) fn down(self, name: &str, count: u32) -> Self {
-        self.stations(name, count, "").flow("server", name, JITTER)
+    pub(super) fn down(self, name: &str, count: u32, keys: &str) -> Self {
+        self.stations(name, count, keys).flow("server", name, JITTER)
     }
 
     pub(super) fn promises(self, name: &'static str, promise: Promise) -> Setting {
@@ -187,6 +207,10 @@ impl Draft {
             for law in ["shimada-after", "airtime"] {
                 toml.push_str(&of_law(law, law, agents.as_deref().unwrap_or_default()));
             }
+            if let Some(group) = self.uploads_alone {
+                let law = "{ name = 'airtime', downloads = false }";
+                let _ = writeln!(toml, "laws = [{{ stations = '{group}', law = {law} }}]");
+            }
         }
         let scenario = Scenario::parse(&toml).expect("every setting is a scenario");
         Setting { name, promise, scenario, toml }
@@ -198,7 +222,28 @@ impl Setting {
     /// windows can be bounded, and nothing changes during the run. The command `frontier` judges
     /// these settings by goodput, queueing delay and timeouts.
     pub fn has_frontier(&self) -> bool {
-        self.promise == Promise::All && self.scenario.events.is_empty()
+        let is_one = matches!(self.promise, Promise::All | Promise::Receives(_));
+        is_one && self.scenario.events.is_empty()
+    }
+
+    /// Whether some station receives by TCP from the server.
+    pub fn has_downloads(&self) -> bool {
+        let flows = &self.scenario.flows;
+        flows.iter().any(|flow| flow.from == Endpoint::Server && flow.kind == FlowKind::Tcp)
+    }
+
+    /// Whether some station's standard is 802.11ac, or a later one.
+    pub fn has_ac(&self) -> bool {
+        let mut radios = self.scenario.stations.iter().filter_map(|group| group.radio);
+        radios.any(|radio| radio.standard >= Standard::Ac)
+    }
+
+    /// The number of packets that the access point's buffer holds, and whether each station has a queue
+    /// of its own there.
+    pub fn access_point_queue(&self) -> (u32, bool) {
+        let access_point = &self.scenario.access_point;
+        let is_fair = access_point.wifi().is_some_and(|bss| bss.queue == QueueDiscipline::Fq);
+        (u32::try_from(access_point.buffer.room(0, 0)).unwrap_or(u32::MAX), is_fair)
     }
 
     /// Whether the stations do not aggregate frames.
@@ -239,13 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn settings_with_changes_downloads_or_strangers_have_no_frontier() {
+    fn settings_with_changes_transfers_or_strangers_have_no_frontier() {
         let names: Vec<&str> =
             settings_with_a_frontier().iter().map(|setting| setting.name).collect();
-        for name in ["n-10", "n-1-tsq", "g-30", "n-20-tsq", "ac-beside-n", "n-6-by-4"] {
+        for name in ["n-10", "n-1-tsq", "g-30", "n-20-tsq", "n-down", "n-3-and-3", "n-6-by-4"] {
             assert!(names.contains(&name), "{name}");
         }
-        for name in ["n-rate-falls", "n-down", "n-3-and-3", "n-half-agents", "g-20-sized"] {
+        for name in ["n-rate-falls", "n-10-web", "n-half-old-down", "n-half-agents", "g-20-sized"] {
             assert!(!names.contains(&name), "{name}");
         }
     }

@@ -1,8 +1,11 @@
 //! The verdict on a setting: whether its promise holds.
 
 use super::figures::{LawFigures, LawRow, TimelineFigures};
-use super::setting::{FIXED, Promise, WITHOUT};
+use super::setting::{FIXED, Promise, Receiving, Setting, WITHOUT};
 use crate::verdict::Measures;
+
+/// From this number of packets on the access point's buffer is a long one.
+const LONG_BUFFER: u32 = 1000;
 
 /// The figures that the promise of a row bounds.
 pub fn measures(row: &LawRow) -> Measures {
@@ -10,17 +13,16 @@ pub fn measures(row: &LawRow) -> Measures {
     let table = row.of("shimada-after");
     let mut judge = Judge { default, table, ours, measures: Measures::default() };
     match &row.setting.promise {
+        Promise::Receives(receiving) => judge.receives(&row.setting, *receiving),
         _ if row.setting.has_frontier() => judge.index(0.95),
         Promise::All => judge.all(0.98, 0.95),
-        Promise::BothWays(index) => judge.all(0.97, *index),
-        Promise::Down(goodput) => judge.all(*goodput, 0.97),
         Promise::Ideal => {
             let (count, bytes) = row.setting.transfers().unwrap_or((0, 0.0));
             let ideal_s = f64::from(count) * bytes * 8e-6 / judge.ours.alone;
             let last = judge.ours.completion.unwrap_or_default().1;
             judge.measures.at_most("last completion / (n · size / solo)", last / ideal_s, 1.05);
         }
-        Promise::Short => {
+        Promise::Short | Promise::Web => {
             let of = |figures: &LawFigures| figures.completion.unwrap_or_default();
             let (before, after) = (of(&judge.default), of(&judge.ours));
             judge.measures.at_most("mean completion / default's", after.0 / before.0, 1.05);
@@ -60,6 +62,28 @@ fn known(figure: Option<f64>) -> f64 {
     figure.unwrap_or(f64::NAN)
 }
 
+/// What a setting with downloads has to keep: the least goodput as a part of `default`'s, and the least index.
+pub(crate) fn receiving_bounds(
+    setting: &Setting,
+    receiving: Receiving,
+    (ours_ms, default_ms): (f64, f64),
+) -> (f64, f64) {
+    let (buffer, is_fair) = setting.access_point_queue();
+    let is_half = ours_ms <= default_ms / 2.0;
+    let goodput = match receiving {
+        Receiving::SlowAndFast => 1.35,
+        Receiving::BothWays => 0.97,
+        Receiving::Down if !is_fair && (buffer >= LONG_BUFFER || is_half) => 0.95,
+        Receiving::Down => 0.98,
+    };
+    let index = match receiving {
+        Receiving::SlowAndFast => 0.9,
+        Receiving::BothWays if setting.has_ac() => 0.95,
+        _ => 0.97,
+    };
+    (goodput, index)
+}
+
 struct Judge {
     default: LawFigures,
     table: LawFigures,
@@ -73,6 +97,25 @@ impl Judge {
         self.index(index);
         self.growth();
         self.timeouts();
+    }
+
+    /// Requires of a setting with downloads its least goodput and index, at most one timeout more than
+    /// under `default`, and a short queue: at most half of `default`'s beside uploads, no longer than that
+    /// where each station has its own queue in the access point, and 60 ms where the buffer is long.
+    fn receives(&mut self, setting: &Setting, receiving: Receiving) {
+        let (buffer, is_fair) = setting.access_point_queue();
+        let (ours, before) = (self.ours.growth_ms, self.default.growth_ms);
+        let (goodput, index) = receiving_bounds(setting, receiving, (ours, before));
+        self.goodput(goodput);
+        self.index(index);
+        if receiving == Receiving::BothWays {
+            self.measures.at_most("p95 growth / default's", ours / before, 0.5);
+        } else if is_fair {
+            self.measures.at_most("p95 growth / default's", ours / before, 1.0);
+        } else if buffer >= LONG_BUFFER {
+            self.measures.at_most("p95 growth, ms", ours, 60.0);
+        }
+        self.measures.at_most("timeouts", self.ours.timeouts, self.default.timeouts + 1.0);
     }
 
     fn goodput(&mut self, bound: f64) {

@@ -59,15 +59,19 @@ pub struct AirtimeKnobs {
     /// The largest target queueing delay in busy air, and the target beside stations that hold a
     /// longer queue.
     pub queue_max: Duration,
+    /// Whether the law governs what the station receives, too. Otherwise that is neither bounded nor
+    /// counted nor announced, as by agents that know uploads alone.
+    pub downloads: bool,
 }
 
 impl Default for AirtimeKnobs {
-    /// One round, at least 1 ms and at most 75 ms.
+    /// One round, at least 1 ms and at most 75 ms, in both directions.
     fn default() -> Self {
         Self {
             queue_rounds_percent: 100,
             queue_min: Duration::from_millis(1),
             queue_max: Duration::from_millis(75),
+            downloads: true,
         }
     }
 }
@@ -95,7 +99,8 @@ impl Law for Airtime {
             (None, None) => Basis::Idle,
             (up, down) => Basis::Airtime { up, down },
         };
-        (Bounds { receive: receiving.ceiling, ..bounds }, basis)
+        let receive = if self.down.knobs.downloads { receiving.ceiling } else { Segments::MAX };
+        (Bounds { receive, ..bounds }, basis)
     }
 }
 

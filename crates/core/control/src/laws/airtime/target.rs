@@ -257,6 +257,7 @@ mod tests {
                 queue_rounds_percent: percent,
                 queue_min: ms(min),
                 queue_max: ms(max),
+                ..AirtimeKnobs::default()
             };
             let seen = seen(Some(65), &[]);
             queue(&knobs, seen.side(Direction::Up), Some(ms(12)), &share, Bottleneck::Air)
