@@ -77,6 +77,6 @@ pub(super) const CASES: &[Case] = &[
     Case::run(BY_HAND, &[("conditions.one.bounds.1.floor", "15")]),
     Case::run(BY_HAND, &[("conditions.one.bounds.1.ceiling", "4")]),
     Case::run(SMALL_QUEUES, &[("conditions.one.bounds.1.small_queue", "65535")]),
-    Case::run(WITH_PARAMETERS, &[("conditions.one.bounds.1.receive", "4")]),
+    Case::run(DOWNLOADS, &[("conditions.one.bounds.1.receive", "4")]),
     Case::run(&[], &[("conditions.one.set", "{ wired.delay = \"20ms\" }")]),
 ];
