@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("medium", &["units", "wifi"]),
     ("algorithms", &["connection"]),
     ("tcp", &["units", "connection", "algorithms"]),
+    ("quic", &["units", "connection", "algorithms"]),
     ("net", &["units"]),
     ("daemon", &["net"]),
     ("host", &["units"]),
@@ -33,7 +34,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("results", &["units", "connection", "tables", "scenario"]),
     ("world", &["units", "wifi", "connection", "control", "medium", "scenario", "results"]),
     ("report", &["tables", "results"]),
-    ("sim", &["units", "connection", "control", "medium", "tcp", "scenario", "results", "world"]),
+    (
+        "sim",
+        &[
+            "units",
+            "connection",
+            "control",
+            "medium",
+            "tcp",
+            "quic",
+            "scenario",
+            "results",
+            "world",
+        ],
+    ),
     (
         "lab",
         &[

@@ -59,7 +59,7 @@ pub struct Flow {
     pub from: Node,
     /// The receiver.
     pub to: Node,
-    /// TCP or UDP.
+    /// TCP, UDP or QUIC.
     pub kind: FlowKind,
     /// The congestion control that the file names; `None` for UDP.
     pub algorithm: Option<Arc<str>>,

@@ -48,6 +48,16 @@ pub enum FlowKind {
     Tcp,
     /// Datagrams of 1472 bytes.
     Udp,
+    /// One QUIC connection.
+    Quic,
+}
+
+impl FlowKind {
+    /// Whether a sender of this kind has a congestion control, repeats what is lost, and sends no more than its application
+    /// has written.
+    pub fn is_reliable(self) -> bool {
+        self != Self::Udp
+    }
 }
 
 /// The parameters of a congestion control; `None` stands for the default.
@@ -77,7 +87,7 @@ pub struct FlowSpec {
     pub from: Endpoint,
     /// The receivers.
     pub to: Endpoint,
-    /// TCP or UDP.
+    /// TCP, UDP or QUIC.
     pub kind: FlowKind,
     /// The amount of data of each flow; with `None` the flow sends until the end of the run.
     pub size: Option<Bytes>,

@@ -22,10 +22,12 @@ pub enum Seen<'a> {
         /// The segment.
         segment: Segment,
     },
-    /// A datagram of a UDP flow.
+    /// A datagram of a UDP or QUIC flow.
     Datagram {
         /// Index of the flow.
         flow: u32,
+        /// Whether it goes from the flow's receiver to its sender.
+        to_sender: bool,
         /// Length of the payload in bytes.
         len: u16,
     },
@@ -99,7 +101,12 @@ fn see(packet: &Packet, (flow, connection): MeterPlace) -> Seen<'_> {
         Packet::Segment(wire) => {
             Seen::Segment { flow, connection, to_sender: wire.to_sender, segment: wire.unpack() }
         }
-        Packet::Datagram { flow, len } => Seen::Datagram { flow: *flow, len: *len },
+        Packet::Datagram { flow, len } => {
+            Seen::Datagram { flow: *flow, to_sender: false, len: *len }
+        }
+        Packet::Quic { flow, to_sender, packet } => {
+            Seen::Datagram { flow: *flow, to_sender: *to_sender, len: packet.datagram_len() }
+        }
         Packet::Presence(bytes) => Seen::Presence(bytes),
     }
 }

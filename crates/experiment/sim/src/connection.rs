@@ -157,7 +157,7 @@ impl Connection {
 }
 
 /// The shortest time between two samples of a connection.
-const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The meter of the report and the records, and the senders' figures in [`crate::FlowDetail`].
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use wakeai_world::flows::{DATAGRAM, Division, Writing};
 use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
+use crate::quic::QuicConnection;
 
 /// A flow of the run.
 #[allow(clippy::struct_excessive_bools, reason = "they are independent properties of a flow")]
@@ -41,6 +42,7 @@ pub(crate) struct FlowState {
 pub(crate) enum Source {
     Tcp(Stream),
     Udp(Datagrams),
+    Quic(Box<QuicConnection>),
 }
 
 /// TCP connections, one after another.

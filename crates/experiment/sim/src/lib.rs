@@ -14,6 +14,7 @@ mod connection;
 mod flow;
 mod outcome;
 mod packet;
+mod quic;
 mod sampler;
 mod setup;
 mod simulation;

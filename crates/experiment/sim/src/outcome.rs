@@ -100,7 +100,16 @@ fn drops(counters: &Counters) -> Drops {
 fn measured(flow: &Flow, state: &FlowState, end: Instant) -> MeasuredFlow {
     let (meter, totals) = (&state.meter, &state.totals);
     let measured = meter.measured(flow, end);
-    let Source::Tcp(stream) = &state.source else { return measured };
+    let stream = match &state.source {
+        Source::Tcp(stream) => stream,
+        Source::Udp(_) => return measured,
+        Source::Quic(_) => {
+            return MeasuredFlow {
+                algorithm: flow.algorithm.as_deref().map(str::to_owned),
+                ..measured
+            };
+        }
+    };
     MeasuredFlow {
         algorithm: Some(stream.algorithm.clone()),
         simulated: Some(SimulatedFlow {

@@ -21,6 +21,14 @@ pub(crate) enum Packet {
         /// Length of the payload in bytes.
         len: u16,
     },
+    /// A packet of a QUIC flow.
+    Quic {
+        /// Index of the flow.
+        flow: u32,
+        /// Whether it goes from the flow's receiver to its sender.
+        to_sender: bool,
+        packet: wakeai_quic::Packet,
+    },
     /// An encoded presence message.
     Presence(Rc<[u8]>),
 }
@@ -29,7 +37,8 @@ impl wakeai_medium::Packet for Packet {
     fn kind(&self) -> Kind {
         match self {
             Self::Segment(wire) if wire.is_bare_ack() => Kind::TransportAck,
-            Self::Segment(_) | Self::Datagram { .. } => Kind::Data,
+            Self::Quic { packet, .. } if packet.is_ack() => Kind::TransportAck,
+            Self::Segment(_) | Self::Datagram { .. } | Self::Quic { .. } => Kind::Data,
             Self::Presence(_) => Kind::Presence,
         }
     }
@@ -41,6 +50,7 @@ impl wakeai_medium::Packet for Packet {
             Self::Segment(wire) => (u64::from(wire.to_sender), wire.connection),
             Self::Datagram { flow, .. } => (2, *flow),
             Self::Presence(_) => (3, 0),
+            Self::Quic { flow, to_sender, .. } => (4 + u64::from(*to_sender), *flow),
         };
         kind << 32 | u64::from(number)
     }
@@ -49,6 +59,7 @@ impl wakeai_medium::Packet for Packet {
         match self {
             Self::Segment(wire) => usize::from(wire.packet_len),
             Self::Datagram { len, .. } => IP_UDP_HEADERS + usize::from(*len),
+            Self::Quic { packet, .. } => IP_UDP_HEADERS + usize::from(packet.datagram_len()),
             Self::Presence(bytes) => IP_UDP_HEADERS + bytes.len(),
         }
     }

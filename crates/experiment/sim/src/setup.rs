@@ -25,6 +25,7 @@ use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
 use crate::connection::Senders;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
+use crate::quic::QuicConnection;
 use crate::sampler::{QUEUE_STEP, Sampler};
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
@@ -115,6 +116,7 @@ impl<O: Observer> Simulation<O> {
                 Source::Tcp(stream(flow, group, bounded)?)
             }
             FlowKind::Udp => Source::Udp(datagrams(experiment, expanded, flow)),
+            FlowKind::Quic => Source::Quic(Box::new(QuicConnection::new(flow, start))),
         };
         let meter = ReceiverMeter::new(span, flow, job.progress);
         let timer = self.timers.add(TimerOwner::Flow(self.flows.len() as u32));

@@ -1,6 +1,7 @@
 //! The event loop: the next of medium, timers and the scenario's events, and what follows from it.
 
 mod agents;
+mod quic;
 mod traffic;
 mod turns;
 
@@ -135,6 +136,7 @@ impl<O: Observer> Simulation<O> {
             TimerOwner::Agent(station) => self.wake_agent(now, station),
             TimerOwner::Sender(id) => self.wake_sender(now, id),
             TimerOwner::Receiver(id) => self.wake_receiver(now, id),
+            TimerOwner::Quic(flow, is_receiver) => self.wake_quic(now, flow, is_receiver),
             TimerOwner::Sampler => self.wake_sampler(now),
         }
     }
@@ -164,6 +166,10 @@ impl<O: Observer> Simulation<O> {
                 let (flow, len) = (*flow, u64::from(*len));
                 self.carrier.show(delivery, (flow, 0));
                 self.received(now, flow, len);
+            }
+            Packet::Quic { flow, to_sender, packet } => {
+                self.carrier.show(delivery, (*flow, 0));
+                self.quic_packet(now, (*flow, *to_sender), packet);
             }
             Packet::Presence(_) => unreachable!("presence messages are broadcasts"),
         }

@@ -15,6 +15,8 @@ pub(crate) enum TimerOwner {
     Agent(u32),
     Sender(u32),
     Receiver(u32),
+    /// The sender, or with `true` the receiver, of a QUIC flow.
+    Quic(u32, bool),
     Sampler,
 }
 

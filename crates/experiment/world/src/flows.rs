@@ -2,7 +2,7 @@
 
 use wakeai_connection::Bounded;
 use wakeai_control::{Permission, Pieces};
-use wakeai_scenario::{Chunks, Expanded, Experiment, Flow};
+use wakeai_scenario::{Chunks, Expanded, Experiment, Flow, FlowKind};
 use wakeai_units::{Bytes, Duration, Rate};
 
 /// The payload of a full datagram of a UDP flow.
@@ -16,7 +16,7 @@ const SATURATING_PERCENT: u64 = 120;
 /// take the place of `cubic` and `reno`.
 pub fn sender_algorithm(flow: &Flow, bounded: bool) -> Option<&str> {
     let asked = flow.algorithm.as_deref()?;
-    let stand_in = Bounded::instead_of(asked).filter(|_| bounded);
+    let stand_in = Bounded::instead_of(asked).filter(|_| bounded && flow.kind == FlowKind::Tcp);
     Some(stand_in.map_or(asked, |algorithm| algorithm.name))
 }
 

@@ -131,6 +131,12 @@ fn plan_flow(
         (FlowKind::Udp, None) => TrafficKind::Udp(
             flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)),
         ),
+        (FlowKind::Quic, _) => {
+            return Err(unsupported(
+                format!("flows.{}: kind = \"quic\"", flow.entry + 1),
+                "`wakeai sim` has QUIC; the lab has TCP and UDP",
+            ));
+        }
         (FlowKind::Udp, Some(_)) => {
             return Err(unsupported(
                 format!("flows.{}: a UDP flow with a size", flow.entry + 1),

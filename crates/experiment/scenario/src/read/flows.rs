@@ -20,6 +20,9 @@ const MOST_CHUNKS: u32 = 100_000;
 const RTT_REF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(60);
 
+/// The congestion controls of QUIC.
+const QUIC_ALGORITHMS: [&str; 2] = ["cubic", "reno"];
+
 const ENDPOINT: &str = "\"server\", or the name of a group or of one station";
 
 pub(super) fn read(fields: &mut Fields<'_>, context: &Context<'_>) -> Vec<FlowSpec> {
@@ -58,18 +61,18 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         }
         Some(to)
     });
-    let kinds = [FlowKind::Tcp, FlowKind::Udp].map(|kind| (kind.into(), kind));
+    let kinds = [FlowKind::Tcp, FlowKind::Udp, FlowKind::Quic].map(|kind| (kind.into(), kind));
     let kind = fields.read_or("kind", FlowKind::Tcp, |field| field.choice(&kinds));
     let size = fields.read("size", |field| field.size(Bytes::new(1)..=LARGEST));
     let (start, jitter) = start(&mut fields, span);
-    let algorithm = fields.read("algorithm", |field| tcp_only(field, kind).and_then(name));
+    let algorithm = fields.read("algorithm", |field| algorithm(field, kind));
     let chunks = fields.read_or("chunks", Chunks::Count(1), |field| chunks(field, kind, size));
     let turns = fields.read_or("turns", false, |field| turns(field, kind, size));
-    let target = fields.read("rate", rate);
+    let target = fields.read("rate", |field| target(field, kind));
     let limit = fields.read("limit", |field| limit(field, kind));
     let reserve = fields.read_or("reserve", false, |field| {
         let reserve = field.boolean()?;
-        if reserve && (target.is_none() || kind == FlowKind::Udp) {
+        if reserve && (target.is_none() || kind != FlowKind::Tcp) {
             field.refuse("false, or a TCP flow with `rate`, which is what is reserved");
         }
         Some(reserve)
@@ -89,10 +92,7 @@ fn flow(mut fields: Fields<'_>, names: &Names<'_>, span: &Span) -> Option<FlowSp
         size,
         start,
         jitter,
-        algorithm: match kind {
-            FlowKind::Tcp => Some(algorithm.unwrap_or_else(|| Arc::from("cubic"))),
-            FlowKind::Udp => None,
-        },
+        algorithm: kind.is_reliable().then(|| algorithm.unwrap_or_else(|| Arc::from("cubic"))),
         knobs,
         chunks,
         turns,
@@ -157,11 +157,32 @@ fn name(field: &Field<'_>) -> Option<Arc<str>> {
     name.map(Arc::from)
 }
 
-/// The field of a parameter of congestion control. In a UDP flow it is refused.
+/// The congestion control of a flow. QUIC does not use the kernel's.
+fn algorithm(field: &Field<'_>, kind: FlowKind) -> Option<Arc<str>> {
+    match kind {
+        FlowKind::Tcp => name(field),
+        FlowKind::Udp => {
+            field.refuse("nothing: a flow of kind \"udp\" has no congestion control");
+            None
+        }
+        FlowKind::Quic => field.choice(&QUIC_ALGORITHMS.map(|name| (name, name))).map(Arc::from),
+    }
+}
+
+/// The field of a parameter of the kernel's congestion control. In a flow of another kind it is refused.
 fn tcp_only<'f, 'a>(field: &'f Field<'a>, kind: FlowKind) -> Option<&'f Field<'a>> {
     field.or_refuse((kind == FlowKind::Tcp).then_some(field), || {
-        "nothing: a flow of kind \"udp\" has no congestion control".to_owned()
+        format!("nothing: a flow of kind \"{kind}\" has no such parameter")
     })
+}
+
+/// What a UDP flow sends, or what a TCP sender holds.
+fn target(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
+    if kind == FlowKind::Quic {
+        field.refuse("nothing: what a flow of kind \"quic\" sends at most is its `limit`");
+        return None;
+    }
+    rate(field)
 }
 
 fn limit(field: &Field<'_>, kind: FlowKind) -> Option<Rate> {
@@ -181,7 +202,7 @@ fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<Chun
         }
         None => Chunks::Count(field.integer(1..=MOST_CHUNKS)?),
     };
-    if chunks != Chunks::Count(1) && (kind == FlowKind::Udp || size.is_none()) {
+    if chunks != Chunks::Count(1) && (kind != FlowKind::Tcp || size.is_none()) {
         field.refuse("1, or a TCP flow with `size`, which is what is split");
     }
     if let Chunks::Count(count) = chunks
@@ -194,7 +215,7 @@ fn chunks(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<Chun
 
 fn turns(field: &Field<'_>, kind: FlowKind, size: Option<Bytes>) -> Option<bool> {
     let turns = field.boolean()?;
-    if turns && (kind == FlowKind::Udp || size.is_none()) {
+    if turns && (kind != FlowKind::Tcp || size.is_none()) {
         field.refuse("false, or a TCP flow with `size`, which is what a turn sends");
     }
     Some(turns)
@@ -224,8 +245,9 @@ fn check_proxied(
         if flow.to != Endpoint::Server {
             refuse("to", "a flow to a station, from one with `proxy`", "\"server\"");
         }
-        if flow.kind == FlowKind::Udp {
-            refuse("kind", "\"udp\" from a station with `proxy`", "\"tcp\", which it relays");
+        if flow.kind != FlowKind::Tcp {
+            let found = format!("\"{}\" from a station with `proxy`", flow.kind);
+            refuse("kind", &found, "\"tcp\", which it relays");
         }
         let differs = |other: &FlowSpec| {
             matches!(other.from, Endpoint::Stations(from) if overlap(from, sender))

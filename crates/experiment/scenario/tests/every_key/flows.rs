@@ -5,6 +5,9 @@ use super::{Case, Effect, Settings};
 const SIZED: Settings = &[("flows.1.size", "1MB")];
 const SPLIT: Settings = &[("flows.1.size", "1MB"), ("flows.1.chunks", "4")];
 const UDP: Settings = &[("flows.1.kind", "udp")];
+const QUIC: Settings = &[("flows.1.kind", "quic")];
+/// QUIC in a queue that overflows, so that losses reduce its window.
+const QUIC_LOSSES: Settings = &[("flows.1.kind", "quic"), ("stations.tablet.queue", "20")];
 /// Settings with which a host's queue overflows again and again. CUBIC then grows after losses.
 const LOSSES: Settings = &[QUEUE, DELAY];
 const QUEUE: (&str, &str) = ("stations.tablet.queue", "30");
@@ -31,6 +34,10 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("flows.1.from", "tablet1")]),
     Case::run(&[], &[("flows.2.to", "tablet")]),
     Case::run(&[], UDP),
+    Case::run(&[], QUIC),
+    Case::run(QUIC_LOSSES, &[("flows.1.algorithm", "reno")]),
+    Case::run(QUIC, &[("flows.1.limit", "1Mbit/s")]),
+    Case::run(QUIC, &[("flows.1.size", "100kB")]),
     Case::run(&[], SIZED),
     Case::run(
         &[("flows.1.kind", "udp"), ("flows.1.rate", "1Mbit/s")],

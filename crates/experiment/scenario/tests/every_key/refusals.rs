@@ -18,6 +18,7 @@ const fn refused(base: Settings, set: Settings, names: &'static str) -> Refusal 
     Refusal { base, set, names }
 }
 
+const QUIC: Settings = &[("flows.1.kind", "quic"), ("flows.1.size", "1MB")];
 const UDP: Settings = &[("flows.1.kind", "udp"), ("flows.1.rate", "1Mbit/s")];
 const DCF: Settings = &[("access_point.standard", "802.11a")];
 
@@ -74,6 +75,11 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(UDP, &[("flows.1.tcp_friendliness", "false")], "flows.1.tcp_friendliness"),
     refused(UDP, &[("flows.1.limit", "1Mbit/s")], "flows.1.limit"),
     refused(UDP, &[("flows.1.reserve", "true")], "flows.1.reserve"),
+    refused(QUIC, &[("flows.1.algorithm", "bbr")], "flows.1.algorithm"),
+    refused(QUIC, &[("flows.1.beta", "0.2")], "flows.1.beta"),
+    refused(QUIC, &[("flows.1.rate", "1Mbit/s")], "flows.1.rate"),
+    refused(QUIC, &[("flows.1.chunks", "2")], "flows.1.chunks"),
+    refused(QUIC, &[("flows.1.turns", "true")], "flows.1.turns"),
     refused(&[], &[("flows.1.reserve", "true")], "flows.1.reserve"),
     refused(UDP, &[("flows.1.chunks", "2")], "flows.1.chunks"),
     refused(&[], &[("flows.1.chunks", "2")], "flows.1.chunks"),

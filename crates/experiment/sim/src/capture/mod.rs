@@ -71,8 +71,9 @@ impl Capture {
                 let scale = self.scale((flow, connection, to_sender), &segment);
                 headers::tcp(&mut self.packet, &ends, &segment, scale)
             }
-            Seen::Datagram { flow, len } => {
-                (ends.from_port, ends.to_port) = (calling(0), listening(flow));
+            Seen::Datagram { flow, to_sender, len } => {
+                let ports = (calling(0), listening(flow));
+                (ends.from_port, ends.to_port) = if to_sender { (ports.1, ports.0) } else { ports };
                 headers::udp(&mut self.packet, &ends, &[], len)
             }
             Seen::Presence(bytes) => headers::udp(&mut self.packet, &ends, bytes, 0),

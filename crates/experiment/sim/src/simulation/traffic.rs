@@ -26,6 +26,7 @@ impl<O: Observer> Simulation<O> {
         match (&mut state.source, state.from) {
             (Source::Tcp(stream), _) if stream.division.begun() == 0 => self.proceed(now, flow),
             (Source::Tcp(_), _) => self.write(now, flow),
+            (Source::Quic(_), _) => self.write_quic(now, flow),
             (Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) => {
                 self.stations[station.index()].saturating.push_back(flow);
                 self.carrier.medium.watch_departures(station);

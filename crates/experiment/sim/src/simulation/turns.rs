@@ -73,7 +73,7 @@ impl<O: Observer> Simulation<O> {
                 let read = connection.and_then(Option::as_deref).map_or(0, |open| open.read);
                 stream.division.left(Bytes::new(read))
             }
-            Source::Udp(_) => Bytes::ZERO,
+            Source::Udp(_) | Source::Quic(_) => Bytes::ZERO,
         });
         (!flows.is_empty()).then(|| left.sum())
     }

@@ -192,6 +192,11 @@ fn flow(text: &mut String, groups: &[&str], duration: u32, choices: &mut Choices
         );
     }
     if choices.rarely(3) {
+        if choices.rarely(3) {
+            let algorithm = choices.one(&["cubic", "reno"]);
+            let _ = writeln!(text, "kind = \"quic\"\nalgorithm = \"{algorithm}\"");
+            return choices.line(text, "limit", &RATES);
+        }
         text.push_str("kind = \"udp\"\n");
         choices.line(text, "rate", &RATES[..5]);
         return;
