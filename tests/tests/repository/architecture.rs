@@ -51,7 +51,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "units", "control", "medium", "net", "host", "kernel", "api", "scenario", "results",
+            "units",
+            "connection",
+            "control",
+            "medium",
+            "net",
+            "host",
+            "kernel",
+            "api",
+            "scenario",
+            "results",
             "world",
         ],
     ),

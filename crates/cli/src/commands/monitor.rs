@@ -22,7 +22,8 @@ pub(crate) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     };
     let interrupt = Interrupt::install()?;
     let mut monitor = Monitor::open(&config)?;
-    let deadline = arguments.duration.map(|duration| Instant::now() + duration.into());
+    let deadline =
+        arguments.duration.map(|duration| Instant::now() + std::time::Duration::from(duration));
     let watched = watch(&mut monitor, arguments.json, &interrupt, deadline);
     match monitor.lost() {
         0 => {}

@@ -12,12 +12,14 @@ use crate::{MAX_ACK_DELAY, STREAM_WINDOW};
 const MAX_RANGES: usize = 32;
 /// An acknowledgement leaves at the latest after this number of packets (RFC 9000 section 13.2.2).
 const ACK_EVERY: u32 = 2;
+/// The sender hears of a new limit when an eighth of the window has been read since the last one, as from quinn.
+const LIMIT_PARTS: u64 = 8;
 
 /// The receiver of the stream of a [`Sender`](crate::Sender). Its application reads at once what has arrived in order.
 ///
 /// Call [`Self::handle_packet`] for each packet that arrives and [`Self::handle_timeout`] when [`Self::next_timeout`]
 /// has come, then [`Self::poll_transmit`] until it gives `None`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
     /// The packet numbers that have arrived, as in [`Ack::ranges`].
     ranges: VecDeque<(u64, u64)>,
@@ -28,10 +30,27 @@ pub struct Receiver {
     /// When the next acknowledgement leaves.
     due: Option<Instant>,
     answers: bool,
+    /// The position up to which the sender may send.
+    limit: u64,
     /// The bytes that have arrived in order.
     read: u64,
     /// The parts behind a gap: offset and length.
     waiting: BTreeMap<u64, u16>,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Self {
+            ranges: VecDeque::new(),
+            largest_at: Instant::ZERO,
+            unacknowledged: 0,
+            due: None,
+            answers: false,
+            limit: STREAM_WINDOW,
+            read: 0,
+            waiting: BTreeMap::new(),
+        }
+    }
 }
 
 impl Receiver {
@@ -133,10 +152,13 @@ impl Receiver {
         }
         self.due.take_if(|due| *due <= now)?;
         self.unacknowledged = 0;
+        if self.read + STREAM_WINDOW >= self.limit + STREAM_WINDOW / LIMIT_PARTS {
+            self.limit = self.read + STREAM_WINDOW;
+        }
         Some(Packet::Ack(Rc::new(Ack {
             ranges: self.ranges.iter().copied().collect(),
             delay: now.saturating_since(self.largest_at),
-            limit: self.read + STREAM_WINDOW,
+            limit: self.limit,
         })))
     }
 

@@ -250,7 +250,23 @@ fn every_second_packet_is_acknowledged_at_once() {
         panic!("no acknowledgement")
     };
     assert_eq!(ack.ranges, [(0, 1)]);
-    assert_eq!(ack.limit, 2 * PAYLOAD.get() + STREAM_WINDOW);
+    assert_eq!(ack.limit, STREAM_WINDOW, "less than an eighth of the window has been read");
+}
+
+#[test]
+fn a_receiver_raises_the_limit_by_eighths_of_the_window() {
+    let mut receiver = Receiver::default();
+    let mut limits = BTreeSet::new();
+    for number in 0..400 {
+        receiver.handle_packet(at(number), &data(number, number));
+        if let Some(Packet::Ack(ack)) = receiver.poll_transmit(at(number)) {
+            limits.insert(ack.limit);
+        }
+    }
+    // An eighth is 156,250 bytes, which are 110.1 packets; every second packet is acknowledged.
+    let step = 112 * PAYLOAD.get();
+    let expected: Vec<u64> = (0..4).map(|raised| STREAM_WINDOW + raised * step).collect();
+    assert!(limits.into_iter().eq(expected));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::read_sysctl;
 use wakeai_kernel::{Bounded, Control, features};
-use wakeai_scenario::ResolvedCondition;
+use wakeai_scenario::{FlowKind, ResolvedCondition};
 
 use crate::error::LabError;
 use crate::host::dying_with_us;
@@ -56,7 +56,8 @@ pub(crate) fn load_algorithms(
     conditions: &[ResolvedCondition],
 ) -> Result<Option<Arc<Control>>, LabError> {
     let flows = conditions.iter().flat_map(|condition| &condition.experiment.flows);
-    let asked: BTreeSet<&str> = flows.filter_map(|flow| flow.algorithm.as_deref()).collect();
+    let kernels = flows.filter(|flow| flow.kind == FlowKind::Tcp);
+    let asked: BTreeSet<&str> = kernels.filter_map(|flow| flow.algorithm.as_deref()).collect();
     let is_ours = |name: &&str| Bounded::named(name).is_some();
     let control = if asked.iter().any(is_ours) { Some(Arc::new(Control::open()?)) } else { None };
     asked.into_iter().try_for_each(try_out)?;

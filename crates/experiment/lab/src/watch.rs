@@ -157,7 +157,7 @@ fn sends(plan: &FlowPlan, socket: &Socket) -> bool {
             (socket.local.port(), socket.remote.port()) == (plan.port, plan.data_port)
         }
         TrafficKind::Own(_) => socket.remote.port() == plan.port,
-        TrafficKind::Udp(_) => false,
+        TrafficKind::Udp(_) | TrafficKind::Quic(_) => false,
     }
 }
 

@@ -260,6 +260,53 @@ fn an_endless_flow_is_counted_from_both_ends_alike() {
 }
 
 #[test]
+fn quic_flows_have_the_figures_of_their_sender_and_their_receiver() {
+    if !able() {
+        return;
+    }
+    let _alone = alone();
+    let scenario = r#"
+        name = "quic"
+        duration = "6s"
+        [access_point]
+        standard = "802.11g"
+        [[stations]]
+        name = "tablet"
+        wired_delay = "20ms"
+        max = "30Mbit/s"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        kind = "quic"
+        limit = "4Mbit/s"
+        [[flows]]
+        from = "server"
+        to = "tablet"
+        kind = "quic"
+        algorithm = "reno"
+        size = "3MB"
+        [[flows]]
+        from = "tablet"
+        to = "server"
+        kind = "quic"
+        start = "4s"
+        "#;
+    run(scenario, |run| {
+        // Each packet crosses the wire's 20 ms twice.
+        assert!(run.rtt_ms.p50.unwrap() >= 40.0, "{:?}", run.rtt_ms);
+        let [limited, sized, endless] = &run.flows[..] else { panic!("{:?}", run.flows) };
+        let algorithms = run.flows.iter().map(|flow| flow.algorithm.as_deref());
+        assert!(algorithms.eq([Some("cubic"), Some("reno"), Some("cubic")]), "{:?}", run.flows);
+        assert!(limited.bytes <= 3_000_000, "4 Mbit/s for 6 s: {limited:?}");
+        ensure(limited.bytes >= 2_500_000, limited)?;
+        ensure(sized.bytes == 3_000_000 && sized.completion_s.is_some(), sized)?;
+        ensure(endless.bytes > 1_000_000, endless)
+    });
+    let left = left_of(std::process::id());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn an_agent_that_cannot_start_fails_the_run_and_leaves_nothing() {
     if !able() {
         return;

@@ -70,7 +70,7 @@ pub(crate) fn run(
     let (end, waits) = wait(shared, task, &testbed, &mut check, &mut traffic, span, &mut host)?;
     undisturbed(shared, &mut host)?;
     testbed.driver().measure(None);
-    let Stopped { mut meters, opened } = traffic.stop(end)?;
+    let Stopped { mut meters, opened, sampled } = traffic.stop(end)?;
     // If all flows have completed, the run ended when the last byte arrived.
     let last: Option<Vec<Instant>> = meters.iter().map(ReceiverMeter::completed).collect();
     let end = last.and_then(|all| all.into_iter().max()).unwrap_or(end);
@@ -78,7 +78,10 @@ pub(crate) fn run(
         meter.end(end);
     }
     let (meter, lost) = watch.stop()?;
-    let senders = meter.expect("the monitor was given one at the run's begin");
+    let mut senders = meter.expect("the monitor was given one at the run's begin");
+    for samples in &sampled {
+        samples.count(&mut senders);
+    }
     proxies.stop(shared.lease)?;
     let reservations = agents.stop(shared.lease, end)?;
     let driver = testbed.remove(shared.lease)?;

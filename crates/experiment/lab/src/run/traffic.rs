@@ -11,6 +11,7 @@ use crate::error::LabError;
 use crate::host::Child;
 use crate::shared::SharedResources;
 use crate::traffic::iperf::{self, Receiver};
+use crate::traffic::quic::{QuicTransfer, Sampled};
 use crate::traffic::transfer::OwnTransfer;
 use crate::traffic::{FlowPlan, TrafficKind};
 
@@ -27,6 +28,8 @@ pub(super) struct Stopped {
     pub(super) meters: Vec<ReceiverMeter>,
     /// The time at which the lab opened each flow's first connection.
     pub(super) opened: Vec<Option<Instant>>,
+    /// What the senders of QUIC flows knew.
+    pub(super) sampled: Vec<Sampled>,
 }
 
 /// All flows of a run.
@@ -45,6 +48,7 @@ pub(super) struct Traffic<'a> {
     senders: Vec<Child>,
     receivers: Vec<(usize, Receiver)>,
     transfers: Vec<(usize, OwnTransfer)>,
+    quics: Vec<(usize, QuicTransfer)>,
 }
 
 impl<'a> Traffic<'a> {
@@ -67,9 +71,12 @@ impl<'a> Traffic<'a> {
             senders: Vec::new(),
             receivers: Vec::new(),
             transfers: Vec::new(),
+            quics: Vec::new(),
         };
         let mut ports = Vec::new();
-        for plan in plans.iter().filter(|plan| !matches!(plan.kind, TrafficKind::Own(_))) {
+        let is_iperfs =
+            |plan: &&FlowPlan| matches!(plan.kind, TrafficKind::Tcp | TrafficKind::Udp(_));
+        for plan in plans.iter().filter(is_iperfs) {
             let sender = iperf::spawn_sender(plan, testbed.sender(plan), shared.lease)?;
             ports.push(plan.port);
             traffic.senders.push(sender);
@@ -102,8 +109,17 @@ impl<'a> Traffic<'a> {
     /// are due before the run's time zero.
     pub(super) fn start(&mut self, span: Span, agents: &mut Agents) -> Result<(), LabError> {
         self.span = Some(span);
-        for plan in self.plans.iter().filter(|plan| matches!(plan.kind, TrafficKind::Own(_))) {
+        for plan in self.plans {
             let (from, to) = (self.testbed.sender(plan), &self.testbed.hosts[plan.receiver]);
+            match plan.kind {
+                TrafficKind::Own(_) => {}
+                TrafficKind::Quic(_) => {
+                    let flow = QuicTransfer::start(plan, self.meter(plan.index), from, to)?;
+                    self.quics.push((plan.index, flow));
+                    continue;
+                }
+                TrafficKind::Tcp | TrafficKind::Udp(_) => continue,
+            }
             let targets = self.shared.targets.clone();
             let station = plan.sender.checked_sub(1).filter(|_| plan.turns);
             let agent = station.and_then(|station| agents.api_on(station));
@@ -136,8 +152,11 @@ impl<'a> Traffic<'a> {
 
     /// Whether all flows have a size and have ended.
     pub(super) fn all_completed(&self) -> bool {
-        let all_sized = self.transfers.len() == self.plans.len();
-        all_sized && self.transfers.iter().all(|(_, flow)| flow.is_finished())
+        let sized =
+            |plan: &FlowPlan| matches!(plan.kind, TrafficKind::Own(_) | TrafficKind::Quic(Some(_)));
+        self.plans.iter().all(sized)
+            && self.transfers.iter().all(|(_, flow)| flow.is_finished())
+            && self.quics.iter().all(|(_, flow)| flow.is_finished())
     }
 
     /// Ends all flows of a run that ended at `end`.
@@ -158,10 +177,18 @@ impl<'a> Traffic<'a> {
             opened[index] = transfer.begun();
             meters[index] = transfer.collect()?;
         }
+        self.quics.iter().for_each(|(_, flow)| flow.stop());
+        let mut sampled = Vec::new();
+        for (index, flow) in self.quics.drain(..) {
+            opened[index] = flow.begun();
+            let (meter, samples) = flow.collect()?;
+            meters[index] = meter;
+            sampled.push(samples);
+        }
         for sender in self.senders.drain(..) {
             sender.end(self.shared.lease)?;
         }
-        Ok(Stopped { meters, opened })
+        Ok(Stopped { meters, opened, sampled })
     }
 
     fn span(&self) -> Span {

@@ -1,13 +1,14 @@
-//! The way in which each flow is carried: by iperf3 or by connections of the lab's own.
+//! The way in which each flow is carried: by iperf3, by quinn, or by connections of the lab's own.
 
 pub(crate) mod iperf;
+pub(crate) mod quic;
 pub(crate) mod transfer;
 
 use std::net::Ipv4Addr;
 
 use wakeai_kernel::HOLDS_A_RATE;
 use wakeai_scenario::{Expanded, Experiment, Flow, FlowKind, Node};
-use wakeai_units::{Duration, Rate};
+use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_world::flows::{Division, saturating_rate, sender_algorithm};
 use wakeai_world::{RunError, SERVER_ADDRESS, station_address};
 
@@ -42,6 +43,8 @@ pub(crate) enum TrafficKind {
     ///   receiver would open the connection, the lab could not set the socket's target, and nothing
     ///   would limit the writes.
     Own(Division),
+    /// A QUIC connection of quinn with this amount of data; without one it has no end.
+    Quic(Option<Bytes>),
 }
 
 /// The plan of one flow.
@@ -131,12 +134,7 @@ fn plan_flow(
         (FlowKind::Udp, None) => TrafficKind::Udp(
             flow.rate.unwrap_or_else(|| saturating_rate(experiment, expanded, flow)),
         ),
-        (FlowKind::Quic, _) => {
-            return Err(unsupported(
-                format!("flows.{}: kind = \"quic\"", flow.entry + 1),
-                "`wakeai sim` has QUIC; the lab has TCP and UDP",
-            ));
-        }
+        (FlowKind::Quic, size) => TrafficKind::Quic(size),
         (FlowKind::Udp, Some(_)) => {
             return Err(unsupported(
                 format!("flows.{}: a UDP flow with a size", flow.entry + 1),
@@ -180,6 +178,9 @@ fn is_iperfs(flow: &Flow, sender: SenderFacts) -> bool {
 fn algorithm(flow: &Flow, sender: SenderFacts) -> (Option<String>, Option<String>) {
     let Some(asked) = flow.algorithm.as_deref() else { return (None, None) };
     let runs = sender_algorithm(flow, sender.bounded).unwrap_or(asked);
+    if flow.kind == FlowKind::Quic {
+        return (Some(runs.to_owned()), None); // it is quinn's, and no socket has it
+    }
     let by_default = asked == "cubic" && sender.cubic_by_default;
     (Some(runs.to_owned()), (!by_default).then(|| runs.to_owned()))
 }

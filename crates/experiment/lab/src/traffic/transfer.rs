@@ -34,9 +34,9 @@ use crate::host::Host;
 /// is over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Bytes per system call.
-const BLOCK_BYTES: usize = 128 * 1024;
+pub(super) const BLOCK_BYTES: usize = 128 * 1024;
 /// The size of an endless flow: more than any run carries.
-const ENDLESS: Bytes = Bytes::new(u64::MAX);
+pub(super) const ENDLESS: Bytes = Bytes::new(u64::MAX);
 /// The payload of a full segment: 1500 bytes (the MTU) less the headers of IPv4 and TCP, with TCP's
 /// timestamps.
 const SEGMENT: Bytes = Bytes::new(1_448);
@@ -146,7 +146,7 @@ fn small_thread() -> std::thread::Builder {
 
 /// Whether a connection was given up. On air with many losses this is a result of the run, not a
 /// failure of the lab.
-fn broke_off(error: &io::Error) -> bool {
+pub(super) fn broke_off(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::TimedOut
