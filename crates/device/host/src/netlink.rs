@@ -135,10 +135,48 @@ impl Netlink {
     ///
     /// See [`Self::open`].
     pub fn no_queueing_discipline(&self, index: u32) -> io::Result<()> {
+        self.set_queueing_discipline(index, "noqueue")
+    }
+
+    /// Sets the root queueing discipline of this kind, with its default settings.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn set_queueing_discipline(&self, index: u32, kind: &str) -> io::Result<()> {
         let mut message = TcMessage::with_index(index.try_into().unwrap_or(i32::MAX));
         message.header.parent = TcHandle::ROOT;
-        message.attributes.push(TcAttribute::Kind("noqueue".to_owned()));
+        message.attributes.push(TcAttribute::Kind(kind.to_owned()));
         self.put(RouteNetlinkMessage::NewQueueDiscipline(message))
+    }
+
+    /// Whether the link's queueing discipline sends each packet at its departure time: it is `fq`, or `mq`
+    /// whose queues all are.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::open`].
+    pub fn obeys_departure_times(&self, index: u32) -> io::Result<bool> {
+        let index = index.try_into().unwrap_or(i32::MAX);
+        let all =
+            self.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index)))?;
+        let kinds = all.into_iter().filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewQueueDiscipline(found) if found.header.index == index => {
+                let is_root = found.header.parent == TcHandle::ROOT;
+                found.attributes.into_iter().find_map(|attribute| match attribute {
+                    TcAttribute::Kind(kind) => Some((is_root, kind)),
+                    _ => None,
+                })
+            }
+            _ => None,
+        });
+        let kinds: Vec<_> =
+            kinds.filter(|(_, kind)| kind != "ingress" && kind != "clsact").collect();
+        let is_multiqueue = kinds.contains(&(true, "mq".to_owned())) && kinds.len() > 1;
+        let obeys = |(is_root, kind): &(bool, String)| {
+            kind == "fq" || *is_root && kind == "mq" && is_multiqueue
+        };
+        Ok(!kinds.is_empty() && kinds.iter().all(obeys))
     }
 
     /// Gives the link an address, and a broadcast address if the caller passes one.

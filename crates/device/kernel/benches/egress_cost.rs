@@ -28,6 +28,9 @@ use wakeai_units::Rate;
 
 /// The payload of a packet of 1500 bytes.
 const PAYLOAD: usize = 1472;
+/// How often the table of flows is read.
+const READINGS: u32 = 200;
+const LATELY: wakeai_units::Duration = wakeai_units::Duration::from_secs(10);
 /// Packets per second of 1 Gbit/s.
 const PACKETS: f64 = 1e9 / (1500.0 * 8.0);
 
@@ -82,7 +85,7 @@ fn measure(mode: &Mode, span: Duration) {
     let datagram = vec![0x40; PAYLOAD * mode.segments];
     let _ = sender.send(&datagram).unwrap();
     if mode.has_rate {
-        let id = egress.flows(wakeai_units::Duration::from_secs(9)).unwrap()[0].id;
+        let id = egress.flows(LATELY).unwrap()[0].id;
         egress.set_rate(id, Some(Rate::from_mbps(100_000))).unwrap();
     }
     let (before, empty_before) = (counted("govern_egress"), counted(empty::NAME));
@@ -100,6 +103,14 @@ fn measure(mode: &Mode, span: Duration) {
     let (runs, ns) = per_run(counted("govern_egress"), before);
     let (_, clock) = per_run(counted(empty::NAME), empty_before);
     let net = ns - clock;
+    if !mode.has_rate && !mode.elsewhere {
+        let began = Instant::now();
+        for _ in 0..READINGS {
+            assert!(!egress.flows(LATELY).unwrap().is_empty());
+        }
+        let each = began.elapsed() / READINGS;
+        println!("an agent's reading of the table takes {} us, twice per second", each.as_micros());
+    }
     println!(
         "{:<18} {:>8.0} {ns:>7.0} {clock:>9.0} {net:>7.0} {:>24.2}",
         mode.name,

@@ -21,6 +21,7 @@ const WANTED: &[&str] = &[
     "nft_socket",
     "sch_tbf",
     "sch_fq_codel",
+    "sch_fq",
 ];
 
 /// The modules that only tasks with an 802.11 interface load. Other tasks must not have radios.

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::sockopt::GetStruct;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, connect, getsockopt, setsockopt,
     socket, sockopt,
 };
+use wakeai_host::Netlink;
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
     Assigner, Assignment, Bounded, Bounds, Control, Covered, Egress, EventKind, Monitor,
@@ -46,6 +47,7 @@ pub(crate) fn run() {
     receive_windows_are_bounded_and_put_back(&control, found.receive_windows);
     connections_are_moved_and_restored();
     datagrams_are_counted_and_slowed();
+    datagrams_are_delayed_behind_fq();
     nothing_is_left();
     println!("guest: all checks made");
 }
@@ -273,6 +275,40 @@ fn datagrams_are_counted_and_slowed() {
     egress.set_rate(counted.id, None).unwrap();
     sender.send(&of_quic).unwrap();
     assert_eq!(flow().datagrams, bounded.datagrams + 1);
+}
+
+/// Checks that datagrams leave at the rate of their flow where the queueing discipline is fq.
+fn datagrams_are_delayed_behind_fq() {
+    let netlink = Netlink::open().unwrap();
+    assert!(!netlink.obeys_departure_times(LOOPBACK).unwrap());
+    netlink.set_queueing_discipline(LOOPBACK, "fq").unwrap();
+    assert!(netlink.obeys_departure_times(LOOPBACK).unwrap());
+    let (egress, hook) = Egress::open(netns_cookie().unwrap()).unwrap();
+    egress.watch(LOOPBACK, true).unwrap();
+    egress.heartbeat().unwrap();
+    assert!(hook.look().unwrap());
+    let [receiver, sender] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    sender.send(&[0x40; 1000]).unwrap();
+    receiver.recv(&mut [0; 2000]).unwrap();
+    let flow = || egress.flows(wakeai_units::Duration::from_secs(10)).unwrap()[0];
+    egress.set_rate(flow().id, Some(Rate::from_bps(800_000))).unwrap(); // a datagram in 10 ms
+    egress.heartbeat().unwrap();
+    for _ in 0..9 {
+        sender.send(&[0x40; 1000]).unwrap();
+    }
+    receiver.recv(&mut [0; 2000]).unwrap();
+    let first = Instant::now();
+    for _ in 1..9 {
+        receiver.recv(&mut [0; 2000]).unwrap();
+    }
+    let spread = first.elapsed();
+    println!("guest: behind fq nine datagrams of 10 ms each arrived within {spread:?}");
+    let flow = flow();
+    assert_eq!((flow.datagrams, flow.dropped), (10, 0), "{flow:?}");
+    assert!(flow.delayed >= 7, "{flow:?}");
+    assert!(spread > Duration::from_millis(60), "they leave at once");
+    netlink.set_queueing_discipline(LOOPBACK, "noqueue").unwrap();
 }
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";

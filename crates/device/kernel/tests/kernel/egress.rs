@@ -1,6 +1,7 @@
 //! Datagrams of UDP: they are counted per flow, and a flow that has a rate is held to it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
@@ -8,6 +9,7 @@ use wakeai_host::Namespace;
 use wakeai_kernel::{Egress, EgressHook, Flow, UdpFlow};
 use wakeai_units::Rate;
 
+use crate::path::PathConfig;
 use crate::rig::{Rig, ip, kernel};
 
 const LATELY: wakeai_units::Duration = wakeai_units::Duration::from_secs(10);
@@ -274,7 +276,10 @@ fn a_new_flow_takes_the_slot_of_one_that_is_silent_and_never_its_rate() {
     let rig = Rig::with_veth();
     let governed = Governed::start(&rig, "wire");
     let (bulk, receiver) = v4(&rig);
-    bulk.send(&datagram(QUIC, 100)).unwrap();
+    let (silent, _receiver) = v4(&rig);
+    for socket in [&bulk, &silent] {
+        socket.send(&datagram(QUIC, 100)).unwrap();
+    }
     let before = governed.flow(&bulk);
     for flow in governed.egress.flows(LATELY).unwrap() {
         governed.egress.set_rate(flow.id, Some(Rate::from_bps(8))).unwrap();
@@ -284,7 +289,10 @@ fn a_new_flow_takes_the_slot_of_one_that_is_silent_and_never_its_rate() {
         let any = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         let socket = rig.sender.run(any).unwrap();
         let to = receiver.local_addr().unwrap();
-        socket.send_to(&datagram(QUIC, 100), to).unwrap();
+        // At a rate of a byte per second the second one would be dropped.
+        for _ in 0..2 {
+            socket.send_to(&datagram(QUIC, 20_000), to).unwrap();
+        }
         bulk.send(&datagram(QUIC, 1)).unwrap();
     }
     let flows = governed.egress.flows(LATELY).unwrap();
@@ -294,4 +302,88 @@ fn a_new_flow_takes_the_slot_of_one_that_is_silent_and_never_its_rate() {
     assert_eq!(governed.flow(&bulk).id, before.id, "it was never silent");
     let others = flows.iter().filter(|flow| flow.id != before.id);
     assert!(others.into_iter().all(|flow| flow.dropped == 0));
+}
+
+/// The one-way delays of 200 datagrams, fifty per second, sorted.
+fn delays_of_sparse(
+    sender: &UdpSocket,
+    receiver: &UdpSocket,
+    keep_alive: &dyn Fn(),
+) -> Vec<Duration> {
+    const COUNT: u32 = 200;
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let arrivals = scope.spawn(|| {
+            let mut delays = Vec::new();
+            let mut bytes = [0; 2000];
+            while began.elapsed() < Duration::from_millis(20) * COUNT + Duration::from_secs(1) {
+                if let Ok(200) = receiver.recv(&mut bytes) {
+                    let sent = Duration::from_nanos(u64::from_be_bytes(
+                        *bytes[8..].first_chunk().unwrap(),
+                    ));
+                    delays.push(began.elapsed().saturating_sub(sent));
+                }
+            }
+            delays.sort_unstable();
+            delays
+        });
+        let mut bytes = datagram(QUIC, 200);
+        for number in 0..COUNT {
+            std::thread::sleep(
+                (Duration::from_millis(20) * number).saturating_sub(began.elapsed()),
+            );
+            let now = u64::try_from(began.elapsed().as_nanos()).unwrap();
+            bytes[8..16].copy_from_slice(&now.to_be_bytes());
+            sender.send(&bytes).unwrap();
+            keep_alive();
+        }
+        arrivals.join().unwrap()
+    })
+}
+
+#[test]
+fn a_sparse_flow_does_not_wait_behind_a_bulk_flow_that_has_a_rate() {
+    let Some(_kernel) = kernel() else { return };
+    // A path of 20 Mbit/s with 10 ms each way and room for 400 packets, which is 160 ms.
+    let config = PathConfig { bits_per_second: 20_000_000, queue_packets: 400, ..PathConfig::CALM };
+    let rig = Rig::with_path(config);
+    let governed = Governed::start(&rig, "wire");
+    let (bulk, _to_bulk) = v4(&rig);
+    let (sparse, to_sparse) = v4(&rig);
+    let heartbeat = || governed.egress.heartbeat().unwrap();
+    let alone = delays_of_sparse(&sparse, &to_sparse, &heartbeat);
+    let stop = AtomicBool::new(false);
+    let [free, bounded] = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                bulk.send(&datagram(QUIC, 1000)).unwrap(); // 30 Mbit/s
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        let free = delays_of_sparse(&sparse, &to_sparse, &heartbeat);
+        let rate = Some(Rate::from_mbps(15));
+        for socket in [&bulk, &sparse] {
+            governed.egress.set_rate(governed.flow(socket).id, rate).unwrap();
+        }
+        // The path's queue of 160 ms becomes empty at 5 Mbit/s.
+        for _ in 0..15 {
+            heartbeat();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let bounded = delays_of_sparse(&sparse, &to_sparse, &heartbeat);
+        stop.store(true, Ordering::Relaxed);
+        [free, bounded]
+    });
+    let p99 = |delays: &[Duration]| delays[delays.len() * 99 / 100];
+    println!(
+        "p99 of the sparse flow: alone {:?}, beside bulk without a rate {:?}, with one {:?}",
+        p99(&alone),
+        p99(&free),
+        p99(&bounded)
+    );
+    let flow = governed.flow(&sparse);
+    assert_eq!((flow.dropped, flow.marked, flow.delayed), (0, 0, 0), "{flow:?}");
+    assert!(governed.flow(&bulk).dropped > 0);
+    assert!(p99(&bounded) < p99(&free) / 2);
 }
