@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use wakeai_connection::{CongestionState, Figures, Receiving};
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence};
 use wakeai_control::{
-    AirtimeKnobs, Connection, ControllerConfig, LawConfig, LawName, Share, StationId,
+    AirtimeKnobs, Connection, ControllerConfig, LawConfig, LawName, Limit, Share, StationId,
 };
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
@@ -131,7 +131,8 @@ impl World {
             min_rtt: rtt,
             ..Figures::default()
         };
-        let connection = Connection { id: 9, figures, boundable: true, ..Connection::default() };
+        let connection =
+            Connection { id: 9, figures, limit: Limit::Window, ..Connection::default() };
         self.connections = [(9, connection)].into();
         self.link_rate = Some(Rate::from_mbps(65));
         self.station.controller.reserve(None);
@@ -209,5 +210,9 @@ fn connection(id: u64, input: &mut Input<'_>) -> Connection {
         window: Bytes::new(u64::from(input.count())),
         mss: Bytes::new(input.magnitude().min(65_535)),
     };
-    Connection { id, figures, receiving, boundable: input.flag() }
+    Connection { id, figures, receiving, limit: limit(input.below(3)) }
+}
+
+fn limit(number: u8) -> Limit {
+    [Limit::Nothing, Limit::Window, Limit::Rate][usize::from(number)]
 }

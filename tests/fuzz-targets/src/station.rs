@@ -305,12 +305,11 @@ fn check_parts(bounds: Bounds, actuation: &Actuation, seen: &Observation) {
         );
         assert!(part.floor <= part.ceiling, "{part:?}");
         assert_eq!(part.pacing.is_none(), bounds.pacing.is_none(), "{part:?}");
+        assert!(part.rate <= bounds.rate && part.burst <= bounds.burst, "{bounds}: {part:?}");
         assert!(part.small_queue <= bounds.small_queue, "{part:?}");
         assert_eq!(part.receive == Segments::MAX, bounds.receive == Segments::MAX, "{part:?}");
     }
-    let bound = |own: &OwnTraffic| -> Vec<u64> {
-        own.active().filter(|one| one.boundable).map(|one| one.id).collect()
-    };
+    let bound = |own: &OwnTraffic| -> Vec<u64> { own.windowed().map(|one| one.id).collect() };
     let parts = |ids: Vec<u64>| {
         actuation.sockets.iter().filter(move |(id, _)| ids.contains(id)).map(|(_, part)| part)
     };

@@ -25,6 +25,12 @@ pub struct Bounds {
     pub small_queue: Bytes,
     /// The largest receive window, segments of the peer's size; [`Segments::MAX`] is no bound.
     pub receive: Segments,
+    /// The largest rate at which is sent what obeys no window: datagrams, and connections whose
+    /// algorithm applies no bounds; `None` is no bound.
+    pub rate: Option<Rate>,
+    /// Under `rate`, this many bytes leave the host at once: those of an aggregate, because datagrams that are
+    /// spread evenly would each be a transmission of its own. Zero spreads them evenly.
+    pub burst: Bytes,
 }
 
 impl Bounds {
@@ -35,6 +41,8 @@ impl Bounds {
         pacing: None,
         small_queue: Bytes::ZERO,
         receive: Segments::MAX,
+        rate: None,
+        burst: Bytes::ZERO,
     };
 
     /// The floor is never above the ceiling.
@@ -42,11 +50,11 @@ impl Bounds {
         debug_assert!(self.floor <= self.ceiling, "a floor above the ceiling: {self}");
     }
 
-    /// The bounds of sending as the algorithms read them: the floor and the ceiling in segments, the
+    /// The bounds of sending as the algorithms that apply them read them: the floor and the ceiling in segments, the
     /// rate in bytes per second, and the bytes in the host's queue. 0 is no bound. So a ceiling of 0 and a rate below
     /// 1 byte/s become 1.
     pub fn to_numbers(self) -> (u32, u32, u64, u64) {
-        let Self { floor, ceiling, pacing, small_queue, receive: _ } = self;
+        let Self { floor, ceiling, pacing, small_queue, receive: _, rate: _, burst: _ } = self;
         let ceiling = if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) };
         let pacing = pacing.map_or(0, |rate| rate.bytes_per_second().max(1));
         (floor.get(), ceiling, pacing, small_queue.get())
@@ -63,6 +71,8 @@ impl Bounds {
             },
             small_queue: Bytes::new(small_queue),
             receive: Segments::MAX,
+            rate: None,
+            burst: Bytes::ZERO,
         }
     }
 
@@ -80,7 +90,7 @@ impl Default for Bounds {
 
 impl fmt::Display for Bounds {
     /// Formats bounds as `200..555`, `0..unbounded`, `1..2 at 3Mbit/s`, `9..30, 65.535kB in the
-    /// host's queue` or `0..unbounded, receive window 40`.
+    /// host's queue`, `0..unbounded, receive window 40` or `0..unbounded, 3Mbit/s without a window`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ceiling == Segments::MAX {
             write!(f, "{}..unbounded", self.floor)?;
@@ -95,6 +105,9 @@ impl fmt::Display for Bounds {
         }
         if self.receive < Segments::MAX {
             write!(f, ", receive window {}", self.receive)?;
+        }
+        if let Some(rate) = self.rate {
+            write!(f, ", {rate} without a window")?;
         }
         Ok(())
     }
@@ -111,6 +124,8 @@ mod tests {
         let pacing = Some(Rate::from_mbps(3));
         let all = Bounds { pacing, small_queue, ..window };
         let receive = Bounds { receive: Segments::new(40), ..Bounds::NONE };
+        let rate = Bounds { rate: pacing, ..Bounds::NONE };
+        assert_eq!(rate.to_string(), "0..unbounded, 3Mbit/s without a window");
         assert_eq!(receive.to_string(), "0..unbounded, receive window 40");
         assert_eq!(Bounds::NONE.to_string(), "0..unbounded");
         assert_eq!(window.to_string(), "9..30");
@@ -127,6 +142,8 @@ mod tests {
             pacing: Some(Rate::from_bps(7)),
             small_queue: Bytes::new(9),
             receive: Segments::new(7),
+            rate: Some(Rate::from_bps(7)),
+            burst: Bytes::new(7),
         };
         assert_eq!(slow.to_numbers(), (0, 1, 1, 9));
         assert_eq!(Bounds::from_numbers(2, 5, 7, 9).to_numbers(), (2, 5, 7, 9));

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use wakeai_connection::Figures;
 use wakeai_control::{
-    Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId, TICK,
+    Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, Limit, StationId, TICK,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -40,7 +40,7 @@ fn sending(connections: u64) -> Vec<Connection> {
             packets_out: Segments::new(10 + id as u32 % 20),
             ..Figures::default()
         };
-        Connection { id, figures, boundable: true, ..Connection::default() }
+        Connection { id, figures, limit: Limit::Window, ..Connection::default() }
     };
     (0..connections).map(connection).collect()
 }

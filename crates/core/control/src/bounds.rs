@@ -1,16 +1,21 @@
 //! The bounds of a station, and their division among its connections.
 
 use wakeai_connection::Bounds;
-use wakeai_units::{Bytes, Segments};
+use wakeai_units::{Bytes, Rate, Segments};
 
-use crate::{ConnectionView, Observation};
+use crate::driver::TICK;
+use crate::{ConnectionView, Limit, Observation, OwnTraffic};
+
+/// The room to grow of what a rate limits: it may become this many times as fast within a tick.
+const RATE_GROWTH: u64 = 2;
 
 /// The bounds of a station until the next tick (0.5 s later), divided among its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuation {
-    /// The bounds of each connection that is sending and whose algorithm applies bounds, or that is
-    /// receiving, by id. The bounds of all sending connections add up to the station's bounds of
-    /// sending, and those of all receiving ones to its bound of receiving.
+    /// The bounds of each connection that is sending and obeys a window or a rate, or that is
+    /// receiving, by id. The windows of all sending connections add up to the station's bounds of
+    /// sending, and those of all receiving ones to its bound of receiving. A limit of the rate is the same for
+    /// all that it concerns, and allows what the slow ones leave to the fast ones.
     pub sockets: Vec<(u64, Bounds)>,
     /// The bounds of every other connection, and of connections that begin before the next tick.
     /// They are the bounds that one more active connection with nothing in flight would get.
@@ -18,10 +23,11 @@ pub struct Actuation {
 }
 
 impl Actuation {
-    /// Divides `bounds` among the connections of `seen` that are active and apply bounds.
+    /// Divides `bounds` among the connections of `seen` that are active and obey them.
     pub fn new(bounds: Bounds, seen: &Observation) -> Self {
         bounds.assert_order();
-        let bound = |connection: &&ConnectionView| connection.active && connection.boundable;
+        let bound =
+            |connection: &&ConnectionView| connection.active && connection.limit == Limit::Window;
         let flying = |connections: &[ConnectionView]| -> Vec<u64> {
             let bound = connections.iter().filter(bound);
             bound.map(|one| u64::from(one.figures.in_flight().get())).chain([0]).collect()
@@ -33,25 +39,51 @@ impl Actuation {
         // One more connection without anything in flight gets the default.
         let sent = |flying: &[u64]| divide(bounds, flying);
         let received = |flying: &[u64]| divide_windows(bounds.receive, flying);
+        let level = |more| bounds.rate.map(|rate| level(rate, &seen.up, more));
         let default = Bounds {
+            rate: level(1),
+            burst: bounds.burst,
             receive: received(&flying(down)).pop().unwrap_or(Segments::MAX),
             ..sent(&flying(up)).pop().unwrap_or(Bounds::NONE)
         };
         let parts = |flying: Vec<u64>| flying[..flying.len() - 1].to_vec();
         let mut sending = ids(up).into_iter().zip(sent(&parts(flying(up)))).peekable();
         let mut receiving = ids(down).into_iter().zip(received(&parts(flying(down)))).peekable();
+        let rate = level(0);
         let of = |connection: &ConnectionView| {
+            let rate = rate.filter(|_| connection.active && connection.limit == Limit::Rate);
             let sends = sending.next_if(|(id, _)| *id == connection.id);
             let receives = receiving.next_if(|(id, _)| *id == connection.id);
-            let is_bound = sends.is_some() || receives.is_some();
-            let bounds = sends.map_or(default, |(_, part)| part);
+            let is_bound = sends.is_some() || receives.is_some() || rate.is_some();
+            let part = sends.map_or(default, |(_, part)| part);
+            let burst = rate.map_or(Bytes::ZERO, |_| bounds.burst);
             let receive = receives.map_or(default.receive, |(_, window)| window);
-            is_bound.then_some((connection.id, Bounds { receive, ..bounds }))
+            is_bound.then_some((connection.id, Bounds { receive, rate, burst, ..part }))
         };
         // Both lists have the order of `up`, which has all connections.
         let sockets = up.iter().filter_map(of).collect();
         Self { sockets, default }
     }
+}
+
+/// The largest rate of each of the station's active connections that obey a rate, and of `more` that are
+/// about to begin, where `rate` is that of all together. It is divided by max-min fairness: a
+/// connection that sends little leaves the rest of its part to the others.
+fn level(rate: Rate, own: &OwnTraffic, more: usize) -> Rate {
+    let wanted = own.unwindowed().map(|one| Rate::of(one.moved(), TICK).times(RATE_GROWTH, 1));
+    let mut wanted: Vec<Rate> = wanted.collect();
+    wanted.sort_unstable();
+    let (mut left, mut count) = (rate, (wanted.len() + more) as u64);
+    for one in &wanted {
+        if one.times(count, 1) > left {
+            return left / count;
+        }
+        left = left.saturating_sub(*one);
+        count -= 1;
+    }
+    // All have what they want. So the fastest, or those that begin, may have the rest besides.
+    let fastest = if more == 0 { wanted.last().copied() } else { None };
+    fastest.unwrap_or_default().saturating_add(left / count.max(1))
 }
 
 /// Divides the bounds of sending among connections. `flying` has the segments in flight of each
@@ -140,12 +172,13 @@ mod tests {
 
     #[test]
     fn idle_and_unboundable_connections_take_no_part() {
-        let view = |id, active, boundable| {
+        let view = |id, active, limit| {
             let packets_out = Segments::new(if active { 10 } else { 0 });
             let figures = Figures { packets_out, ..Figures::default() };
-            ConnectionView { id, figures, boundable, active, ..example() }
+            ConnectionView { id, figures, limit, active, ..example() }
         };
-        let views = vec![view(2, true, true), view(4, false, true), view(6, true, false)];
+        let (window, nothing) = (Limit::Window, Limit::Nothing);
+        let views = vec![view(2, true, window), view(4, false, window), view(6, true, nothing)];
         let bounds = Bounds {
             pacing: Some(Rate::from_mbps(8)),
             small_queue: Bytes::new(65_535),
@@ -174,6 +207,43 @@ mod tests {
         // One more connection would get a third of 30 and nothing of the rest, or half of 45.
         assert_eq!(found.default, part(22, 10));
         assert_eq!(found.sockets, [(1, part(22, 30)), (2, part(90, 10)), (3, part(22, 30))]);
+    }
+
+    #[test]
+    fn a_rate_is_divided_by_max_min_fairness_among_what_obeys_no_window() {
+        // Datagrams of 1,250 bytes: 50 in a tick of 0.5 s are 1 Mbit/s.
+        let flow = |id, delivered| {
+            let figures = Figures { mss: Bytes::new(1250), ..Figures::default() };
+            ConnectionView { id, figures, limit: Limit::Rate, delivered, ..example() }
+        };
+        let level = |delivered: &[u32]| {
+            let views = (1..).zip(delivered).map(|(id, sent)| flow(2 * id, *sent)).collect();
+            let rate = Some(Rate::from_mbps(12));
+            let bounds = Bounds { rate, burst: Bytes::new(7), ..Bounds::NONE };
+            let found = Actuation::new(bounds, &station(views));
+            let mbps = |bounds: &Bounds| bounds.rate.map(|rate| rate.bits_per_second() / 1_000_000);
+            assert!(found.sockets.iter().all(|(_, part)| part.burst == Bytes::new(7)));
+            let each: Vec<_> = found.sockets.iter().map(|(_, part)| mbps(part)).collect();
+            assert!(each.windows(2).all(|pair| pair[0] == pair[1]), "{each:?}");
+            (each.first().copied().flatten(), mbps(&found.default))
+        };
+        assert_eq!(level(&[]), (None, Some(12)), "all of it for the first");
+        assert_eq!(level(&[900, 900]), (Some(6), Some(4)));
+        // A call at 1 Mbit/s may double, and leaves 10 Mbit/s.
+        assert_eq!(level(&[50, 900]), (Some(10), Some(5)));
+        assert_eq!(level(&[50, 100]), (Some(10), Some(6)), "4 Mbit/s, and the 6 that are left");
+    }
+
+    #[test]
+    fn a_window_obeys_no_rate_and_a_rate_no_window() {
+        let flow = ConnectionView { id: 2, limit: Limit::Rate, ..example() };
+        let rate = Some(Rate::from_mbps(12));
+        let bounds = Bounds { rate, ..Bounds::window(Segments::ZERO, Segments::new(90)) };
+        let found =
+            Actuation::new(bounds, &station(vec![flow, ConnectionView { id: 4, ..example() }]));
+        let [(2, flow), (4, connection)] = found.sockets[..] else { panic!("{found:?}") };
+        assert_eq!((flow.rate, connection.rate), (rate, None));
+        assert_eq!(connection.ceiling.get(), 90, "all of the window");
     }
 
     #[test]

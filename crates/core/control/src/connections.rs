@@ -14,6 +14,18 @@ use crate::driver::TICK;
 /// messages does not exceed it.
 const ACTIVE_SEGMENTS: u32 = 10;
 
+/// What limits how much a connection sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// Its congestion window or its receive window, to which it applies bounds.
+    Window,
+    /// Only a rate: datagrams, and connections whose algorithm applies no bounds.
+    Rate,
+    /// Nothing that the agent could set.
+    #[default]
+    Nothing,
+}
+
 /// One of the station's connections over the Wi-Fi interface, as read at a tick.
 ///
 /// A connection counts as sending in two cases: it has data in flight or in its send queue, or it
@@ -28,8 +40,8 @@ pub struct Connection {
     pub figures: Figures,
     /// The figures of the connection as a receiver.
     pub receiving: Receiving,
-    /// Whether the connection's congestion control algorithm applies bounds.
-    pub boundable: bool,
+    /// What limits how much the connection sends.
+    pub limit: Limit,
 }
 
 impl Connection {
@@ -82,12 +94,12 @@ impl ConnectionWatch {
 }
 
 fn sender(connection: &Connection, before: Option<&Known>) -> ConnectionView {
-    let Connection { id, figures, boundable, receiving: _ } = *connection;
+    let Connection { id, figures, limit, receiving: _ } = *connection;
     // The kernel's counter has 32 bits, and wraps.
     let since = |before: &Known| (figures.delivered as u32).wrapping_sub(before.delivered as u32);
     let delivered = before.map_or(0, since);
     let active = connection.has_data() || delivered > ACTIVE_SEGMENTS;
-    ConnectionView { id, figures, boundable, delivered, active }
+    ConnectionView { id, figures, limit, delivered, active }
 }
 
 /// The receiving end of a connection in a sender's terms, and whether it counts as receiving. What the
@@ -115,8 +127,8 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
         min_rtt: rtt.into_iter().chain(connection.figures.min_rtt).min(),
         ..Figures::default()
     };
-    let view =
-        ConnectionView { id: connection.id, figures, boundable: true, delivered, active: receives };
+    let (id, limit) = (connection.id, Limit::Window);
+    let view = ConnectionView { id, figures, limit, delivered, active: receives };
     (view, receives)
 }
 

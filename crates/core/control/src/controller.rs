@@ -472,7 +472,7 @@ mod tests {
     use wakeai_units::Segments;
 
     use super::*;
-    use crate::{AirtimeKnobs, LawConfig, StationId};
+    use crate::{AirtimeKnobs, LawConfig, Limit, StationId};
 
     fn controller_with(change: impl FnOnce(&mut ControllerConfig)) -> Controller {
         let mut config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
@@ -491,7 +491,7 @@ mod tests {
 
     fn sending() -> Vec<Connection> {
         let figures = crate::observation::example().figures;
-        vec![Connection { id: 1, figures, boundable: true, ..Connection::default() }]
+        vec![Connection { id: 1, figures, limit: Limit::Window, ..Connection::default() }]
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod windowed;
 pub use bounds::Actuation;
 pub use common::{CommonLaw, PeerLaw};
 pub use config::{Clocks, ControllerConfig};
-pub use connections::Connection;
+pub use connections::{Connection, Limit};
 pub use controller::Controller;
 pub use decision::{AirtimeState, Basis, Decision, Phase, ReservationLimit};
 pub use driver::{LIMITS_EVERY, StationTick, TICK};

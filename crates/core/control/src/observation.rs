@@ -6,7 +6,7 @@ use std::fmt;
 use wakeai_connection::{Direction, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
-use crate::{PeerLaw, Reservation, Turn};
+use crate::{Limit, PeerLaw, Reservation, Turn};
 
 /// The id of a station among the stations of one access point. The configuration gives it, or the
 /// agent derives it. The id need not be secret. Where two stations have the same id, other stations
@@ -29,8 +29,8 @@ pub struct ConnectionView {
     /// The figures of the connection. Those of a receiving end are in a sender's terms: the congestion
     /// window is what the peer has in flight, and the RTT is the receiver's own estimate.
     pub figures: Figures,
-    /// Whether the connection obeys bounds in this direction.
-    pub boundable: bool,
+    /// What limits the connection in this direction.
+    pub limit: Limit,
     /// The number of segments that the connection moved in this direction since the last tick; 0 at
     /// its first tick.
     pub delivered: u32,
@@ -55,6 +55,13 @@ pub struct OwnTraffic {
     pub max_rate: Option<Rate>,
 }
 
+impl ConnectionView {
+    /// The bytes that the connection moved since the last tick.
+    pub(crate) fn moved(&self) -> Bytes {
+        Bytes::new(self.figures.mss.get().saturating_mul(u64::from(self.delivered)))
+    }
+}
+
 impl OwnTraffic {
     /// The connections that count as active.
     pub fn active(&self) -> impl Iterator<Item = &ConnectionView> {
@@ -66,14 +73,34 @@ impl OwnTraffic {
         self.active().next().is_some()
     }
 
-    /// The sum of the windows of the active connections.
-    pub fn window(&self) -> Segments {
-        self.active().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
+    /// The active connections that obey a window.
+    pub fn windowed(&self) -> impl Iterator<Item = &ConnectionView> {
+        self.active().filter(|connection| connection.limit == Limit::Window)
     }
 
-    /// The largest segment size among the active connections; 1448 bytes where none is known.
+    /// The active connections and flows of datagrams that obey no window, but a rate.
+    pub fn unwindowed(&self) -> impl Iterator<Item = &ConnectionView> {
+        self.active().filter(|connection| connection.limit == Limit::Rate)
+    }
+
+    /// The sum of the windows of the active connections that obey a window.
+    pub fn window(&self) -> Segments {
+        self.windowed().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
+    }
+
+    /// The rate at which the active connections with this limit delivered in the last tick, which
+    /// lasted for `tick`.
+    pub(crate) fn rate_of(&self, limit: Limit, tick: Duration) -> Rate {
+        let of = self.active().filter(|connection| connection.limit == limit);
+        of.map(|connection| Rate::of(connection.moved(), tick)).sum()
+    }
+
+    /// The largest segment size among the active connections that obey a window; of all active ones where none
+    /// does, and 1448 bytes where none is known.
     pub fn mss(&self) -> Bytes {
-        let largest = self.active().map(|c| c.figures.mss).max().unwrap_or(Bytes::ZERO);
+        let windowed = self.windowed().map(|c| c.figures.mss).max();
+        let largest = windowed.or_else(|| self.active().map(|c| c.figures.mss).max());
+        let largest = largest.unwrap_or(Bytes::ZERO);
         if largest > Bytes::ZERO { largest } else { Bytes::new(1448) }
     }
 }
@@ -292,5 +319,5 @@ pub(crate) fn example() -> ConnectionView {
         packets_out: Segments::new(100),
         ..Figures::default()
     };
-    ConnectionView { id: 1, figures, boundable: true, delivered: 0, active: true }
+    ConnectionView { id: 1, figures, limit: Limit::Window, delivered: 0, active: true }
 }

@@ -15,10 +15,7 @@ pub(crate) const MEAN_TICKS: u32 = 4;
 
 /// The bytes that the station's connections delivered since the last tick.
 fn delivered(own: &[ConnectionView]) -> Bytes {
-    own.iter().fold(Bytes::ZERO, |sum, one| {
-        let bytes = one.figures.mss.get().saturating_mul(u64::from(one.delivered));
-        sum.checked_add(Bytes::new(bytes)).unwrap_or(sum)
-    })
+    own.iter().fold(Bytes::ZERO, |sum, one| sum.checked_add(one.moved()).unwrap_or(sum))
 }
 
 fn scaled(rate: Rate, numerator: Rate, denominator: Rate) -> Rate {

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, Figures};
 use wakeai_control::{
-    Actuation, Announcement, Bounds, ConnectionView, LawConfig, LawName, Observation, OwnTraffic,
-    PeerLaw, PeerView, RttView, RttWatch, StationId, Traffic,
+    Actuation, Announcement, Bounds, ConnectionView, LawConfig, LawName, Limit, Observation,
+    OwnTraffic, PeerLaw, PeerView, RttView, RttWatch, StationId, Traffic,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -28,7 +28,8 @@ fn rtt() -> impl Strategy<Value = Option<Duration>> {
 prop_compose! {
     fn connection()(
         id in 0_u64..4, cwnd: u32, packets_out: u32, mss in prop_oneof![Just(0_u64), 1_u64..65_536],
-        rtts in (rtt(), rtt(), rtt()), delivered: u32, state in 0_u8..5, sending: bool, boundable: bool,
+        rtts in (rtt(), rtt(), rtt()), delivered: u32, state in 0_u8..5, sending: bool,
+        limit in prop_oneof![Just(Limit::Window), Just(Limit::Rate), Just(Limit::Nothing)],
     ) -> ConnectionView {
         let figures = Figures {
             cwnd: Segments::new(cwnd),
@@ -40,7 +41,7 @@ prop_compose! {
             congestion_state: CongestionState::from_number(state),
             ..Figures::default()
         };
-        ConnectionView { id, figures, boundable, delivered, active: sending }
+        ConnectionView { id, figures, limit, delivered, active: sending }
     }
 }
 
@@ -154,7 +155,7 @@ fn fixed_bounds_are_those_that_were_given() {
     let receive = Segments::new(40);
     let mut law = LawConfig::Fixed { floor, ceiling, small_queue, receive }.build();
     let (bounds, _) = law.on_tick(Instant::ZERO, &Observation::default());
-    assert_eq!(bounds, Bounds { floor, ceiling, small_queue, receive, pacing: None });
+    assert_eq!(bounds, Bounds { floor, ceiling, small_queue, receive, ..Bounds::NONE });
 }
 
 #[test]

@@ -152,6 +152,9 @@ fn bounds(page: &mut Page, report: &Report) {
         is_real "receive_window" Segments
             "The largest sum of the receive windows; no sample while there is none.":
             bounds.receive.map(f64::from);
+        is_real "unwindowed_rate" BytesPerSecond
+            "The largest rate of all datagrams together; no sample while there is none.":
+            bounds.unwindowed_mbps.map(bytes);
     }
     let help =
         "Whether the law airtime is in this phase; it is in none while the station sends nothing.";

@@ -175,6 +175,7 @@ pub(crate) fn bounds(law: &str, bounds: Bounds) -> BoundsReport {
         pacing_mbps: bounds.pacing.map(Rate::as_mbps_f64),
         small_queue_bytes: (bounds.small_queue > Bytes::ZERO).then(|| bounds.small_queue.get()),
         receive: (bounds.receive < Segments::MAX).then(|| bounds.receive.get()),
+        unwindowed_mbps: bounds.rate.map(Rate::as_mbps_f64),
         ..BoundsReport::default()
     }
 }
@@ -205,6 +206,8 @@ mod tests {
         assert_eq!((none.small_queue_bytes, some.small_queue_bytes), (None, None));
         let share = Bounds { small_queue: Bytes::new(9), ..window };
         assert_eq!(bounds("fixed", share).small_queue_bytes, Some(9));
+        let rate = Bounds { rate: Some(Rate::from_mbps(3)), ..window };
+        assert_eq!(bounds("fixed", rate).unwindowed_mbps, Some(3.0));
         let receive = Bounds { receive: Segments::new(40), ..window };
         assert_eq!((some.receive, bounds("fixed", receive).receive), (None, Some(40)));
     }

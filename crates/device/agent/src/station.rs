@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Connection, Controller, LIMITS_EVERY, StationTick, TICK};
+use wakeai_control::{Connection, Controller, LIMITS_EVERY, Limit, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -485,13 +485,17 @@ impl Station {
     }
 }
 
-/// Converts a connection to the type of the crate `control`. Only the algorithms of [`Bounded`] apply
-/// bounds.
+/// What limits a connection with this algorithm: only the algorithms of [`Bounded`] apply bounds.
+fn limit(algorithm: &str) -> Limit {
+    if Bounded::named(algorithm).is_some() { Limit::Window } else { Limit::Nothing }
+}
+
+/// Converts a connection to the type of the crate `control`.
 fn connection(snapshot: &TcpSnapshot) -> Connection {
     Connection {
         id: snapshot.socket.cookie,
         figures: snapshot.figures,
-        boundable: Bounded::named(&snapshot.algorithm).is_some(),
+        limit: limit(&snapshot.algorithm),
         receiving: snapshot.receiving,
     }
 }

@@ -507,6 +507,9 @@ pub struct BoundsReport {
     /// The largest sum of the receive windows, in segments.
     #[serde(default)]
     pub receive: Option<u32>,
+    /// The largest rate of all that obeys no window: datagrams.
+    #[serde(default)]
+    pub unwindowed_mbps: Option<f64>,
     /// The law's reasons, in words.
     pub why: Vec<String>,
     /// Earlier events, the newest last.

@@ -1,6 +1,7 @@
 //! One TCP connection with both its ends.
 
 use wakeai_connection::{Bounds, EventKind, Figures, Receiving};
+use wakeai_control::Limit;
 use wakeai_medium::{Destination, Node};
 use wakeai_tcp::{Receiver, Segment, Sender};
 use wakeai_units::{Duration, Instant, Segments};
@@ -125,14 +126,15 @@ impl Connection {
     pub(crate) fn as_seen_at(&self, end: Node) -> wakeai_control::Connection {
         let id = u64::from(self.id);
         if self.from == end {
-            let (figures, boundable) = (self.sender.figures(), self.boundable);
-            wakeai_control::Connection { id, figures, boundable, receiving: Receiving::default() }
+            let limit = if self.boundable { Limit::Window } else { Limit::Nothing };
+            let (figures, receiving) = (self.sender.figures(), Receiving::default());
+            wakeai_control::Connection { id, figures, limit, receiving }
         } else {
             // The kernel takes its first RTT sample from the handshake.
             let min_rtt = self.receiver.handshake_rtt();
-            let (figures, boundable) = (Figures { min_rtt, ..Figures::default() }, false);
+            let (figures, limit) = (Figures { min_rtt, ..Figures::default() }, Limit::Nothing);
             let receiving = self.receiver.figures();
-            wakeai_control::Connection { id, figures, receiving, boundable }
+            wakeai_control::Connection { id, figures, receiving, limit }
         }
     }
 

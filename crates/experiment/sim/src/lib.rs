@@ -17,6 +17,7 @@ mod packet;
 mod quic;
 mod sampler;
 mod setup;
+mod shaper;
 mod simulation;
 mod timers;
 mod world;

@@ -27,6 +27,7 @@ use crate::connection::Senders;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
 use crate::quic::QuicConnection;
 use crate::sampler::{QUEUE_STEP, Sampler};
+use crate::shaper::Shaper;
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
 
@@ -130,6 +131,7 @@ impl<O: Observer> Simulation<O> {
             reserves: flow.rate.filter(|_| flow.reserve),
             meter: meter.recording(job.sink.clone(), self.flows.len() as u32),
             totals: Totals::default(),
+            shaper: None,
             resumes: resumes(flow),
             turns: flow.turns,
             waits: false,
@@ -186,6 +188,23 @@ impl<O: Observer> Simulation<O> {
             self.stations.push(host);
             if has_small_queue(&experiment.stations[expanded.stations[index].group]) {
                 self.carrier.medium.watch_departures(StationId(index as u32));
+            }
+        }
+        self.shape();
+    }
+
+    /// Gives each flow of datagrams that a station with an agent sends a shaper. The agents' timers come
+    /// before those of shapers.
+    fn shape(&mut self) {
+        for (index, flow) in (0..).zip(&mut self.flows) {
+            let (Node::Station(station), Source::Udp(_)) = (flow.from, &flow.source) else {
+                continue;
+            };
+            let host = &mut self.stations[station.index()];
+            if host.agent.as_ref().is_some_and(|agent| agent.binds) {
+                host.datagrams.push(index);
+                let timer = self.timers.add(TimerOwner::Shaper(index));
+                flow.shaper = Some(Box::new(Shaper::new(timer)));
             }
         }
     }

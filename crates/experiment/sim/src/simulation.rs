@@ -55,6 +55,8 @@ pub(crate) struct Station {
     pub(crate) connections: Vec<u32>,
     /// The UDP flows that keep the station's queue full. The first one sends next.
     pub(crate) saturating: VecDeque<u32>,
+    /// The UDP flows that the station sends, where its agent limits their rates.
+    pub(crate) datagrams: Vec<u32>,
     pub(crate) reserving: Reserving,
     /// The flows that have begun, have not ended and wait for the station's turns.
     pub(crate) in_turns: Vec<u32>,
@@ -137,6 +139,7 @@ impl<O: Observer> Simulation<O> {
             TimerOwner::Sender(id) => self.wake_sender(now, id),
             TimerOwner::Receiver(id) => self.wake_receiver(now, id),
             TimerOwner::Quic(flow, is_receiver) => self.wake_quic(now, flow, is_receiver),
+            TimerOwner::Shaper(flow) => self.wake_shaper(now, flow),
             TimerOwner::Sampler => self.wake_sampler(now),
         }
     }

@@ -66,11 +66,12 @@ fn bounds(said: &Answers) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "  window {}..{} segments, receive window {}, pacing {}: {}",
+        "  window {}..{} segments, receive window {}, pacing {}{}: {}",
         bounds.floor.unwrap_or(0),
         bounds.ceiling.map_or("unbounded".to_owned(), |ceiling| ceiling.to_string()),
         bounds.receive.map_or("unbounded".to_owned(), |window| window.to_string()),
         bounds.pacing_mbps.map_or("none".to_owned(), |mbps| rate(Some(mbps))),
+        bounds.unwindowed_mbps.map_or(String::new(), |mbps| format!(", UDP {}", rate(Some(mbps)))),
         if bounds.why.is_empty() { "no reason yet".to_owned() } else { bounds.why.join("; ") }
     );
     let _ = writeln!(

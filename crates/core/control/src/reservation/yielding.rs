@@ -36,6 +36,9 @@ const LEAST: u32 = 4;
 /// that it is not saturated.
 pub(super) fn of_other(bounds: Bounds, level: Rate, seen: &Observation) -> Bounds {
     let seen = seen.side(Direction::Up);
+    let is_rated = bounds.rate.is_some() || seen.own().unwindowed().next().is_some();
+    let rate = is_rated.then(|| bounds.rate.unwrap_or(level).min(level));
+    let bounds = Bounds { rate, ..bounds };
     let Some(path) = path(seen) else { return paced(bounds, level, seen) };
     let window = windowed(level, path, seen);
     if window >= WINDOWED {
@@ -79,7 +82,8 @@ pub(super) fn of_owner(
     let by_law = bounds.pacing.map(|pacing| pacing.max(whole));
     let most = level.map(|level| level.max(whole));
     let pacing = [by_law, most].into_iter().flatten().min();
-    let bounds = Bounds { pacing: None, ceiling: bounds.ceiling.max(needs), ..bounds };
+    let rate = bounds.rate.map(|rate| rate.max(whole));
+    let bounds = Bounds { pacing: None, ceiling: bounds.ceiling.max(needs), rate, ..bounds };
     pacing.map_or(bounds, |pacing| paced(bounds, pacing, seen))
 }
 
@@ -113,7 +117,7 @@ fn paced(bounds: Bounds, rate: Rate, seen: Side<'_>) -> Bounds {
 }
 
 fn least(seen: Side<'_>) -> Segments {
-    let connections = u32::try_from(seen.own().active().count()).unwrap_or(u32::MAX);
+    let connections = u32::try_from(seen.own().windowed().count()).unwrap_or(u32::MAX);
     Segments::new(connections.saturating_mul(LEAST).max(1))
 }
 

@@ -5,7 +5,8 @@
 use wakeai_connection::Figures;
 use wakeai_control::presence::{BootId, Challenge, Codec, Presence, PresenceCounters};
 use wakeai_control::{
-    Announcement, Connection, Controller, ControllerConfig, LawConfig, LawName, StationId, Traffic,
+    Announcement, Connection, Controller, ControllerConfig, LawConfig, LawName, Limit, StationId,
+    Traffic,
 };
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -40,7 +41,7 @@ pub(crate) fn sending(cwnd: u32, rtt: Duration) -> Connection {
         send_queue: Bytes::new(1448 * u64::from(cwnd) + 100_000),
         ..Figures::default()
     };
-    Connection { id: 1, figures, boundable: true, ..Connection::default() }
+    Connection { id: 1, figures, limit: Limit::Window, ..Connection::default() }
 }
 
 /// Stations, and a medium that delivers every datagram to all of them at once, the sender included.

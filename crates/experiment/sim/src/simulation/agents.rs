@@ -11,6 +11,7 @@ use super::Simulation;
 use crate::announcing::Announcing;
 use crate::carrier::Observer;
 use crate::packet::Packet;
+use crate::shaper::DATAGRAMS;
 
 /// An agent that handles this number of broadcasts has a use for much of what it knows of their senders.
 const MANY: usize = 128;
@@ -109,7 +110,11 @@ impl<O: Observer> Simulation<O> {
             let own = host.connections.iter();
             let own = own.filter_map(|id| connections[*id as usize].as_deref());
             let end = Node::Station(StationId(station));
-            let own: Vec<_> = own.map(|connection| connection.as_seen_at(end)).collect();
+            let mut own: Vec<_> = own.map(|connection| connection.as_seen_at(end)).collect();
+            for &flow in &host.datagrams {
+                let shaper = self.flows[flow as usize].shaper.as_deref_mut();
+                own.extend(shaper.map(|shaper| shaper.observed(flow)));
+            }
             let tick = StationTick { connections: &own, left, reserve, ..StationTick::default() };
             let bounds = agent.tick(now, tick);
             let limited = |(_, bounds): &(u64, Bounds)| bounds.receive < Segments::MAX;
@@ -120,7 +125,10 @@ impl<O: Observer> Simulation<O> {
             agent.limits = limits.collect();
             agent.limits_at = (!agent.limits.is_empty()).then(|| now + LIMITS_EVERY);
             for (id, bounds) in bounds {
-                if let Some(connection) = self.connections[id as usize].as_deref_mut() {
+                if id & DATAGRAMS != 0 {
+                    let flow = &mut self.flows[(id & !DATAGRAMS) as usize];
+                    flow.shaper.iter_mut().for_each(|shaper| shaper.set_limit(bounds));
+                } else if let Some(connection) = self.connections[id as usize].as_deref_mut() {
                     connection.set_bounds(end, bounds);
                     let timer = connection.sender_timer;
                     self.timers.set(timer, connection.sender.next_timeout());
@@ -188,6 +196,7 @@ impl<O: Observer> Simulation<O> {
             self.carrier.send(now, from, Destination::Broadcast, packet, (0, 0));
         }
         let quiet = host.connections.is_empty()
+            && host.datagrams.is_empty()
             && host.in_turns.is_empty()
             && host.reserving.flows.is_empty();
         // Who hears events hears those of a tick when it is due.

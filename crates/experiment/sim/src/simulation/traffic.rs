@@ -32,12 +32,10 @@ impl<O: Observer> Simulation<O> {
                 self.carrier.medium.watch_departures(station);
                 self.saturate(now, station);
             }
-            (Source::Udp(datagrams), from) => {
+            (Source::Udp(datagrams), _) => {
                 let Some((len, next)) = datagrams.next_at(now) else { return };
                 self.timers.set(state.timer, Some(next));
-                let to = Destination::Unicast(state.to);
-                // A datagram that the full queue refuses is lost.
-                self.carrier.send(now, from, to, Packet::Datagram { flow, len }, (flow, 0));
+                self.send_datagram(now, flow, len);
             }
         }
     }
@@ -45,16 +43,57 @@ impl<O: Observer> Simulation<O> {
     /// Fills the queue of a station with datagrams of its flows without a rate. The flows take
     /// turns.
     pub(super) fn saturate(&mut self, now: Instant, station: StationId) {
-        let saturating = &mut self.stations[station.index()].saturating;
         while self.carrier.medium.room(Node::Station(station)) > 0 {
+            let saturating = &mut self.stations[station.index()].saturating;
             let Some(flow) = saturating.pop_front() else { return };
             let state = &mut self.flows[flow as usize];
             let Source::Udp(datagrams) = &mut state.source else { return };
+            // The socket of a flow whose shaper is full blocks until a datagram has left.
+            if state.shaper.as_ref().is_some_and(|shaper| shaper.is_full()) {
+                continue;
+            }
             let Some(len) = datagrams.next() else { continue };
-            let to = Destination::Unicast(state.to);
-            let packet = Packet::Datagram { flow, len };
-            self.carrier.send(now, state.from, to, packet, (flow, 0));
             saturating.push_back(flow);
+            self.send_datagram(now, flow, len);
+        }
+    }
+
+    /// Sends a datagram of a flow, or lets its shaper keep it. A datagram that the full queue refuses is lost.
+    fn send_datagram(&mut self, now: Instant, flow: u32, len: u16) {
+        let state = &mut self.flows[flow as usize];
+        let (from, to) = (state.from, Destination::Unicast(state.to));
+        let packet = Packet::Datagram { flow, len };
+        let packet = match &mut state.shaper {
+            None => Some(packet),
+            Some(shaper) => {
+                let packet = shaper.send(now, packet, Bytes::new(u64::from(len)));
+                self.timers.set(shaper.timer, shaper.next_timeout());
+                packet
+            }
+        };
+        if let Some(packet) = packet {
+            self.carrier.send(now, from, to, packet, (flow, 0));
+        }
+    }
+
+    /// Sends the datagrams of a flow that are due at its shaper.
+    pub(super) fn wake_shaper(&mut self, now: Instant, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let (from, to) = (state.from, Destination::Unicast(state.to));
+        let Some(shaper) = &mut state.shaper else { return };
+        let was_full = shaper.is_full();
+        while let Some(packet) = shaper.poll(now) {
+            self.carrier.send(now, from, to, packet, (flow, 0));
+        }
+        self.timers.set(shaper.timer, shaper.next_timeout());
+        if let (true, Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) =
+            (was_full, &state.source, from)
+        {
+            let saturating = &mut self.stations[station.index()].saturating;
+            if !saturating.contains(&flow) {
+                saturating.push_back(flow);
+            }
+            self.saturate(now, station);
         }
     }
 

@@ -64,10 +64,10 @@ impl Drain {
         let path = situation.path;
         let together = self.together(ticks, situation);
         if self.checks(now, situation) {
-            let held = Segments::in_flight(situation.share, path.min + situation.target, mss);
+            let held = Segments::in_flight(situation.windowed, path.min + situation.target, mss);
             return Some(Segments::new(held.get() / CHECK_DIVISOR));
         }
-        let part = situation.share.times(TOGETHER_PERCENT, 100);
+        let part = situation.windowed.times(TOGETHER_PERCENT, 100);
         together.then(|| Segments::in_flight(part, path.min, mss))
     }
 

@@ -24,6 +24,7 @@ mod aggregate;
 mod backoff;
 mod drain;
 mod path;
+mod rate;
 mod share;
 mod strangers;
 mod target;
@@ -34,13 +35,14 @@ use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
 pub(crate) use self::path::Path;
+use self::rate::RateLimit;
 use self::share::{AirtimeShare, Bottleneck};
 use self::strangers::{Contest, Release};
 use crate::driver::TICK;
 use crate::observation::Side;
 use crate::rates::MEAN_TICKS;
 use crate::windowed::WindowedMax;
-use crate::{AirtimeState, Basis, Bounds, Law, Observation, Phase};
+use crate::{AirtimeState, Basis, Bounds, Law, Limit, Observation, Phase};
 
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
 /// begun to send, or that its window is another one.
@@ -76,31 +78,38 @@ impl Default for AirtimeKnobs {
     }
 }
 
-/// The law `airtime`. It governs what the station sends by its congestion windows, and what it receives
-/// by the windows that it offers. Both directions together have the share of the station.
+/// The law `airtime`. It governs what the station sends by its congestion windows, what it receives
+/// by the windows that it offers, and what obeys no window by a rate. Both directions together have the share of
+/// the station.
 #[derive(Clone, Debug, Default)]
 pub struct Airtime {
     up: OneWay,
     down: OneWay,
+    unwindowed: RateLimit,
 }
 
 impl Airtime {
     /// The law with these knobs.
     pub fn new(knobs: AirtimeKnobs) -> Self {
-        Self { up: OneWay::new(knobs.clone()), down: OneWay::new(knobs) }
+        Self { up: OneWay::new(knobs.clone()), down: OneWay::new(knobs), ..Self::default() }
     }
 }
 
 impl Law for Airtime {
     fn on_tick(&mut self, now: Instant, observation: &Observation) -> (Bounds, Basis) {
-        let (bounds, up) = self.up.on_tick(now, observation.side(Direction::Up));
+        let side = observation.side(Direction::Up);
+        let (bounds, up) = self.up.on_tick(now, side);
         let (receiving, down) = self.down.on_tick(now, observation.side(Direction::Down));
+        let released = up.is_some_and(|state| state.phase == Phase::Released);
+        let limit = self.unwindowed.on_tick(now, &self.up.knobs, side).filter(|_| !released);
+        let up = up.or(limit.map(|(_, state)| state));
+        let Bounds { rate, burst, .. } = limit.map_or(Bounds::NONE, |(limit, _)| limit);
         let basis = match (up, down) {
             (None, None) => Basis::Idle,
             (up, down) => Basis::Airtime { up, down },
         };
         let receive = if self.down.knobs.downloads { receiving.ceiling } else { Segments::MAX };
-        (Bounds { receive, ..bounds }, basis)
+        (Bounds { receive, rate, burst, ..bounds }, basis)
     }
 }
 
@@ -146,6 +155,8 @@ struct Situation {
     path: Path,
     /// The rate that the station delivers with its share of the airtime.
     share: Rate,
+    /// The part of the share that what obeys a window has: the rest is sent without a window.
+    windowed: Rate,
     /// The target queueing delay.
     target: Duration,
     /// The longest target ([`AirtimeKnobs::queue_max`]).
@@ -172,6 +183,7 @@ impl Situation {
         Self {
             path: Path { min, growth, current: min + growth, common: growth },
             share: Rate::from_mbps(10),
+            windowed: Rate::from_mbps(10),
             target: Duration::from_millis(50),
             queue_max: Duration::from_millis(75),
             rate: Rate::from_mbps(10),
@@ -211,7 +223,12 @@ impl OneWay {
         let bottleneck = self.share.bottleneck(seen);
         self.target = target::queue(&self.knobs, seen, Some(path.min), &self.share, bottleneck);
         let own = seen.own();
-        let trouble = own.active().any(|connection| {
+        let count = |connections: usize| u32::try_from(connections).unwrap_or(u32::MAX);
+        let (connections, free) = (own.windowed().count(), own.unwindowed().count());
+        // What is sent without a window has its part of the share, and no more.
+        let part = share.times(free as u64, (connections + free).max(1) as u64);
+        let windowed = share.saturating_sub(own.rate_of(Limit::Rate, TICK).min(part));
+        let trouble = own.windowed().any(|connection| {
             let state = connection.figures.congestion_state;
             matches!(state, CongestionState::Recovery | CongestionState::Loss)
         });
@@ -220,13 +237,14 @@ impl OneWay {
         Situation {
             path,
             share,
+            windowed,
             target: self.target,
             queue_max: self.knobs.queue_max,
             rate,
             window: own.window(),
             senders: seen.seen.senders,
             phy_rate_known: seen.seen.link_rate.is_some(),
-            connections: u32::try_from(own.active().count()).unwrap_or(u32::MAX),
+            connections: count(connections),
             trouble,
         }
     }

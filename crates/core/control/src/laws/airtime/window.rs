@@ -118,8 +118,8 @@ impl OneWay {
 
     pub(super) fn window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
         let mss = seen.own().mss();
-        let Situation { path, target, share, .. } = *situation;
-        let fair = self.probed(share.bytes_in(path.min + target));
+        let Situation { path, target, share, windowed, .. } = *situation;
+        let fair = self.probed(windowed.bytes_in(path.min + target));
         let wanted = fair.min(self.most(situation, mss));
         let smooth =
             self.window.map_or(wanted, |last| Bytes::new(last.get().midpoint(wanted.get())));
@@ -217,7 +217,7 @@ impl OneWay {
             Rate::of(situation.window.bytes(mss), path.current)
         };
         let flying = Segments::in_flight(rate, path.min, mss);
-        let queue = Segments::in_flight(situation.share.max(rate), situation.target, mss);
+        let queue = Segments::in_flight(situation.windowed.max(rate), situation.target, mss);
         let limit = seen.seen.link_rate.map_or(Segments::MAX, |link_rate| {
             let part = link_rate / u64::from(seen.seen.senders.max(1));
             let most = Segments::in_flight(part, path.min + situation.target, mss);
