@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use wakeai_connection::{CongestionState, EventKind};
+use wakeai_connection::{CongestionState, EventKind, INFINITE_SSTHRESH};
 use wakeai_quic::{Ack, Control, Data, PAYLOAD, Packet, Receiver, STREAM_WINDOW, Sender};
 use wakeai_units::{Duration, Instant, Segments};
 
@@ -60,7 +60,7 @@ fn expire(sender: &mut Sender) -> Instant {
 
 #[test]
 fn a_full_datagram_has_1452_bytes_and_an_acknowledgement_is_short() {
-    assert_eq!(data(0, 0).datagram_len(), 1_452);
+    assert_eq!((data(0, 0).datagram_len(), PAYLOAD.get()), (1_452, 1_419));
     assert_eq!(ack(&[(0, 9)]).datagram_len(), 37);
     assert_eq!(ack(&[(5, 9), (0, 3)]).datagram_len(), 40);
 }
@@ -78,6 +78,29 @@ fn the_window_doubles_in_slow_start() {
     parts(&mut sender, at(100));
     sender.handle_packet(at(200), &ack(&[(0, 9)]));
     assert_eq!(sender.figures().cwnd, Segments::new(20));
+}
+
+#[test]
+fn a_longer_rtt_does_not_end_slow_start() {
+    let mut sender = sender();
+    let (mut now, mut next) = (at(100), 0);
+    for round in 1..6 {
+        let mut last = next;
+        while sender.figures().packets_out < sender.figures().cwnd {
+            let left = parts(&mut sender, now);
+            last = left.last().map_or(last, |(number, _)| number + 1);
+            if sender.figures().packets_out < sender.figures().cwnd {
+                now = expire(&mut sender);
+            }
+        }
+        now += ms(100 + 40 * round);
+        for number in next..last {
+            sender.handle_packet(now, &ack(&[(number, number)]));
+        }
+        next = last;
+    }
+    assert_eq!(sender.figures().ssthresh.get(), INFINITE_SSTHRESH);
+    assert_eq!(sender.figures().cwnd, Segments::new(10 << 5));
 }
 
 #[test]

@@ -197,7 +197,9 @@ impl<O: Observer> Simulation<O> {
     /// before those of shapers.
     fn shape(&mut self) {
         for (index, flow) in (0..).zip(&mut self.flows) {
-            let (Node::Station(station), Source::Udp(_)) = (flow.from, &flow.source) else {
+            let (Node::Station(station), Source::Udp(_) | Source::Quic(_)) =
+                (flow.from, &flow.source)
+            else {
                 continue;
             };
             let host = &mut self.stations[station.index()];

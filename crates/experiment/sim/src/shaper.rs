@@ -6,7 +6,8 @@ use wakeai_connection::{Bounds, Figures};
 use wakeai_control::{Connection, Limit};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use crate::packet::Packet;
+use crate::packet::{IP_UDP_HEADERS, Packet};
+use crate::timers::Timers;
 
 /// The packets of a flow that wait for their departures at most (the default `flow_limit` of Linux's qdisc
 /// fq). A further one is dropped.
@@ -55,8 +56,9 @@ impl Shaper {
         self.waiting.len() >= MOST_WAITING
     }
 
-    /// Takes a packet with this payload. Returns it where it leaves now.
-    pub(crate) fn send(&mut self, now: Instant, packet: Packet, len: Bytes) -> Option<Packet> {
+    /// Takes a packet. Returns it where it leaves now.
+    fn send(&mut self, now: Instant, packet: Packet) -> Option<Packet> {
+        let len = payload(&packet);
         let at = match self.limit {
             None => now,
             Some(_) if self.waiting.len() >= MOST_WAITING => return None,
@@ -111,6 +113,24 @@ impl Shaper {
     }
 }
 
+/// The payload of a datagram.
+fn payload(packet: &Packet) -> Bytes {
+    Bytes::new((wakeai_medium::Packet::len(packet) - IP_UDP_HEADERS) as u64)
+}
+
+/// Lets a packet of a flow pass the flow's shaper, where it has one. Returns the packet where it leaves now.
+pub(crate) fn pass(
+    shaper: Option<&mut Shaper>,
+    now: Instant,
+    packet: Packet,
+    timers: &mut Timers,
+) -> Option<Packet> {
+    let Some(shaper) = shaper else { return Some(packet) };
+    let packet = shaper.send(now, packet);
+    timers.set(shaper.timer, shaper.next_timeout());
+    packet
+}
+
 #[cfg(test)]
 mod tests {
     use wakeai_units::Bytes;
@@ -132,7 +152,7 @@ mod tests {
     /// Sends a datagram of 1,000 bytes. Returns whether it leaves at once.
     fn send(shaper: &mut Shaper, now: Instant) -> bool {
         let packet = Packet::Datagram { flow: 0, len: 1000 };
-        shaper.send(now, packet, Bytes::new(1000)).is_some()
+        shaper.send(now, packet).is_some()
     }
 
     /// The times at which everything that waits departs, ms.

@@ -55,7 +55,7 @@ pub(crate) struct Station {
     pub(crate) connections: Vec<u32>,
     /// The UDP flows that keep the station's queue full. The first one sends next.
     pub(crate) saturating: VecDeque<u32>,
-    /// The UDP flows that the station sends, where its agent limits their rates.
+    /// The UDP and QUIC flows that the station sends, where its agent limits their rates.
     pub(crate) datagrams: Vec<u32>,
     pub(crate) reserving: Reserving,
     /// The flows that have begun, have not ended and wait for the station's turns.

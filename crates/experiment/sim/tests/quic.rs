@@ -59,11 +59,16 @@ fn the_result_has_the_kind_the_algorithm_and_the_rtt() {
     assert!(run.rtt_ms.p95.unwrap() > 100.0);
 }
 
+/// Four QUIC uploads beside four of TCP. Without a law the access point's queue of acknowledgements makes RTTs of seconds.
 #[test]
-fn agents_take_quic_as_they_take_other_datagrams() {
-    let with_law = "[[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"";
-    let flow = format!("{UP}\nkind = \"quic\"\nstart = \"1s\"");
-    let (outcome, ()) = simulate(&scenario("802.11n", 4, &flow, with_law), 1, ());
-    assert!(goodput(&outcome) > 30.0, "nothing bounds it");
-    assert!(outcome.outcome.flows.iter().all(|flow| flow.algorithm.as_deref() == Some("cubic")));
+fn under_a_law_quic_has_the_share_of_tcp_and_leaves_its_queue_short() {
+    let text = include_str!("../../../../validation/scenarios/quic.toml");
+    let scenario = Scenario::parse(text).unwrap();
+    let report = report(&scenario, &Options::default());
+    let of = |name: &str| report.runs.iter().find(|run| run.condition == name).unwrap();
+    let (default, airtime) = (of("beside"), of("beside-airtime"));
+    assert!(airtime.jain.unwrap() > 0.99, "{:?}", airtime.jain);
+    assert!(airtime.total_goodput_mbps > 0.97 * default.total_goodput_mbps);
+    let tcp = |run: &wakeai_results::result::Run| run.groups[1].rtt_ms.p95.unwrap();
+    assert!(tcp(airtime) < 0.1 * tcp(default), "{} beside {}", tcp(airtime), tcp(default));
 }

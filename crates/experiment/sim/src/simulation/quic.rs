@@ -8,13 +8,17 @@ use crate::carrier::Observer;
 use crate::connection::Ending;
 use crate::flow::{FlowState, Source};
 use crate::quic::{QuicConnection, Way};
+use crate::shaper::Shaper;
 
-/// The QUIC connection of a flow, with its ends.
-fn quic(flows: &mut [FlowState], flow: u32) -> Option<(&mut QuicConnection, Way)> {
-    let state = &mut flows[flow as usize];
-    let way = Way { flow, from: state.from, to: state.to };
-    match &mut state.source {
-        Source::Quic(connection) => Some((connection, way)),
+/// The QUIC connection of a flow, with its ends and its shaper.
+fn quic(
+    flows: &mut [FlowState],
+    flow: u32,
+) -> Option<(&mut QuicConnection, Way, Option<&mut Shaper>)> {
+    let FlowState { from, to, source, shaper, .. } = &mut flows[flow as usize];
+    let way = Way { flow, from: *from, to: *to };
+    match source {
+        Source::Quic(connection) => Some((connection, way, shaper.as_deref_mut())),
         Source::Tcp(_) | Source::Udp(_) => None,
     }
 }
@@ -22,7 +26,7 @@ fn quic(flows: &mut [FlowState], flow: u32) -> Option<(&mut QuicConnection, Way)
 impl<O: Observer> Simulation<O> {
     /// Opens the connection of a flow that begins, and writes its application's data.
     pub(super) fn write_quic(&mut self, now: Instant, flow: u32) {
-        let Some((connection, _)) = quic(&mut self.flows, flow) else { return };
+        let Some((connection, ..)) = quic(&mut self.flows, flow) else { return };
         let next = connection.write(now, flow, &mut self.timers);
         let state = &self.flows[flow as usize];
         self.timers.set(state.timer, next.map(|after| state.start + after));
@@ -36,7 +40,7 @@ impl<O: Observer> Simulation<O> {
         (flow, to_sender): (u32, bool),
         packet: &Packet,
     ) {
-        let Some((connection, way)) = quic(&mut self.flows, flow) else { return };
+        let Some((connection, way, _)) = quic(&mut self.flows, flow) else { return };
         if to_sender {
             connection.at_sender(now, flow, packet, &mut self.senders);
             self.pump_quic(now, flow);
@@ -50,7 +54,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     pub(super) fn wake_quic(&mut self, now: Instant, flow: u32, is_receiver: bool) {
-        let Some((connection, way)) = quic(&mut self.flows, flow) else { return };
+        let Some((connection, way, _)) = quic(&mut self.flows, flow) else { return };
         if is_receiver {
             connection.pump_receiver(now, way, &mut self.carrier, &mut self.timers);
         } else if connection.wake_sender(now, &mut self.timers) {
@@ -61,8 +65,8 @@ impl<O: Observer> Simulation<O> {
     /// Transmits the packets of a flow's sender. A flow whose connection fails never completes.
     fn pump_quic(&mut self, now: Instant, flow: u32) {
         let Self { flows, carrier, timers, senders, .. } = self;
-        let Some((connection, way)) = quic(flows, flow) else { return };
-        let ending = connection.pump_sender(now, way, (carrier, timers, senders));
+        let Some((connection, way, shaper)) = quic(flows, flow) else { return };
+        let ending = connection.pump_sender(now, way, shaper, (carrier, timers, senders));
         let state = &mut self.flows[flow as usize];
         if ending == Some(Ending::Failed) && state.meter.completed().is_none() && !state.broken {
             state.broken = true;

@@ -10,6 +10,7 @@ use crate::carrier::Observer;
 use crate::connection::{Connection, Ending};
 use crate::flow::{Datagrams, Source};
 use crate::packet::{Packet, Wire};
+use crate::shaper;
 use crate::timers::TimerOwner;
 
 impl<O: Observer> Simulation<O> {
@@ -63,15 +64,8 @@ impl<O: Observer> Simulation<O> {
         let state = &mut self.flows[flow as usize];
         let (from, to) = (state.from, Destination::Unicast(state.to));
         let packet = Packet::Datagram { flow, len };
-        let packet = match &mut state.shaper {
-            None => Some(packet),
-            Some(shaper) => {
-                let packet = shaper.send(now, packet, Bytes::new(u64::from(len)));
-                self.timers.set(shaper.timer, shaper.next_timeout());
-                packet
-            }
-        };
-        if let Some(packet) = packet {
+        let shaper = state.shaper.as_deref_mut();
+        if let Some(packet) = shaper::pass(shaper, now, packet, &mut self.timers) {
             self.carrier.send(now, from, to, packet, (flow, 0));
         }
     }
