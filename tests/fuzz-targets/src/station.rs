@@ -120,7 +120,7 @@ impl FuzzedStation {
         let (seen, bounds) = (self.controller.observation(), self.controller.decision().bounds);
         assert!(seen.senders as usize <= 1 + seen.peers.len(), "{} senders", seen.senders);
         let least = Rate::of(seen.up.mss(), TICK);
-        let sending = seen.up.active().count() as u32;
+        let sending = seen.up.windowed().count() as u32;
         self.check_bounds(bounds, least, sending, seen.up.rtt.is_some());
         check_parts(bounds, &actuation, seen);
         self.check_events();
