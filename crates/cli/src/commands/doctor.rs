@@ -103,14 +103,14 @@ fn other(name: &str, found: Option<String>, consequence: &str, remedy: &str) -> 
     }
 }
 
-/// The agent sets bounds only for connections that use CUBIC, Reno or BBR.
+/// The agent sets floors and pacing rates only for connections that use CUBIC, Reno or BBR.
 fn default_algorithm() -> Finding {
     let found = wakeai_host::read_sysctl("net.ipv4.tcp_congestion_control").unwrap_or_default();
     let is_ours = Bounded::instead_of(&found).is_some() || Bounded::named(&found).is_some();
     let mut finding = other(
         "default algorithm",
         is_ours.then(|| found.clone()),
-        "an agent here bounds only connections that select cubic, reno or bbr themselves",
+        "an agent here sets only ceilings, except for connections that select cubic, reno or bbr",
         "sysctl -w net.ipv4.tcp_congestion_control=cubic",
     );
     let stand_in = Bounded::instead_of(&found).map(|bounded| bounded.name);

@@ -39,7 +39,14 @@ impl Actuator {
     /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
     /// sockets that no longer have any. After an error the other writes are still tried. Returns
     /// the first error.
-    pub(crate) fn apply(&mut self, index: u32, actuation: &Actuation) -> Result<(), Error> {
+    ///
+    /// `others` is whether a connection has an algorithm that applies no bounds.
+    pub(crate) fn apply(
+        &mut self,
+        index: u32,
+        actuation: &Actuation,
+        others: bool,
+    ) -> Result<(), Error> {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);
         let mut result = self.control.check().and(written);
@@ -53,8 +60,13 @@ impl Actuator {
         self.bound = bound;
         let mut all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
         self.receives = all.any(|bounds| bounds.receive < Segments::MAX);
-        self.windows_are_bounded |= self.receives;
+        self.windows_are_bounded |= self.receives || others;
         result.and(self.windows_failed.take().map_or(Ok(()), Err))
+    }
+
+    /// Whether connections can be bounded whose algorithms apply no bounds.
+    pub(crate) fn reaches_others(&self) -> bool {
+        self.control.has_windows()
     }
 
     /// Whether [`Self::bound_windows`] has anything to do.
@@ -62,7 +74,7 @@ impl Actuator {
         self.windows_are_bounded
     }
 
-    /// Bounds the receive windows of connections as the bounds in force say, and puts back those of other connections.
+    /// Bounds the receive windows of connections, and the congestion windows of those whose algorithms apply no bounds, as the bounds in force say, and puts back those of other connections.
     pub(crate) fn bound_windows(&mut self) {
         let report = match self.control.bound_windows() {
             Ok(report) => report,

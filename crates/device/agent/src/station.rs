@@ -256,7 +256,9 @@ impl Station {
         if self.clients.reserve.has_changed().unwrap_or(false) {
             self.controller.reserve(*self.clients.reserve.borrow_and_update());
         }
-        let connections: Vec<_> = snapshots.iter().flatten().map(connection).collect();
+        let reaches_others = self.kernel.actuator.as_ref().is_some_and(Actuator::reaches_others);
+        let convert = |snapshot| connection(snapshot, reaches_others);
+        let connections: Vec<_> = snapshots.iter().flatten().map(convert).collect();
         self.controller.read_clock();
         let (_, left) = self.clients.transfers.asked();
         let reserve = self.controller.wanted();
@@ -265,7 +267,10 @@ impl Station {
         let actuation = controller.map(|controller| controller.tick(now, &tick));
         if let (Some(index), Some(_)) = (self.network.index(), &snapshots) {
             let result = match (&mut self.kernel.actuator, actuation) {
-                (Some(actuator), Some(actuation)) => actuator.apply(index, &actuation),
+                (Some(actuator), Some(actuation)) => {
+                    let others = snapshots.iter().flatten().any(|one| !applies_bounds(one));
+                    actuator.apply(index, &actuation, others)
+                }
                 (Some(actuator), None) => actuator.clear(index),
                 (None, _) => Ok(()),
             };
@@ -485,17 +490,19 @@ impl Station {
     }
 }
 
-/// What limits a connection with this algorithm: only the algorithms of [`Bounded`] apply bounds.
-fn limit(algorithm: &str) -> Limit {
-    if Bounded::named(algorithm).is_some() { Limit::Window } else { Limit::Nothing }
+/// Whether the algorithm of a connection applies bounds itself.
+fn applies_bounds(snapshot: &TcpSnapshot) -> bool {
+    Bounded::named(&snapshot.algorithm).is_some()
 }
 
-/// Converts a connection to the type of the crate `control`.
-fn connection(snapshot: &TcpSnapshot) -> Connection {
+/// Converts a connection to the type of the crate `control`. `reaches_others` is whether the congestion windows of
+/// connections can be bounded whose algorithms apply no bounds.
+fn connection(snapshot: &TcpSnapshot, reaches_others: bool) -> Connection {
+    let is_bound = reaches_others || applies_bounds(snapshot);
     Connection {
         id: snapshot.socket.cookie,
         figures: snapshot.figures,
-        limit: limit(&snapshot.algorithm),
+        limit: if is_bound { Limit::Window } else { Limit::Nothing },
         receiving: snapshot.receiving,
     }
 }

@@ -30,6 +30,12 @@ struct window_value {
 	u32 is_own;  /* whether `found` is the application's own, and not the kernel's */
 };
 
+/* Value of the map `bounded_senders`: clamps of a socket's congestion window, in segments. */
+struct sender_value {
+	u32 found;   /* by us, before we wrote the first one */
+	u32 written; /* by us */
+};
+
 /* What `bound_windows` did with a connection. */
 enum window_outcome {
 	WINDOW_ALONE,     /* it is not bounded, and was not */
@@ -38,6 +44,8 @@ enum window_outcome {
 	WINDOW_CLOSED,    /* it stays as it is, because the window is 0 */
 	WINDOW_MULTIPATH, /* a subflow of MPTCP, which stays as it is */
 	WINDOW_REFUSED,   /* by the kernel */
+	SENDER_BOUND,     /* its congestion window, because its algorithm applies no bounds */
+	SENDER_FREED,     /* the clamp of its congestion window is put back */
 };
 
 /* A socket. IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2). */

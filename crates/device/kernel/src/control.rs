@@ -141,6 +141,11 @@ impl Control {
         take(&self.socket_bounds, &cookie.to_ne_bytes())
     }
 
+    /// Whether this kernel bounds receive windows, and congestion windows of any algorithm.
+    pub fn has_windows(&self) -> bool {
+        self.windows.is_some()
+    }
+
     /// Bounds the receive windows of the connections of the calling thread's network namespace, of every congestion
     /// control, as the bounds in force say ([`Bounds::receive`]). Puts back the windows of those that have no such bound
     /// any more. The window of a connection that is established later, with an algorithm of ours, is bounded at once.

@@ -1,4 +1,5 @@
-//! Runs the program that bounds the receive windows of connections, and puts back those that no bounds apply to.
+//! Runs the program that bounds the receive windows of connections and the congestion windows of those whose algorithms
+//! apply no bounds. It puts back those that no bounds apply to.
 
 use libbpf_rs::Link;
 use libbpf_rs::MapCore as _;
@@ -26,6 +27,10 @@ pub struct WindowReport {
     pub multipath: u32,
     /// The kernel has refused the change.
     pub refused: u32,
+    /// Their algorithm applies no bounds, and their congestion window is bounded.
+    pub senders: u32,
+    /// Their congestion window was bounded until now, and its former clamp is put back.
+    pub freed_senders: u32,
 }
 
 const ASKED: &str = "bound receive windows";
@@ -54,6 +59,8 @@ impl Windows {
                 window_outcome::WINDOW_FREED => &mut report.freed,
                 window_outcome::WINDOW_CLOSED => &mut report.closed,
                 window_outcome::WINDOW_MULTIPATH => &mut report.multipath,
+                window_outcome::SENDER_BOUND => &mut report.senders,
+                window_outcome::SENDER_FREED => &mut report.freed_senders,
                 _ => &mut report.refused,
             };
             *count += 1;
@@ -85,6 +92,6 @@ pub(crate) fn give_back() -> Result<u32, Error> {
         if report.refused > 0 {
             tracing::warn!(refused = report.refused, "receive windows could not be put back");
         }
-        Ok(report.freed)
+        Ok(report.freed + report.freed_senders)
     })
 }

@@ -253,7 +253,8 @@ fn windows(is_there: bool) -> Feature {
         "those of running connections can be bounded",
         "bounds of the receive window of a running connection",
     );
-    let consequence = "downloads are not governed, only uploads";
+    let consequence =
+        "downloads are not governed, only uploads of the algorithms cubic, reno and bbr";
     let remedy = "use Linux 6.1.68, 6.6.7 or 6.7, or later";
     either("receive windows", is_there, found, (consequence, remedy))
 }

@@ -127,8 +127,15 @@ fn wait(what: &str, mut is_done: impl FnMut() -> bool) {
     }
 }
 
-const NOTHING: WindowReport =
-    WindowReport { bound: 0, freed: 0, closed: 0, multipath: 0, refused: 0 };
+const NOTHING: WindowReport = WindowReport {
+    bound: 0,
+    freed: 0,
+    closed: 0,
+    multipath: 0,
+    refused: 0,
+    senders: 0,
+    freed_senders: 0,
+};
 
 /// The agent of the station.
 struct Agent<'a> {
@@ -208,6 +215,60 @@ fn the_sender_sees_smaller_and_larger_windows_and_afterwards_that_of_the_buffer(
         agent.until("the window grows", || download.window() > 200_000);
         assert_eq!(agent.run(), NOTHING);
     }
+}
+
+/// The congestion window of a connection, segments.
+fn cwnd(stream: &TcpStream) -> u32 {
+    const SND_CWND: usize = 80; // `tcpi_snd_cwnd`
+    let info = getsockopt(stream, Info).unwrap();
+    u32::from_ne_bytes(info[SND_CWND..SND_CWND + 4].try_into().unwrap())
+}
+
+#[test]
+fn a_congestion_window_is_bounded_where_the_algorithm_applies_no_bounds() {
+    let Some(registration) = Registration::share() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let agent = Agent::new(&rig, &registration.0);
+    // The station sends: the roles of the rig's ends are exchanged.
+    let ours = Download::open(&rig, "wakeai_reno");
+    let Download { sender, receiver, .. } = &Download::open(&rig, "reno");
+    let upload = Download::between(receiver.try_clone().unwrap(), sender.try_clone().unwrap());
+    upload.send();
+    upload.read();
+    wait("the window grows", || cwnd(&upload.sender) > 60);
+    for segments in [20, 4, 40] {
+        let bounds = Bounds::window(Segments::new(2), Segments::new(segments));
+        agent.control.set_interface(agent.netns, agent.index, bounds).unwrap();
+        agent.until("the window is bounded", || cwnd(&upload.sender) == segments);
+    }
+    let report = agent.run();
+    assert_eq!(report, WindowReport { senders: 1, ..NOTHING }, "and not that of ours");
+    upload.goes_on();
+    assert_eq!(agent.end(), WindowReport { freed_senders: 1, ..NOTHING });
+    wait("the window grows", || cwnd(&upload.sender) > 60);
+    assert_eq!(agent.run(), NOTHING);
+    drop(ours);
+}
+
+#[test]
+fn a_connection_that_changes_to_our_algorithm_has_its_congestion_window_back() {
+    let Some(registration) = Registration::share() else { return };
+    let rig = Rig::with_path(PathConfig::CALM);
+    let agent = Agent::new(&rig, &registration.0);
+    let Download { sender, receiver, .. } = &Download::open(&rig, "reno");
+    let upload = Download::between(receiver.try_clone().unwrap(), sender.try_clone().unwrap());
+    upload.send();
+    upload.read();
+    let bounds = Bounds::window(Segments::ZERO, Segments::new(20));
+    agent.control.set_interface(agent.netns, agent.index, bounds).unwrap();
+    agent.control.heartbeat(agent.netns, agent.index).unwrap();
+    assert_eq!(agent.run(), WindowReport { senders: 1, ..NOTHING });
+    setsockopt(&upload.sender, sockopt::TcpCongestion, &"wakeai_reno".into()).unwrap();
+    agent.control.heartbeat(agent.netns, agent.index).unwrap();
+    assert_eq!(agent.run(), WindowReport { freed_senders: 1, ..NOTHING });
+    // Without bounds nothing of the clamp is left.
+    assert_eq!(agent.end(), NOTHING);
+    wait("the window grows", || cwnd(&upload.sender) > 60);
 }
 
 #[test]
