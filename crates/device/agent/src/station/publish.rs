@@ -150,7 +150,8 @@ impl Station {
 fn connections(seen: &Observation, snapshots: &[TcpSnapshot]) -> Vec<Connection> {
     let views = seen.up.connections.iter().map(Some).chain(std::iter::repeat(None));
     let shown = snapshots.iter().zip(views).map(|(snapshot, view)| {
-        let sending = view.map_or_else(|| connection(snapshot).has_data(), |view| view.active);
+        let sending =
+            view.map_or_else(|| connection(snapshot, false).has_data(), |view| view.active);
         report::connection(snapshot, sending)
     });
     shown.collect()
