@@ -169,6 +169,9 @@ pub fn leftovers() -> Vec<String> {
     if must("bpftool", "struct_ops list").contains("wakeai") {
         left.push("a registration".to_owned());
     }
+    if must("bpftool", "prog list").contains("govern_egress") {
+        left.push("a program that governs datagrams".to_owned());
+    }
     let names = |directory: &str| {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
@@ -186,6 +189,7 @@ pub fn host_state() -> Vec<String> {
         must("ip", "-o -br link show"),
         must("tc", "qdisc show"),
         must("bpftool", "struct_ops list"),
+        must("bpftool", "cgroup tree"),
     ];
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     state.extend(mounts.lines().filter(|line| line.contains("/sys/fs/bpf")).map(str::to_owned));

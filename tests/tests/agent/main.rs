@@ -8,6 +8,7 @@ mod bounds;
 mod check;
 mod churn;
 mod clock;
+mod datagrams;
 mod death;
 mod drift;
 mod files;

@@ -6,6 +6,8 @@ use wakeai_control::Actuation;
 use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
 use wakeai_units::Segments;
 
+use crate::datagrams::is_flow;
+
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
 pub(crate) struct Actuator {
@@ -36,7 +38,7 @@ impl Actuator {
         }
     }
 
-    /// Writes the bounds of each socket and the interface's default bounds. Removes the bounds of
+    /// Writes the bounds of each socket of TCP and the interface's default bounds. Removes the bounds of
     /// sockets that no longer have any. After an error the other writes are still tried. Returns
     /// the first error.
     ///
@@ -50,15 +52,16 @@ impl Actuator {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);
         let mut result = self.control.check().and(written);
-        for (cookie, bounds) in sockets {
+        let sockets = || sockets.iter().filter(|(id, _)| !is_flow(*id));
+        for (cookie, bounds) in sockets() {
             result = result.and(self.control.set_socket(*cookie, *bounds));
         }
-        let bound = sockets.iter().map(|(cookie, _)| *cookie).collect();
+        let bound = sockets().map(|(cookie, _)| *cookie).collect();
         for cookie in self.bound.difference(&bound) {
             result = result.and(self.control.clear_socket(*cookie));
         }
         self.bound = bound;
-        let mut all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
+        let mut all = sockets().map(|(_, bounds)| bounds).chain([default]);
         self.receives = all.any(|bounds| bounds.receive < Segments::MAX);
         self.windows_are_bounded |= self.receives || others;
         result.and(self.windows_failed.take().map_or(Ok(()), Err))

@@ -131,6 +131,8 @@ pub(crate) enum Fault {
     LateTick = 8,
     /// Messages of other stations were refused because of their timestamps.
     Clock = 9,
+    /// Flows of UDP could not be read, or their rates not be written.
+    Datagrams = 10,
 }
 
 impl Fault {

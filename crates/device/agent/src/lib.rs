@@ -13,6 +13,7 @@ mod actuator;
 mod check;
 mod controller;
 mod counters;
+mod datagrams;
 mod distributions;
 mod error;
 mod exchange;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use wakeai_api::{
-    Body, BoundsReport, Connection, Drift, Holds, LawDifference, OtherLaw, Peer, Received,
-    Reservation, State, Status, Targets, part_of_one,
+    Body, BoundsReport, Connection, DatagramFlow, Drift, Holds, LawDifference, OtherLaw, Peer,
+    Received, Reservation, State, Status, Targets, part_of_one,
 };
 use wakeai_control::common::Differing;
 use wakeai_control::{
@@ -15,6 +15,7 @@ use wakeai_kernel::TcpSnapshot;
 use wakeai_units::{Bytes, Rate, Segments};
 
 use crate::counters::Counts;
+use crate::datagrams::KnownFlow;
 use crate::distributions::Distributions;
 
 /// Everything that the API shows, as of the last tick.
@@ -163,6 +164,33 @@ pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
         sending,
         cwnd: snapshot.figures.cwnd.get(),
         rtt_ms: snapshot.figures.smoothed_rtt.map_or(0.0, wakeai_units::Duration::as_millis_f64),
+    }
+}
+
+/// The largest number of flows of UDP that the API shows.
+const FLOWS_SHOWN: usize = 64;
+
+/// Those flows of UDP that have a rate, and then those that send most.
+pub(crate) fn datagrams<'a>(flows: impl Iterator<Item = &'a KnownFlow>) -> Vec<DatagramFlow> {
+    let mut flows: Vec<_> = flows.collect();
+    flows.sort_by_key(|of| std::cmp::Reverse((of.bound.is_some(), of.rate)));
+    flows.truncate(FLOWS_SHOWN);
+    flows.into_iter().map(datagram_flow).collect()
+}
+
+fn datagram_flow(of: &KnownFlow) -> DatagramFlow {
+    let flow = &of.flow;
+    DatagramFlow {
+        local: flow.flow.local.to_string(),
+        remote: flow.flow.remote.to_string(),
+        rate_mbps: of.rate.as_mbps_f64(),
+        datagram_bytes: of.mean.get(),
+        bound_mbps: of.bound.map(Rate::as_mbps_f64),
+        queue_ms: flow.backlog.as_millis_f64(),
+        delayed: flow.delayed,
+        marked: flow.marked,
+        dropped: flow.dropped,
+        tunnel: flow.is_tunnel,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The life of an agent: it starts, runs its event loop, and undoes all its changes at the end.
 
+use std::cell::Cell;
 use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,13 @@ use wakeai_host::{
     serving_user, set_sysctl, since_boot,
 };
 use wakeai_kernel::{
-    Bounded, Control, Snapshotter, SupervisedBounds, move_connections, netns_cookie, parts,
-    prepare_to_move, receive_windows, release,
+    Bounded, Control, EgressHook, Snapshotter, SupervisedBounds, move_connections, netns_cookie,
+    parts, prepare_to_move, receive_windows, release,
 };
 
 use crate::actuator::Actuator;
 use crate::controller::AssociatedController;
+use crate::datagrams::Datagrams;
 use crate::distributions::Distributions;
 use crate::error::AgentError;
 use crate::exchange::exchange;
@@ -117,8 +119,8 @@ fn start(
     let controller = AssociatedController::new(&config, station, key);
     let started = set_up(config, controller, interface, group, netns, &lease);
     let outcome = match started {
-        Ok((mut station, server, guard)) => {
-            let outcome = serve_apart(user, &lease, &supervised(&station)?, |told| {
+        Ok((mut station, server, guard, hook)) => {
+            let outcome = serve_apart(user, &lease, &supervised(&station, hook)?, |told| {
                 serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, told)
             });
             undo_changes(&mut station, guard, &lease);
@@ -135,7 +137,13 @@ fn start(
 
 /// The bounds of an agent, for the process that supervises it. The agent's own check at each tick covers the
 /// registration and the pins.
-struct Supervised(Option<SupervisedBounds>);
+struct Supervised {
+    bounds: Option<SupervisedBounds>,
+    /// Attaches the program that governs datagrams while the agent has a heartbeat.
+    hook: Option<EgressHook>,
+    /// Whether the log says that it cannot be attached.
+    is_told: Cell<bool>,
+}
 
 impl WatchOthers for Supervised {
     fn holds(&self, _: &OtherChange) -> Result<(), String> {
@@ -143,12 +151,17 @@ impl WatchOthers for Supervised {
     }
 
     fn take_back(&self) {
-        match self.0.as_ref().map(SupervisedBounds::take_back) {
+        match self.bounds.as_ref().map(SupervisedBounds::take_back) {
             Some(Ok(taken)) if !taken.is_empty() => {
                 tracing::warn!(interfaces = ?taken, "the agent has no heartbeat: its bounds are taken back");
             }
             Some(Err(error)) => tracing::debug!(%error, "the heartbeat cannot be read"),
             _ => {}
+        }
+        if let Some(Err(error)) = self.hook.as_ref().map(EgressHook::look)
+            && !self.is_told.replace(true)
+        {
+            tracing::warn!(%error, "datagrams of UDP are neither counted nor governed");
         }
     }
 }
@@ -223,9 +236,10 @@ fn set_up(
     group: Option<u32>,
     netns: NetnsId,
     lease: &Lease,
-) -> Result<(Station, Server, Option<Guard>), AgentError> {
+) -> Result<(Station, Server, Option<Guard>, Option<EgressHook>), AgentError> {
     let rules = config.law.is_some();
     let actuator = if rules { Some(open_actuator(lease, netns)?) } else { None };
+    let (datagrams, hook) = if rules { open_datagrams()? } else { (None, None) };
     let snapshotter = Snapshotter::open()?;
 
     let (report, reports) = watch::channel(Report::default());
@@ -240,7 +254,7 @@ fn set_up(
     let station = Station {
         netns: netns.0,
         controller,
-        kernel: Kernel { actuator, snapshotter, left_out: 0, received: (0, false) },
+        kernel: Kernel { actuator, datagrams, snapshotter, left_out: 0, received: (0, false) },
         radio: Radio::default(),
         network: Network {
             interface: Some(interface),
@@ -253,7 +267,7 @@ fn set_up(
         distributions: Distributions::default(),
         config,
     };
-    Ok((station, server, guard))
+    Ok((station, server, guard, hook))
 }
 
 /// The error where the presence port cannot be bound.
@@ -268,8 +282,22 @@ fn open_actuator(lease: &Lease, netns: NetnsId) -> Result<Actuator, AgentError> 
     let mut control = Control::open()?;
     control.watch()?;
     prepare_to_move()?; // both processes move connections
-    let cookie = netns_cookie().map_err(AgentError::system("read the namespace's cookie"))?;
-    Ok(Actuator::new(control, cookie))
+    Ok(Actuator::new(control, cookie()?))
+}
+
+fn cookie() -> Result<u64, AgentError> {
+    netns_cookie().map_err(AgentError::system("read the namespace's cookie"))
+}
+
+/// Loads the program that governs datagrams. Where the kernel lacks what it needs, the agent goes on without it.
+fn open_datagrams() -> Result<(Option<Datagrams>, Option<EgressHook>), AgentError> {
+    match Datagrams::open(cookie()?) {
+        Ok((datagrams, hook)) => Ok((Some(datagrams), Some(hook))),
+        Err(error) => {
+            tracing::warn!(%error, "datagrams of UDP are neither counted nor governed");
+            Ok((None, None))
+        }
+    }
 }
 
 /// If the namespace's default algorithm has a bounded variant, makes this variant the default.
@@ -289,12 +317,16 @@ fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     set.map(Some).map_err(|error| failed(std::io::Error::other(error.to_string())))
 }
 
-fn supervised(station: &Station) -> Result<Supervised, AgentError> {
+fn supervised(station: &Station, hook: Option<EgressHook>) -> Result<Supervised, AgentError> {
     let actuator = station.kernel.actuator.as_ref();
-    Ok(Supervised(actuator.map(Actuator::supervised).transpose()?))
+    let bounds = actuator.map(Actuator::supervised).transpose()?;
+    Ok(Supervised { bounds, hook, is_told: Cell::new(false) })
 }
 
 fn clear_bounds(station: &mut Station) {
+    if let Some(Err(error)) = station.kernel.datagrams.as_mut().map(Datagrams::clear) {
+        tracing::warn!(%error, "the rates of datagrams could not be removed; they will expire");
+    }
     if let (Some(interface), Some(actuator)) =
         (station.network.interface, &mut station.kernel.actuator)
         && let Err(error) = actuator.clear(interface.index)

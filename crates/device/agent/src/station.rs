@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Connection, Controller, LIMITS_EVERY, Limit, StationTick, TICK};
+use wakeai_control::{Actuation, Connection, Controller, LIMITS_EVERY, Limit, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -21,6 +21,7 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 use crate::actuator::Actuator;
 use crate::controller::AssociatedController;
 use crate::counters::{Counters, Fault, Faults};
+use crate::datagrams::Datagrams;
 use crate::distributions::Distributions;
 use crate::exchange::Answering;
 use crate::fleet::{self, FleetRequests};
@@ -65,6 +66,8 @@ pub(crate) struct Station {
 pub(crate) struct Kernel {
     /// The bounds. It is `None` with the law `none`, which changes nothing in the kernel.
     pub(crate) actuator: Option<Actuator>,
+    /// The flows of UDP. It is `None` with the law `none`, and where the kernel lacks the feature.
+    pub(crate) datagrams: Option<Datagrams>,
     pub(crate) snapshotter: Snapshotter,
     /// The number of idle connections that the last tick did not read.
     pub(crate) left_out: u32,
@@ -245,6 +248,9 @@ impl Station {
         if let (Some(index), Some(actuator)) = (index, &self.kernel.actuator) {
             let result = actuator.heartbeat(index);
             self.health.faults.check(Fault::Heartbeat, result);
+            if let Some(datagrams) = &self.kernel.datagrams {
+                self.health.faults.check(Fault::Datagrams, datagrams.heartbeat());
+            }
         }
     }
 
@@ -258,13 +264,15 @@ impl Station {
         }
         let reaches_others = self.kernel.actuator.as_ref().is_some_and(Actuator::reaches_others);
         let convert = |snapshot| connection(snapshot, reaches_others);
-        let connections: Vec<_> = snapshots.iter().flatten().map(convert).collect();
+        let mut connections: Vec<_> = snapshots.iter().flatten().map(convert).collect();
+        connections.extend(self.read_datagrams(now));
         self.controller.read_clock();
         let (_, left) = self.clients.transfers.asked();
         let reserve = self.controller.wanted();
         let tick = StationTick { link_rate, connections: &connections, left, reserve };
         let controller = self.controller.controller_mut();
         let actuation = controller.map(|controller| controller.tick(now, &tick));
+        self.bound_datagrams(actuation.as_ref());
         if let (Some(index), Some(_)) = (self.network.index(), &snapshots) {
             let result = match (&mut self.kernel.actuator, actuation) {
                 (Some(actuator), Some(actuation)) => {
@@ -299,6 +307,7 @@ impl Station {
         if let (Some(gone), Some(actuator)) = (gone, &mut self.kernel.actuator) {
             let result = actuator.clear(gone.index);
             self.health.faults.check(Fault::Bound, result);
+            self.bound_datagrams(None);
         }
         self.network.interface = found;
         self.find_presence();
@@ -367,6 +376,27 @@ impl Station {
             }
         }
         Some(snapshots)
+    }
+
+    /// Reads the flows of UDP over the interface.
+    fn read_datagrams(&mut self, now: Instant) -> Vec<Connection> {
+        let (Some(index), Some(datagrams)) = (self.network.index(), &mut self.kernel.datagrams)
+        else {
+            return Vec::new();
+        };
+        let read = datagrams.read(now, index, &self.config.interface);
+        self.health.faults.check(Fault::Datagrams, read).unwrap_or_default()
+    }
+
+    /// Writes the rates of the flows of UDP. Without an actuation they have none.
+    fn bound_datagrams(&mut self, actuation: Option<&Actuation>) {
+        if let Some(datagrams) = &mut self.kernel.datagrams {
+            let result = match actuation {
+                Some(actuation) => datagrams.apply(actuation),
+                None => datagrams.clear(),
+            };
+            self.health.faults.check(Fault::Datagrams, result);
+        }
     }
 
     fn take_over(&mut self, bounded: Bounded, index: u32, snapshots: &[TcpSnapshot]) {

@@ -14,7 +14,7 @@ mod messages;
 pub use client::{Answers, AskError, TransferClient, ask};
 pub use fleet::{Fleet, FleetStation, Holds, LawDifference, OtherLaw, OtherVersion};
 pub use messages::{
-    Answer, Body, BoundsReport, Connection, Drift, Peer, Question, Received, Request, Reservation,
-    ReservationStatus, Reserve, State, Status, Targets, Transfer, VERSION, parse_reserve,
-    part_of_one,
+    Answer, Body, BoundsReport, Connection, DatagramFlow, Drift, Peer, Question, Received, Request,
+    Reservation, ReservationStatus, Reserve, State, Status, Targets, Transfer, VERSION,
+    parse_reserve, part_of_one,
 };

@@ -295,6 +295,14 @@ pub struct Status {
     /// The number of idle connections that are not listed, because there are too many.
     #[serde(default)]
     pub connections_left_out: u32,
+    /// The flows of UDP over the interface that have sent something in the last ten seconds, at most 64:
+    /// those with a rate, and then those that send most. Null where they are not counted.
+    #[serde(default)]
+    pub datagrams: Option<Vec<DatagramFlow>>,
+    /// The rate at which the interface sends what no rule bounds, such as tunnels of the kernel, containers
+    /// and tethering, in Mbit/s with all headers. Null while that is not known.
+    #[serde(default)]
+    pub not_governed_mbps: Option<f64>,
     /// The members of the group whose messages have a version that this agent does not read. At most
     /// 16 members are listed.
     #[serde(default)]
@@ -435,6 +443,31 @@ pub struct Connection {
     pub cwnd: u32,
     /// The smoothed RTT.
     pub rtt_ms: f64,
+}
+
+/// A flow of UDP over the agent's interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramFlow {
+    /// The address and port of this end.
+    pub local: String,
+    /// The address and port of the other end.
+    pub remote: String,
+    /// The rate of payload since the last tick.
+    pub rate_mbps: f64,
+    /// The mean size of its datagrams, payload bytes.
+    pub datagram_bytes: u64,
+    /// The rate to which the flow is held, if there is one.
+    pub bound_mbps: Option<f64>,
+    /// The time for which the next datagram would wait in a queue that is served at this rate.
+    pub queue_ms: f64,
+    /// The datagrams whose departure was delayed.
+    pub delayed: u64,
+    /// The datagrams that were marked as in a congested queue (ECN, RFC 3168).
+    pub marked: u64,
+    /// The datagrams that were dropped.
+    pub dropped: u64,
+    /// Whether the flow may carry a tunnel. Its datagrams are never dropped.
+    pub tunnel: bool,
 }
 
 /// A station from which presence messages are received.

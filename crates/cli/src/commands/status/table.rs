@@ -15,6 +15,7 @@ pub(super) fn render(said: &Answers) -> String {
     text.push_str(&bounds(said));
     text.push_str(&notes(said));
     text.push_str(&connections(said));
+    text.push_str(&datagrams(&said.status));
     text.push_str(&peers(said));
     text
 }
@@ -59,6 +60,9 @@ fn head(status: &Status) -> String {
     }
     text
 }
+
+/// The rate from which on what no rule bounds is shown, Mbit/s.
+const NOT_GOVERNED_SHOWN: f64 = 0.1;
 
 /// The station's bounds, its share and its reservation.
 fn bounds(said: &Answers) -> String {
@@ -105,6 +109,10 @@ fn notes(said: &Answers) -> String {
     if !faults.is_empty() {
         let _ = writeln!(text, "  faults since the start: {}", faults.join(", "));
     }
+    if let Some(mbps) = status.not_governed_mbps.filter(|mbps| *mbps >= NOT_GOVERNED_SHOWN) {
+        let of = "tunnels, containers or tethering";
+        let _ = writeln!(text, "  not governed: {} of {of}", rate(Some(mbps)));
+    }
     for drift in &status.drifts {
         let _ = writeln!(text, "  {}", drift.words());
     }
@@ -135,6 +143,24 @@ fn connections(said: &Answers) -> String {
         let _ = writeln!(text, "  and {left_out} idle connections");
     }
     text
+}
+
+/// The flows of UDP that send something now.
+fn datagrams(status: &Status) -> String {
+    let flows = status.datagrams.iter().flatten();
+    let flows = flows.filter(|flow| flow.rate_mbps > 0.0 || flow.bound_mbps.is_some());
+    let rows = flows.map(|flow| {
+        [
+            flow.local.clone(),
+            flow.remote.clone(),
+            if flow.tunnel { "tunnel" } else { "" }.to_owned(),
+            format!("{:.2}", flow.rate_mbps),
+            flow.bound_mbps.map_or("-".to_owned(), |mbps| format!("{mbps:.2}")),
+            flow.marked.to_string(),
+            flow.dropped.to_string(),
+        ]
+    });
+    table(["UDP from", "to", "", "Mbit/s", "bound", "marked", "dropped"], rows.collect())
 }
 
 fn peers(said: &Answers) -> String {

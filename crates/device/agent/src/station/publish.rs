@@ -11,6 +11,7 @@ use wakeai_units::{Duration, Instant, Rate};
 
 use super::{Station, connection};
 use crate::counters::{self, Counts};
+use crate::datagrams::Datagrams;
 use crate::report::{self, Report};
 
 impl Station {
@@ -65,6 +66,7 @@ impl Station {
             seen.up.rtt.as_ref().map(|rtt| pick(rtt).as_millis_f64())
         };
         let presence = self.network.presence.as_ref().filter(|_| self.network.is_up());
+        let datagrams = self.kernel.datagrams.as_ref();
         Status {
             state,
             pid: std::process::id(),
@@ -94,6 +96,8 @@ impl Station {
             turn: controller.and_then(Controller::turn).map(|turn| turn.to_string()),
             connections,
             connections_left_out: self.kernel.left_out,
+            datagrams: datagrams.map(|of| report::datagrams(of.flows())),
+            not_governed_mbps: datagrams.and_then(Datagrams::not_governed).map(Rate::as_mbps_f64),
             other_versions: self.network.other_versions.shown(now),
             other_laws: report::other_laws(controller.into_iter().flat_map(Controller::peers), own),
             drifts: self.health.drifts.last().map(report::drift).collect(),

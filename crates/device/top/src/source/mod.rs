@@ -1,9 +1,10 @@
 //! What is seen on this machine: one [`Live::read`] per interval.
 //!
 //! The connections come from `sock_diag(7)`, which every user may ask. With privileges the monitor adds the congestion
-//! events, and the maps of the bounds what the agents have set.
+//! events, and the maps of the bounds what the agents have set. The flows of UDP are those that the agents count.
 
 mod agents;
+mod datagrams;
 mod diag;
 mod events;
 mod namespaces;
@@ -105,15 +106,13 @@ impl Live {
         }
         let at = Instant::ZERO + Duration::from_nanos(self.started.elapsed().as_nanos() as u64);
         let mut connections = self.connections(applied.as_ref(), &mut missing);
+        let agents = self.agents.latest();
+        let algorithm = self.texts.share(datagrams::ALGORITHM);
+        connections.extend(datagrams::connections(&agents, &self.namespaces, &algorithm));
         connections.sort_unstable_by_key(|connection| connection.id);
+        connections.dedup_by_key(|connection| connection.id);
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        Reading {
-            at,
-            clock_s: clock.map(|since| since.as_secs()),
-            connections,
-            agents: self.agents.latest(),
-            missing,
-        }
+        Reading { at, clock_s: clock.map(|since| since.as_secs()), connections, agents, missing }
     }
 
     fn connections(
