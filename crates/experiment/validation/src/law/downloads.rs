@@ -157,11 +157,11 @@ fn transfers() -> Vec<Setting> {
     };
     vec![
         sized(at("802.11g", 20.0, LONG), 12, "8MB", "500ms")
-            .promises("g-12-down-sized", Promise::Short),
+            .promises("g-12-down-sized", Promise::Ideal),
         sized(at("802.11n", 12.0, ""), 24, "3MB", "10s")
             .promises("n-24-down-short", Promise::Short),
         sized(at("802.11n", 35.0, LONG), 12, "20MB", "500ms")
-            .promises("n-12-down-sized", Promise::Short),
+            .promises("n-12-down-sized", Promise::Ideal),
         sized(at("802.11n", 35.0, LONG), 40, "1MB", "8s")
             .promises("n-40-down-short", Promise::Short),
         sized(at("802.11ac", 20.0, LONG), 24, "10MB", "8s")

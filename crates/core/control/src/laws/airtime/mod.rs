@@ -152,6 +152,7 @@ struct OneWay {
 
 /// The measurements and estimates from which the bounds of a tick follow.
 struct Situation {
+    direction: Direction,
     path: Path,
     /// The rate that the station delivers with its share of the airtime.
     share: Rate,
@@ -181,6 +182,7 @@ impl Situation {
     fn example(min_ms: u64, growth_ms: u64) -> Self {
         let (min, growth) = (Duration::from_millis(min_ms), Duration::from_millis(growth_ms));
         Self {
+            direction: Direction::Up,
             path: Path { min, growth, current: min + growth, common: growth },
             share: Rate::from_mbps(10),
             windowed: Rate::from_mbps(10),
@@ -235,6 +237,7 @@ impl OneWay {
         self.trouble = if trouble { self.trouble.saturating_add(1) } else { 0 };
         let rate = own.mean_rate.max(own.delivery_rate);
         Situation {
+            direction: seen.direction,
             path,
             share,
             windowed,

@@ -1,5 +1,6 @@
 //! The RTT of the path without queues, estimated from the figures of a station and its peers.
 
+use wakeai_connection::Direction;
 use wakeai_units::Duration;
 
 use crate::RttView;
@@ -9,6 +10,9 @@ use crate::rtt::{common_delays, quantile};
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
 const TOLERANCE_DIVISOR: u64 = 4;
+/// Downloads wait in one queue, so their delays differ less: half of the target is tolerated beside the upper
+/// quartile, and not the whole.
+const UPPER_DIVISOR_DOWN: u64 = 2;
 
 /// The RTT at a tick (a decision, one every 0.5 s), divided into the RTT of the path and the
 /// queueing delay.
@@ -38,7 +42,7 @@ impl Path {
     ///
     /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
     /// quarter of it from the median is not corrected, and one of up to the whole target from the upper
-    /// quartile. The quartile counts only while the median is at most twice the target: beside strangers
+    /// quartile (of uploads; half of it of downloads). The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
     pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration) -> Self {
         let mut delays = common_delays(&seen.seen.peers, seen.direction, Some(rtt.growth));
@@ -47,8 +51,12 @@ impl Path {
         let known = |delay: Option<Duration>, tolerance: Duration| {
             delay.map_or(Duration::ZERO, |delay| delay.saturating_sub(tolerance))
         };
+        let tolerance = match seen.direction {
+            Direction::Up => target,
+            Direction::Down => target / UPPER_DIVISOR_DOWN,
+        };
         let queue =
-            rtt.growth.max(known(common, target / TOLERANCE_DIVISOR)).max(known(upper, target));
+            rtt.growth.max(known(common, target / TOLERANCE_DIVISOR)).max(known(upper, tolerance));
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
         let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
@@ -57,13 +65,12 @@ impl Path {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_connection::Direction;
     use wakeai_units::Rate;
 
     use super::*;
     use crate::observation::{peer, traffic, uploads};
     use crate::rtt::common_growth;
-    use crate::{Observation, PeerView, Traffic};
+    use crate::{Announcement, Observation, PeerView, Traffic};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -115,6 +122,19 @@ mod tests {
         assert_eq!(min([10, 10, 10, 10, 10, 30, 30], 20), ms(40), "within the target");
         // Beside strangers: the median is 50 ms, and counts less a quarter of the target.
         assert_eq!(min([10, 10, 50, 50, 50, 90, 90], 24), ms(40 - (50 - 6 - 10)).max(ms(10)));
+    }
+
+    #[test]
+    fn beside_the_upper_quartile_of_downloads_half_of_the_target_is_tolerated() {
+        let peers = peers(&[10, 10, 10, 10, 10, 30, 30]);
+        let down = |peer: &PeerView| {
+            let announced = Announcement { down: peer.announced.up, ..Announcement::default() };
+            PeerView { announced, ..peer.clone() }
+        };
+        let peers = peers.iter().map(down).collect();
+        let seen = Observation { peers, ..Observation::default() };
+        let path = Path::of(own(40, 10), seen.side(Direction::Down), ms(20));
+        assert_eq!(path.min, ms(40 - (30 - 10 - 10)));
     }
 
     #[test]

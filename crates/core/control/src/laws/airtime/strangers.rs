@@ -7,6 +7,7 @@
 //! In a *release* the law sets no bounds, except a floor for at most the first five seconds. Strangers
 //! fill the queue so far that no target gets the share back.
 
+use wakeai_connection::Direction;
 use wakeai_units::{Duration, Instant, Rate};
 
 #[cfg(doc)]
@@ -22,7 +23,8 @@ use crate::windowed::WINDOW;
 const SENDERS_PER_TICK: u32 = 2;
 /// The number for the release of a station without sending peers. It is smaller because the window of
 /// a single station does not build a long queue. So a long queue shows after fewer ticks that
-/// strangers are sending.
+/// strangers are sending. It holds for downloads as well: no floor gives a receiver its rate back, and
+/// its sender's window is what it was only until losses have reduced it.
 const OBEY_WITHIN_ALONE: u32 = 2;
 /// The number for the release of a station without sending peers whose PHY rate is unknown. Its
 /// interface may be cellular. In a cellular network each station has a queue of its own. The law takes
@@ -125,6 +127,7 @@ impl Release {
         };
         let within = match situation.senders {
             1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
+            2.. if situation.direction == Direction::Down => OBEY_WITHIN_ALONE,
             1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
             senders => SETTLED_TICKS + senders / SENDERS_PER_TICK,
         };
@@ -192,6 +195,15 @@ mod tests {
         for (senders, ticks) in [(1, 2), (2, 5), (3, 5), (6, 7), (40, 24)] {
             assert_eq!(Ticks::new().until_released(senders), ticks, "{senders} senders");
         }
+    }
+
+    #[test]
+    fn downloads_are_released_as_early_as_a_station_alone() {
+        let mut release = Release::default();
+        let down = Situation { direction: Direction::Down, ..situation(40, HIGH) };
+        let now = |tick: u64| Instant::ZERO + TICK * tick;
+        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS));
+        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS));
     }
 
     #[test]

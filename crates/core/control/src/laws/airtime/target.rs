@@ -28,8 +28,10 @@ const ROOM_PATH_DIVISOR: u64 = 12;
 const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 /// With room in the air, the queue of downloads: this number of turns, and this part of the path. The
-/// access point's queue mixes the packets of the stations, so that a turn has a part of a window.
+/// access point's queue mixes the packets of the stations, so that a turn has a part of a window. Beside
+/// uploads, whose packets wait in the stations, it is a turn less.
 const MIXED_TURNS: u64 = 4;
+const MIXED_TURNS_BESIDE_UPLOADS: u64 = 3;
 const MIXED_PATH_DIVISOR: u64 = 24;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
@@ -83,7 +85,9 @@ fn mixed(seen: Side<'_>, path: Duration) -> Duration {
     let rates = rates.map(|peer| peer.announced.link_rate).chain([own]);
     let turns = rates.filter_map(turn);
     let (count, sum) = turns.fold((0, Duration::ZERO), |(n, sum), one| (n + 1, sum + one));
-    if count == 0 { Duration::ZERO } else { sum * MIXED_TURNS / count + path / MIXED_PATH_DIVISOR }
+    let wanted =
+        if seen.seen.has_both_directions() { MIXED_TURNS_BESIDE_UPLOADS } else { MIXED_TURNS };
+    if count == 0 { Duration::ZERO } else { sum * wanted / count + path / MIXED_PATH_DIVISOR }
 }
 
 /// The mean of the minimum RTTs of all traffic for which one is announced, that of this station included.
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_station_receives_the_target_of_all_is_four_turns_and_a_part_of_the_path() {
+    fn while_a_station_receives_the_target_of_all_is_some_turns_and_a_part_of_the_path() {
         let target = |up: bool, down: bool, direction| {
             let mut seen = seen(Some(65), &[120]);
             (seen.peers[0].announced.up.active, seen.peers[0].announced.down.active) = (up, down);
@@ -171,10 +175,12 @@ mod tests {
             queue(&knobs, seen.side(direction), Some(ms(120)), &share, Bottleneck::Air)
         };
         // A turn at 65 Mbit/s is 0.28 ms and the longest transmission, 5.484 ms.
-        let mixed = Duration::from_micros(4 * (280 + 5_484) + 120_000 / 24);
+        let mixed = |turns: u64| Duration::from_micros(turns * (280 + 5_484) + 120_000 / 24);
         for direction in Direction::BOTH {
-            let found = target(true, true, direction);
-            assert!(found.as_micros().abs_diff(mixed.as_micros()) <= 1, "{found} of {mixed}");
+            for (up, turns) in [(true, 3), (false, 4)] {
+                let (found, mixed) = (target(up, true, direction), mixed(turns));
+                assert!(found.as_micros().abs_diff(mixed.as_micros()) <= 1, "{found} of {mixed}");
+            }
         }
         assert_eq!(target(true, false, Direction::Up), ms(16));
     }

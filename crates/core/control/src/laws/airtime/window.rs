@@ -155,8 +155,8 @@ impl OneWay {
     /// - Where aggregates are short, whole ones. A part of more than a fifth becomes a further one.
     /// - Otherwise one, or one and a half and more. Just above one, each round has a nearly empty turn.
     ///
-    /// Beside traffic of the other direction it is only even: the weights of the two directions differ a
-    /// little, and one aggregate beside one and a half would be far from equal.
+    /// Beside traffic of the other direction it is one up to one and a half, and only even above: the
+    /// weights of the two directions differ a little, and a further step between them would be far from equal.
     ///
     /// Stations that send frames one by one compensate for the rounding in the next ticks, because
     /// their windows are a few segments.
@@ -172,7 +172,7 @@ impl OneWay {
             self.owed = rest.clamp(-(2 * mss).cast_signed(), (2 * mss).cast_signed());
             whole
         } else if seen.seen.has_both_directions() {
-            even(bytes)
+            if bytes >= one && bytes * 2 < one * 3 { even(one) } else { even(bytes) }
         } else if bytes >= one && aggregate::is_short_turn(link_rate) {
             if bytes * 4 < one * 5 { packets } else { (bytes * 5 + one * 4) / (one * 5) * packets }
         } else if bytes >= one && bytes * 2 < one * 3 {
@@ -358,14 +358,15 @@ mod tests {
     }
 
     #[test]
-    fn beside_the_other_direction_windows_are_only_even() {
+    fn beside_the_other_direction_windows_are_one_aggregate_up_to_one_and_a_half_and_else_even() {
         let mut law = OneWay::new(AirtimeKnobs::default());
         let mut seen = at_phy(65, seen(10, 40, &[10]));
         seen.peers[0].announced.down = traffic(10);
         let mut rounded = |segments: u64| {
             law.rounded(Bytes::new(segments * 1448), seen.side(Direction::Up)).get()
         };
-        assert_eq!((rounded(34), rounded(36), rounded(27)), (34, 36, 28));
+        let held = [21, 29, 41, 42, 50].map(&mut rounded);
+        assert_eq!(held, [22, 28, 28, 42, 50], "an aggregate has 28 packets");
     }
 
     #[test]
