@@ -60,12 +60,13 @@ impl Point {
     }
 }
 
-/// Jain's index over the goodputs of the stations that send or receive by TCP, each divided by what the
+/// Jain's index over the goodputs of the stations that send or receive by TCP or QUIC, each divided by what the
 /// station reaches alone; a station that does both has the sum of both.
 pub(crate) fn index(run: &Run) -> Option<f64> {
-    let has_tcp = |name: &str| run.flows.iter().any(|of| of.station == name && of.kind == "tcp");
+    let has_transfers =
+        |name: &str| run.flows.iter().any(|of| of.station == name && of.kind != "udp");
     let mut parts = Vec::<(&str, f64)>::new();
-    for of in run.stations.iter().filter(|of| has_tcp(&of.station)) {
+    for of in run.stations.iter().filter(|of| has_transfers(&of.station)) {
         let part = of.goodput_mbps / of.max_mbps?;
         match parts.iter_mut().find(|(station, _)| *station == of.station) {
             Some((_, sum)) => *sum += part,

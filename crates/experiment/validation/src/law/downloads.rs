@@ -5,6 +5,8 @@ use super::setting::{Draft, JITTER, Promise, Receiving, Setting, bss};
 
 /// An endless flow of the kernel's BBR, which is `wakeai_bbr` under a law.
 const BBR: &str = "algorithm = 'bbr'\njitter = '500ms'";
+/// An endless QUIC connection.
+const QUIC: &str = "kind = 'quic'\njitter = '500ms'";
 /// A call: 100 kbit/s.
 const CALL: &str = "kind = 'udp'\nrate = '100kbit/s'\njitter = '500ms'";
 /// Short buffers of the access point, packets, and long ones. The default is 300.
@@ -21,7 +23,7 @@ const FAIR_2000: &str = "buffer = 2000\nqueue = 'fq'";
 /// All settings of this file.
 pub(super) fn all() -> Vec<Setting> {
     let directions = [down(), both()].concat();
-    [directions, unequal(), transfers(), mixed_fleets(), other_traffic()].concat()
+    [directions, unequal(), transfers(), mixed_fleets(), other_traffic(), quic()].concat()
 }
 
 /// A BSS whose access point has this buffer.
@@ -257,5 +259,28 @@ fn other_traffic() -> Vec<Setting> {
             at("802.11n", 30.0, LONG).up("up", 4, "").down("down", 4, ""),
             BothWays,
         ),
+    ]
+}
+
+/// QUIC beside TCP. An agent gives what a station sends by QUIC a rate, and leaves alone what it receives.
+fn quic() -> Vec<Setting> {
+    let beside = |name, standard, rtt_ms, buffer| {
+        let draft = at(standard, rtt_ms, buffer).up("tcp", 4, "").stations("quic", 4, "");
+        draft.flow("quic", "server", QUIC).promises(name, Promise::All)
+    };
+    vec![
+        beside("n-quic-and-tcp", "802.11n", 30.0, LONG),
+        beside("ac-quic-and-tcp", "802.11ac", 20.0, ""),
+        at("802.11n", 30.0, LONG)
+            .stations("quic", 4, "")
+            .flow("quic", "server", QUIC)
+            .down("down", 4, "")
+            .promises("n-quic-up-tcp-down", Promise::Receives(Receiving::BothWays)),
+        at("802.11n", 30.0, LONG)
+            .lasting(65, 5)
+            .down("tcp", 4, "")
+            .stations("quic", 4, "")
+            .flow("server", "quic", QUIC)
+            .promises("n-quic-beside-tcp-down", Promise::Beside("tcp")),
     ]
 }

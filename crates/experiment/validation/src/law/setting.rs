@@ -223,7 +223,8 @@ impl Setting {
     /// these settings by goodput, queueing delay and timeouts.
     pub fn has_frontier(&self) -> bool {
         let is_one = matches!(self.promise, Promise::All | Promise::Receives(_));
-        is_one && self.scenario.events.is_empty()
+        let has_quic = self.scenario.flows.iter().any(|flow| flow.kind == FlowKind::Quic);
+        is_one && !has_quic && self.scenario.events.is_empty()
     }
 
     /// Whether some station receives by TCP from the server.
@@ -290,7 +291,8 @@ mod tests {
         for name in ["n-10", "n-1-tsq", "g-30", "n-20-tsq", "n-down", "n-3-and-3", "n-6-by-4"] {
             assert!(names.contains(&name), "{name}");
         }
-        for name in ["n-rate-falls", "n-10-web", "n-half-old-down", "n-half-agents", "g-20-sized"] {
+        for name in ["n-rate-falls", "n-10-web", "n-half-old-down", "n-quic-and-tcp", "g-20-sized"]
+        {
             assert!(!names.contains(&name), "{name}");
         }
     }
