@@ -73,11 +73,9 @@ impl Windows {
 /// of connections.
 pub(crate) fn give_back() -> Result<u32, Error> {
     place::in_machine_mounts(|| {
-        let (Some([_, _, heartbeats, _]), Some(windows)) =
-            (registration::open_to_read()?, Windows::open()?)
-        else {
-            return Ok(0);
-        };
+        // An agent that died while it registered the algorithms has pinned this program last, or not at all.
+        let Some(windows) = Windows::open()? else { return Ok(0) };
+        let Some([_, _, heartbeats, _]) = registration::open_to_read()? else { return Ok(0) };
         // Kernels that lack the cookie cannot have the program either.
         let netns_cookie =
             netns_cookie().map_err(|error| Error::from_io("read the namespace's cookie", error))?;
