@@ -28,9 +28,6 @@ pub struct Bounds {
     /// The largest rate at which is sent what obeys no window: datagrams, and connections whose
     /// algorithm applies no bounds; `None` is no bound.
     pub rate: Option<Rate>,
-    /// Under `rate`, this many bytes leave the host at once: those of an aggregate, because datagrams that are
-    /// spread evenly would each be a transmission of its own. Zero spreads them evenly.
-    pub burst: Bytes,
 }
 
 impl Bounds {
@@ -42,7 +39,6 @@ impl Bounds {
         small_queue: Bytes::ZERO,
         receive: Segments::MAX,
         rate: None,
-        burst: Bytes::ZERO,
     };
 
     /// The floor is never above the ceiling.
@@ -54,7 +50,7 @@ impl Bounds {
     /// rate in bytes per second, and the bytes in the host's queue. 0 is no bound. So a ceiling of 0 and a rate below
     /// 1 byte/s become 1.
     pub fn to_numbers(self) -> (u32, u32, u64, u64) {
-        let Self { floor, ceiling, pacing, small_queue, receive: _, rate: _, burst: _ } = self;
+        let Self { floor, ceiling, pacing, small_queue, receive: _, rate: _ } = self;
         let ceiling = if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) };
         let pacing = pacing.map_or(0, |rate| rate.bytes_per_second().max(1));
         (floor.get(), ceiling, pacing, small_queue.get())
@@ -72,7 +68,6 @@ impl Bounds {
             small_queue: Bytes::new(small_queue),
             receive: Segments::MAX,
             rate: None,
-            burst: Bytes::ZERO,
         }
     }
 
@@ -143,7 +138,6 @@ mod tests {
             small_queue: Bytes::new(9),
             receive: Segments::new(7),
             rate: Some(Rate::from_bps(7)),
-            burst: Bytes::new(7),
         };
         assert_eq!(slow.to_numbers(), (0, 1, 1, 9));
         assert_eq!(Bounds::from_numbers(2, 5, 7, 9).to_numbers(), (2, 5, 7, 9));

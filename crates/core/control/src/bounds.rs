@@ -42,7 +42,6 @@ impl Actuation {
         let level = |more| bounds.rate.map(|rate| level(rate, &seen.up, more));
         let default = Bounds {
             rate: level(1),
-            burst: bounds.burst,
             receive: received(&flying(down)).pop().unwrap_or(Segments::MAX),
             ..sent(&flying(up)).pop().unwrap_or(Bounds::NONE)
         };
@@ -56,9 +55,8 @@ impl Actuation {
             let receives = receiving.next_if(|(id, _)| *id == connection.id);
             let is_bound = sends.is_some() || receives.is_some() || rate.is_some();
             let part = sends.map_or(default, |(_, part)| part);
-            let burst = rate.map_or(Bytes::ZERO, |_| bounds.burst);
             let receive = receives.map_or(default.receive, |(_, window)| window);
-            is_bound.then_some((connection.id, Bounds { receive, rate, burst, ..part }))
+            is_bound.then_some((connection.id, Bounds { receive, rate, ..part }))
         };
         // Both lists have the order of `up`, which has all connections.
         let sockets = up.iter().filter_map(of).collect();
@@ -219,10 +217,9 @@ mod tests {
         let level = |delivered: &[u32]| {
             let views = (1..).zip(delivered).map(|(id, sent)| flow(2 * id, *sent)).collect();
             let rate = Some(Rate::from_mbps(12));
-            let bounds = Bounds { rate, burst: Bytes::new(7), ..Bounds::NONE };
+            let bounds = Bounds { rate, ..Bounds::NONE };
             let found = Actuation::new(bounds, &station(views));
             let mbps = |bounds: &Bounds| bounds.rate.map(|rate| rate.bits_per_second() / 1_000_000);
-            assert!(found.sockets.iter().all(|(_, part)| part.burst == Bytes::new(7)));
             let each: Vec<_> = found.sockets.iter().map(|(_, part)| mbps(part)).collect();
             assert!(each.windows(2).all(|pair| pair[0] == pair[1]), "{each:?}");
             (each.first().copied().flatten(), mbps(&found.default))

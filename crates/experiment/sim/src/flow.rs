@@ -11,8 +11,8 @@ use wakeai_world::flows::{DATAGRAM, Division, Writing};
 use wakeai_world::reservations::ReservationLog;
 
 use crate::connection::Connection;
+use crate::policer::Policer;
 use crate::quic::QuicConnection;
-use crate::shaper::Shaper;
 
 /// A flow of the run.
 #[allow(clippy::struct_excessive_bools, reason = "they are independent properties of a flow")]
@@ -28,8 +28,8 @@ pub(crate) struct FlowState {
     pub(crate) reserves: Option<Rate>,
     pub(crate) meter: ReceiverMeter,
     pub(crate) totals: Totals,
-    /// The shaper of the flow's datagrams, where the station's agent limits their rate.
-    pub(crate) shaper: Option<Box<Shaper>>,
+    /// The limit of the flow's datagrams, where the station's agent limits their rate.
+    pub(crate) policer: Option<Box<Policer>>,
     /// Whether the flow's application opens a new connection where one fails.
     pub(crate) resumes: bool,
     /// Whether the flow's transfers wait for turns.

@@ -10,7 +10,7 @@ use wakeai_world::flows::{Share, Writing};
 use crate::carrier::{Carrier, Observer};
 use crate::connection::{Ending, SAMPLE_INTERVAL, Senders};
 use crate::packet;
-use crate::shaper::{self, Shaper};
+use crate::policer::Policer;
 use crate::timers::{TimerOwner, Timers};
 
 /// The connection of a QUIC flow.
@@ -91,14 +91,14 @@ impl QuicConnection {
         &mut self,
         now: Instant,
         way: Way,
-        mut shaper: Option<&mut Shaper>,
+        mut policer: Option<&mut Policer>,
         (carrier, timers, senders): (&mut Carrier<O>, &mut Timers, &mut Senders),
     ) -> Option<Ending> {
         let place = (way.flow, 0);
         while let Some(packet) = self.sender.poll_transmit(now) {
             let packet = packet::Packet::Quic { flow: way.flow, to_sender: false, packet };
-            // A datagram that the shaper or the full queue of its host refuses is lost, and its sender does not hear of it.
-            if let Some(packet) = shaper::pass(shaper.as_deref_mut(), now, packet, timers) {
+            // A datagram that the agent's limit or the full queue of its host refuses is lost, and its sender does not hear of it.
+            if policer.as_mut().is_none_or(|policer| policer.passes(now, &packet)) {
                 carrier.send(now, way.from, Destination::Unicast(way.to), packet, place);
             }
         }

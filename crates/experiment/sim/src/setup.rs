@@ -25,9 +25,9 @@ use crate::broadcasts::Broadcasts;
 use crate::carrier::{Carrier, Observer};
 use crate::connection::Senders;
 use crate::flow::{Datagrams, FlowState, Source, Stream, Totals};
+use crate::policer::Policer;
 use crate::quic::QuicConnection;
 use crate::sampler::{QUEUE_STEP, Sampler};
-use crate::shaper::Shaper;
 use crate::simulation::{Agent, Simulation, Station};
 use crate::timers::{TimerOwner, Timers};
 
@@ -131,7 +131,7 @@ impl<O: Observer> Simulation<O> {
             reserves: flow.rate.filter(|_| flow.reserve),
             meter: meter.recording(job.sink.clone(), self.flows.len() as u32),
             totals: Totals::default(),
-            shaper: None,
+            policer: None,
             resumes: resumes(flow),
             turns: flow.turns,
             waits: false,
@@ -190,12 +190,12 @@ impl<O: Observer> Simulation<O> {
                 self.carrier.medium.watch_departures(StationId(index as u32));
             }
         }
-        self.shape();
+        self.police();
     }
 
-    /// Gives each flow of datagrams that a station with an agent sends a shaper. The agents' timers come
-    /// before those of shapers.
-    fn shape(&mut self) {
+    /// Gives each flow of datagrams that a station with an agent sends a policer. The agents' timers come
+    /// before those of policers.
+    fn police(&mut self) {
         for (index, flow) in (0..).zip(&mut self.flows) {
             let (Node::Station(station), Source::Udp(_) | Source::Quic(_)) =
                 (flow.from, &flow.source)
@@ -205,8 +205,8 @@ impl<O: Observer> Simulation<O> {
             let host = &mut self.stations[station.index()];
             if host.agent.as_ref().is_some_and(|agent| agent.binds) {
                 host.datagrams.push(index);
-                let timer = self.timers.add(TimerOwner::Shaper(index));
-                flow.shaper = Some(Box::new(Shaper::new(timer)));
+                let timer = self.timers.add(TimerOwner::Policer(index));
+                flow.policer = Some(Box::new(Policer::new(timer)));
             }
         }
     }

@@ -139,7 +139,7 @@ impl<O: Observer> Simulation<O> {
             TimerOwner::Sender(id) => self.wake_sender(now, id),
             TimerOwner::Receiver(id) => self.wake_receiver(now, id),
             TimerOwner::Quic(flow, is_receiver) => self.wake_quic(now, flow, is_receiver),
-            TimerOwner::Shaper(flow) => self.wake_shaper(now, flow),
+            TimerOwner::Policer(flow) => self.wake_policer(now, flow),
             TimerOwner::Sampler => self.wake_sampler(now),
         }
     }

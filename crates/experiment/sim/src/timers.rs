@@ -17,7 +17,7 @@ pub(crate) enum TimerOwner {
     Receiver(u32),
     /// The sender, or with `true` the receiver, of a QUIC flow.
     Quic(u32, bool),
-    Shaper(u32),
+    Policer(u32),
     Sampler,
 }
 

@@ -11,7 +11,7 @@ use super::Simulation;
 use crate::announcing::Announcing;
 use crate::carrier::Observer;
 use crate::packet::Packet;
-use crate::shaper::DATAGRAMS;
+use crate::policer::DATAGRAMS;
 
 /// An agent that handles this number of broadcasts has a use for much of what it knows of their senders.
 const MANY: usize = 128;
@@ -112,8 +112,8 @@ impl<O: Observer> Simulation<O> {
             let end = Node::Station(StationId(station));
             let mut own: Vec<_> = own.map(|connection| connection.as_seen_at(end)).collect();
             for &flow in &host.datagrams {
-                let shaper = self.flows[flow as usize].shaper.as_deref_mut();
-                own.extend(shaper.map(|shaper| shaper.observed(flow)));
+                let policer = self.flows[flow as usize].policer.as_deref_mut();
+                own.extend(policer.map(|policer| policer.observed(flow)));
             }
             let tick = StationTick { connections: &own, left, reserve, ..StationTick::default() };
             let bounds = agent.tick(now, tick);
@@ -127,7 +127,7 @@ impl<O: Observer> Simulation<O> {
             for (id, bounds) in bounds {
                 if id & DATAGRAMS != 0 {
                     let flow = &mut self.flows[(id & !DATAGRAMS) as usize];
-                    flow.shaper.iter_mut().for_each(|shaper| shaper.set_limit(bounds));
+                    flow.policer.iter_mut().for_each(|policer| policer.set_limit(now, bounds));
                 } else if let Some(connection) = self.connections[id as usize].as_deref_mut() {
                     connection.set_bounds(end, bounds);
                     let timer = connection.sender_timer;

@@ -7,18 +7,18 @@ use super::Simulation;
 use crate::carrier::Observer;
 use crate::connection::Ending;
 use crate::flow::{FlowState, Source};
+use crate::policer::Policer;
 use crate::quic::{QuicConnection, Way};
-use crate::shaper::Shaper;
 
-/// The QUIC connection of a flow, with its ends and its shaper.
+/// The QUIC connection of a flow, with its ends and its policer.
 fn quic(
     flows: &mut [FlowState],
     flow: u32,
-) -> Option<(&mut QuicConnection, Way, Option<&mut Shaper>)> {
-    let FlowState { from, to, source, shaper, .. } = &mut flows[flow as usize];
+) -> Option<(&mut QuicConnection, Way, Option<&mut Policer>)> {
+    let FlowState { from, to, source, policer, .. } = &mut flows[flow as usize];
     let way = Way { flow, from: *from, to: *to };
     match source {
-        Source::Quic(connection) => Some((connection, way, shaper.as_deref_mut())),
+        Source::Quic(connection) => Some((connection, way, policer.as_deref_mut())),
         Source::Tcp(_) | Source::Udp(_) => None,
     }
 }
@@ -65,8 +65,8 @@ impl<O: Observer> Simulation<O> {
     /// Transmits the packets of a flow's sender. A flow whose connection fails never completes.
     fn pump_quic(&mut self, now: Instant, flow: u32) {
         let Self { flows, carrier, timers, senders, .. } = self;
-        let Some((connection, way, shaper)) = quic(flows, flow) else { return };
-        let ending = connection.pump_sender(now, way, shaper, (carrier, timers, senders));
+        let Some((connection, way, policer)) = quic(flows, flow) else { return };
+        let ending = connection.pump_sender(now, way, policer, (carrier, timers, senders));
         let state = &mut self.flows[flow as usize];
         if ending == Some(Ending::Failed) && state.meter.completed().is_none() && !state.broken {
             state.broken = true;

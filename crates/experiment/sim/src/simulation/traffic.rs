@@ -10,7 +10,6 @@ use crate::carrier::Observer;
 use crate::connection::{Connection, Ending};
 use crate::flow::{Datagrams, Source};
 use crate::packet::{Packet, Wire};
-use crate::shaper;
 use crate::timers::TimerOwner;
 
 impl<O: Observer> Simulation<O> {
@@ -49,8 +48,11 @@ impl<O: Observer> Simulation<O> {
             let Some(flow) = saturating.pop_front() else { return };
             let state = &mut self.flows[flow as usize];
             let Source::Udp(datagrams) = &mut state.source else { return };
-            // The socket of a flow whose shaper is full blocks until a datagram has left.
-            if state.shaper.as_ref().is_some_and(|shaper| shaper.is_full()) {
+            // A socket without a rate waits until its agent's limit lets a datagram pass.
+            if let Some(policer) = &state.policer
+                && now < policer.opens_at()
+            {
+                self.timers.set(policer.timer, Some(policer.opens_at()));
                 continue;
             }
             let Some(len) = datagrams.next() else { continue };
@@ -59,36 +61,24 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Sends a datagram of a flow, or lets its shaper keep it. A datagram that the full queue refuses is lost.
+    /// Sends a datagram of a flow. One that the agent's limit or the full queue refuses is lost.
     fn send_datagram(&mut self, now: Instant, flow: u32, len: u16) {
         let state = &mut self.flows[flow as usize];
         let (from, to) = (state.from, Destination::Unicast(state.to));
         let packet = Packet::Datagram { flow, len };
-        let shaper = state.shaper.as_deref_mut();
-        if let Some(packet) = shaper::pass(shaper, now, packet, &mut self.timers) {
+        if state.policer.as_mut().is_none_or(|policer| policer.passes(now, &packet)) {
             self.carrier.send(now, from, to, packet, (flow, 0));
         }
     }
 
-    /// Sends the datagrams of a flow that are due at its shaper.
-    pub(super) fn wake_shaper(&mut self, now: Instant, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        let (from, to) = (state.from, Destination::Unicast(state.to));
-        let Some(shaper) = &mut state.shaper else { return };
-        let was_full = shaper.is_full();
-        while let Some(packet) = shaper.poll(now) {
-            self.carrier.send(now, from, to, packet, (flow, 0));
+    /// Lets a flow without a rate send again, after it has waited for its agent's limit.
+    pub(super) fn wake_policer(&mut self, now: Instant, flow: u32) {
+        let Node::Station(station) = self.flows[flow as usize].from else { return };
+        let saturating = &mut self.stations[station.index()].saturating;
+        if !saturating.contains(&flow) {
+            saturating.push_back(flow);
         }
-        self.timers.set(shaper.timer, shaper.next_timeout());
-        if let (true, Source::Udp(Datagrams { line: None, .. }), Node::Station(station)) =
-            (was_full, &state.source, from)
-        {
-            let saturating = &mut self.stations[station.index()].saturating;
-            if !saturating.contains(&flow) {
-                saturating.push_back(flow);
-            }
-            self.saturate(now, station);
-        }
+        self.saturate(now, station);
     }
 
     pub(super) fn segment(&mut self, now: Instant, wire: Wire) {

@@ -103,13 +103,13 @@ impl Law for Airtime {
         let released = up.is_some_and(|state| state.phase == Phase::Released);
         let limit = self.unwindowed.on_tick(now, &self.up.knobs, side).filter(|_| !released);
         let up = up.or(limit.map(|(_, state)| state));
-        let Bounds { rate, burst, .. } = limit.map_or(Bounds::NONE, |(limit, _)| limit);
+        let rate = limit.map(|(rate, _)| rate);
         let basis = match (up, down) {
             (None, None) => Basis::Idle,
             (up, down) => Basis::Airtime { up, down },
         };
         let receive = if self.down.knobs.downloads { receiving.ceiling } else { Segments::MAX };
-        (Bounds { receive, rate, burst, ..bounds }, basis)
+        (Bounds { receive, rate, ..bounds }, basis)
     }
 }
 

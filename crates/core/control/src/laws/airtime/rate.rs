@@ -7,13 +7,13 @@
 
 use wakeai_units::{Duration, Instant, Rate};
 
+use super::AirtimeKnobs;
 use super::share::AirtimeShare;
 use super::target;
-use super::{AirtimeKnobs, aggregate};
 use crate::driver::TICK;
 use crate::observation::Side;
 use crate::rtt::{common_delays, quantile};
-use crate::{AirtimeState, Bounds, Phase};
+use crate::{AirtimeState, Phase};
 
 /// No limit.
 const UNLIMITED: Rate = Rate::from_bps(u64::MAX);
@@ -29,10 +29,6 @@ const MORE: u32 = 1250;
 /// While there is a queue, the limit is at most this part of what the median peer delivers, permille.
 const PEERS: u32 = 1030;
 
-/// What leaves at once is at most what the limit allows in this time. A longer burst fills more of an aggregate,
-/// and delays the flow's own data by half of it.
-const BURST: Duration = Duration::from_millis(20);
-
 /// Finds the limit, tick by tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateLimit {
@@ -46,7 +42,7 @@ pub(super) struct RateLimit {
 }
 
 impl RateLimit {
-    /// The largest rate of all that obeys no window, and the bytes that leave at once, until the next tick (0.5 s); `None` while the
+    /// The largest rate of all that obeys no window, until the next tick (0.5 s); `None` while the
     /// station sends nothing of the kind, or while its share is not known. With the limit comes the state from
     /// which it follows.
     pub(super) fn on_tick(
@@ -54,7 +50,7 @@ impl RateLimit {
         now: Instant,
         knobs: &AirtimeKnobs,
         seen: Side<'_>,
-    ) -> Option<(Bounds, AirtimeState)> {
+    ) -> Option<(Rate, AirtimeState)> {
         let own = seen.own();
         let (free, windowed) = (own.unwindowed().count() as u64, own.windowed().count() as u64);
         if free == 0 {
@@ -81,9 +77,7 @@ impl RateLimit {
         let state = AirtimeState { senders, rate, share, growth, target: self.target, phase };
         let rate = part.times(u64::from(self.factor), 1000);
         let rate = if queues { rate.min(self.as_peers(part, share)) } else { rate };
-        let burst = aggregate::aggregate(seen.seen.link_rate).unwrap_or_default();
-        let burst = burst.min(rate.bytes_in(BURST));
-        Some((Bounds { rate: Some(rate), burst, ..Bounds::NONE }, state))
+        Some((rate, state))
     }
 
     /// The limit while there is a queue: what the median peer has of its share, and a little more. Windows
@@ -132,8 +126,8 @@ fn announced_delay(seen: Side<'_>) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use wakeai_connection::Direction;
-    use wakeai_units::Bytes;
 
+    use super::super::aggregate;
     use super::*;
     use crate::observation::{example, peer, traffic, uploads};
     use crate::{ConnectionView, Limit, Observation, OwnTraffic, RttView, Traffic};
@@ -172,9 +166,7 @@ mod tests {
         let tick = |tick| {
             let now = Instant::ZERO + TICK * tick;
             let limit = law.on_tick(now, &knobs, seen.side(Direction::Up));
-            limit
-                .and_then(|(bounds, _)| bounds.rate)
-                .map_or(0, |rate| rate.bits_per_second() / 1000)
+            limit.map(|(rate, _)| rate).map_or(0, |rate| rate.bits_per_second() / 1000)
         };
         (1..=ticks).map(tick).collect()
     }
@@ -228,21 +220,6 @@ mod tests {
         // 43 segments in a tick are 1 Mbit/s.
         let rest = with(43, &mut seen);
         assert!(rest.abs_diff((eighth() - 996) * 950 / 1000) <= 2, "{rest} beside {half}");
-    }
-
-    #[test]
-    fn a_burst_is_an_aggregate_and_at_most_20_ms_of_the_limit() {
-        let burst = |peers| {
-            let seen = seen(peers, None);
-            let mut law = RateLimit::default();
-            let (knobs, side) = (AirtimeKnobs::default(), seen.side(Direction::Up));
-            let (bounds, _) = law.on_tick(Instant::ZERO, &knobs, side).expect("it has a share");
-            (bounds.burst, bounds.rate.expect("it is limited"))
-        };
-        let (alone, _) = burst(0);
-        assert_eq!(alone, Bytes::new(44_557), "an aggregate of 5.484 ms");
-        let (burst, rate) = burst(7);
-        assert_eq!(burst, rate.bytes_in(Duration::from_millis(20)));
     }
 
     #[test]
