@@ -1,5 +1,5 @@
 //! Measures the time that a tick takes at a station with 100 live peers and 1,000 sending
-//! connections, and at one with 1,000 live peers, under the law `airtime`. A tick comes every 0.5 s,
+//! connections, at one with 1,000 more that receive, and at one with 1,000 live peers, under the law `airtime`. A tick comes every 0.5 s,
 //! so a millisecond per tick is 0.2 % of a processor.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use wakeai_connection::Figures;
+use wakeai_connection::{Figures, Receiving};
 use wakeai_control::{
     Actuation, Connection, Controller, ControllerConfig, LawConfig, LawName, Limit, StationId, TICK,
 };
@@ -45,11 +45,19 @@ fn sending(connections: u64) -> Vec<Connection> {
     (0..connections).map(connection).collect()
 }
 
+/// Connections with ids that [`sending`] does not use.
+fn receiving(connections: u64) -> Vec<Connection> {
+    let receiving =
+        Receiving { window: Bytes::new(60_000), mss: Bytes::new(1448), ..Receiving::default() };
+    let connection = |id| Connection { id: 1_000_000 + id, receiving, ..Connection::default() };
+    (0..connections).map(connection).collect()
+}
+
 impl Crowd {
     /// A crowd in which all peers have proved to be live.
-    fn new(number: u64, connections: u64) -> Self {
+    fn new(number: u64, connections: Vec<Connection>) -> Self {
         let peers = (1..=number).map(|id| (controller(id), sending(1))).collect();
-        let (own, connections) = (controller(0), sending(connections));
+        let own = controller(0);
         let mut crowd = Self { now: Instant::ZERO, own, connections, peers, ticks: 0 };
         for _ in 0..600 {
             crowd.advance();
@@ -90,8 +98,13 @@ impl Crowd {
 /// Lets the queueing delay vary without ever reaching zero, so that the watch of the RTT keeps its
 /// longest history.
 fn progress(connections: &mut [Connection], ticks: u64) {
-    for Connection { id, figures, .. } in connections {
+    for Connection { id, figures, receiving, .. } in connections {
         let rtt = Duration::from_millis(if ticks == 1 { 5 } else { 40 + (ticks + *id) % 30 });
+        if receiving.window > Bytes::ZERO {
+            receiving.rtt = Some(rtt);
+            receiving.received += 20 * 1448;
+            continue;
+        }
         figures.smoothed_rtt = Some(rtt);
         figures.latest_rtt = Some(rtt);
         figures.min_rtt = Some(Duration::from_millis(5));
@@ -102,9 +115,15 @@ fn progress(connections: &mut [Connection], ticks: u64) {
 
 fn tick(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tick");
-    for (number, connections) in [(100, 1), (100, 1000), (1000, 1)] {
+    let each_way = || [sending(1000), receiving(1000)].concat();
+    for (number, what, connections) in [
+        (100, "1", sending(1)),
+        (100, "1000", sending(1000)),
+        (100, "1000_each_way", each_way()),
+        (1000, "1", sending(1)),
+    ] {
         let crowd = RefCell::new(Crowd::new(number, connections));
-        let name = BenchmarkId::new(format!("{number}_peers_and_connections"), connections);
+        let name = BenchmarkId::new(format!("{number}_peers_and_connections"), what);
         group.bench_function(name, |bencher| {
             bencher.iter_batched(
                 || crowd.borrow_mut().advance(),
@@ -114,7 +133,7 @@ fn tick(criterion: &mut Criterion) {
         });
     }
     // Measures the part of a tick that divides the bounds.
-    let crowd = Crowd::new(100, 1000);
+    let crowd = Crowd::new(100, sending(1000));
     let (seen, bounds) = (crowd.own.observation(), crowd.own.decision().bounds);
     group.bench_function("divided_among_1000", |bencher| {
         bencher.iter(|| black_box(Actuation::new(bounds, seen)));
