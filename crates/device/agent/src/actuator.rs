@@ -69,7 +69,7 @@ impl Actuator {
 
     /// Whether connections can be bounded whose algorithms apply no bounds.
     pub(crate) fn reaches_others(&self) -> bool {
-        self.control.bounds_senders()
+        self.control.has_windows()
     }
 
     /// Whether [`Self::bound_windows`] has anything to do.

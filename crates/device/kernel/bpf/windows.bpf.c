@@ -8,8 +8,6 @@
 #include "windows.h"
 
 const volatile u32 windows_stale_after_ms = 1500; /* set at load (registration/load.rs) */
-/* Whether congestion windows of other algorithms are bounded, too; set at load. */
-const volatile u32 windows_bound_senders = 0;
 
 /* Makes the compiler describe the type, from which the build makes the same in Rust. */
 enum window_outcome *outcome_layout;
@@ -47,7 +45,6 @@ int bound_windows(struct bpf_iter__tcp *ctx)
 		return 0;
 	bounds = bounds_in_force((struct sock *)tp, windows_stale_after_ms);
 	tell(ctx, handle_window((struct sock *)tp, bounds));
-	if (windows_bound_senders)
-		tell(ctx, handle_sender((struct sock *)tp, bounds));
+	tell(ctx, handle_sender((struct sock *)tp, bounds));
 	return 0;
 }

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::bounded::STALE_AFTER;
 use crate::error::Error;
-use crate::features::{self, BOUND, explain};
+use crate::features::{BOUND, explain};
 use crate::raw::{BoundsValue, InterfaceKey};
 use crate::registration;
 use crate::windows::{WindowReport, Windows};
@@ -141,9 +141,9 @@ impl Control {
         take(&self.socket_bounds, &cookie.to_ne_bytes())
     }
 
-    /// Whether this kernel bounds congestion windows of algorithms that apply no bounds.
-    pub fn bounds_senders(&self) -> bool {
-        self.windows.is_some() && features::bounds_senders()
+    /// Whether this kernel bounds receive windows, and congestion windows of any algorithm.
+    pub fn has_windows(&self) -> bool {
+        self.windows.is_some()
     }
 
     /// Bounds the receive windows of the connections of the calling thread's network namespace, of every congestion

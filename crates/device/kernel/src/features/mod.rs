@@ -259,14 +259,6 @@ fn windows(is_there: bool) -> Feature {
     either("receive windows", is_there, found, (consequence, remedy))
 }
 
-/// Whether congestion windows of algorithms that apply no bounds are bounded on this kernel. They are not before
-/// Linux 6.2: on Debian's 6.1 the program that bounds windows did not come back.
-pub(crate) fn bounds_senders() -> bool {
-    // Each tick of an agent asks, and the kernel's types take long to read.
-    static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *FOUND.get_or_init(|| receive_windows() && casts())
-}
-
 /// Whether this kernel can bound the receive window of a running connection.
 pub(crate) fn receive_windows() -> bool {
     has_windows(&read("/proc/sys/kernel/osrelease"), &read("/proc/sys/kernel/version"))

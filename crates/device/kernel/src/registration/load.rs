@@ -62,7 +62,6 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
         bounds_windows_av,
         bounds_windows_compound,
         windows_stale_after_ms,
-        windows_bound_senders,
         ..
     } = rodata;
     let stale_after_ms = STALE_AFTER.as_millis() as u32;
@@ -71,7 +70,6 @@ fn set_knobs(open: &mut OpenAlgorithmsSkel<'_>, kernel: &Features) {
         knobs.tick_us = tick_us();
     }
     *windows_stale_after_ms = stale_after_ms;
-    *windows_bound_senders = features::bounds_senders().into();
     for bounds_windows in [
         bounds_windows_cubic,
         bounds_windows_reno,
