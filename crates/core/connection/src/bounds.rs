@@ -25,8 +25,7 @@ pub struct Bounds {
     pub small_queue: Bytes,
     /// The largest receive window, segments of the peer's size; [`Segments::MAX`] is no bound.
     pub receive: Segments,
-    /// The largest rate at which is sent what obeys no window: datagrams, and connections whose
-    /// algorithm applies no bounds; `None` is no bound.
+    /// The largest rate at which datagrams are sent, which obey no window; `None` is no bound.
     pub rate: Option<Rate>,
 }
 

@@ -17,9 +17,9 @@ const ACTIVE_SEGMENTS: u32 = 10;
 /// What limits how much a connection sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// Its congestion window or its receive window, to which it applies bounds.
+    /// Its congestion window or its receive window, to which bounds apply.
     Window,
-    /// Only a rate: datagrams, and connections whose algorithm applies no bounds.
+    /// Only a rate: datagrams.
     Rate,
     /// Nothing that the agent could set.
     #[default]

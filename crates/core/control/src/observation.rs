@@ -78,7 +78,7 @@ impl OwnTraffic {
         self.active().filter(|connection| connection.limit == Limit::Window)
     }
 
-    /// The active connections and flows of datagrams that obey no window, but a rate.
+    /// The active flows of datagrams, which obey no window, but a rate.
     pub fn unwindowed(&self) -> impl Iterator<Item = &ConnectionView> {
         self.active().filter(|connection| connection.limit == Limit::Rate)
     }

@@ -44,6 +44,7 @@ pub(crate) fn run() {
         a_connection_is_moved_obeys_a_ceiling_and_ends(&control, bounded);
         println!("guest: {} carried a connection", bounded.name);
     }
+    congestion_windows_of_other_algorithms_are_bounded_and_put_back(&control);
     receive_windows_are_bounded_and_put_back(&control, found.receive_windows);
     connections_are_moved_and_restored();
     datagrams_are_counted_and_slowed();
@@ -134,6 +135,38 @@ struct Info;
 const INFO_BYTES: usize = 232;
 type InfoBytes = [u8; INFO_BYTES];
 nix::getsockopt_impl!(Info, libc::IPPROTO_TCP, libc::TCP_INFO, InfoBytes, GetStruct<InfoBytes>);
+
+/// Checks that a connection of the kernel's own algorithm has a ceiling while the interface has one. It leaves the
+/// interface without bounds.
+fn congestion_windows_of_other_algorithms_are_bounded_and_put_back(control: &Control) {
+    let cookie = netns_cookie().unwrap();
+    let (mut sender, mut receiver) = with_small_segments();
+    let port = sender.local_addr().unwrap().port();
+    assert_eq!(own(port).algorithm, "cubic");
+    std::thread::spawn(
+        move || while receiver.read(&mut [0; 1 << 14]).is_ok_and(|bytes| bytes > 0) {},
+    );
+    // A window that is not full stays as it is.
+    let mut until = |bounds: Bounds, is_done: &dyn Fn(u32) -> bool| {
+        control.set_interface(cookie, LOOPBACK, bounds).unwrap();
+        control.heartbeat(cookie, LOOPBACK).unwrap();
+        let report = control.bound_windows().unwrap();
+        for _ in 0..1_000 {
+            sender.write_all(&[0; 1 << 16]).unwrap();
+            let cwnd = own(port).figures.cwnd.get();
+            if is_done(cwnd) {
+                return (report, cwnd);
+            }
+        }
+        panic!("{bounds}: {} segments", own(port).figures.cwnd);
+    };
+    let ceiling = Bounds::window(Segments::ZERO, Segments::new(CEILING));
+    let (report, _) = until(ceiling, &|cwnd| cwnd == CEILING);
+    assert!(report.senders > 0, "{report:?}");
+    let (report, cwnd) = until(Bounds::NONE, &|cwnd| cwnd > 5 * CEILING);
+    assert!(report.freed_senders > 0 && report.senders == 0, "{report:?}");
+    println!("guest: a window of cubic had {CEILING} segments under a ceiling, and then {cwnd}");
+}
 
 /// Checks that the sender sees smaller and larger windows, and a large one afterwards.
 fn receive_windows_are_bounded_and_put_back(control: &Control, are_bounded: bool) {

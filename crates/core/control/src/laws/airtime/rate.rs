@@ -1,4 +1,4 @@
-//! The rate of what obeys no window: datagrams, and connections whose algorithm applies no bounds.
+//! The rate of what obeys no window: datagrams.
 //!
 //! Such traffic is limited by the rate at which it leaves the host, and not by what it has in flight. A
 //! rate cannot hold a queue at a length: with a rate a little above what the air leaves, the queue grows
