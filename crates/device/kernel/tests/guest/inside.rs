@@ -151,8 +151,8 @@ fn congestion_windows_of_other_algorithms_are_bounded_and_put_back(control: &Con
         control.set_interface(cookie, LOOPBACK, bounds).unwrap();
         control.heartbeat(cookie, LOOPBACK).unwrap();
         let report = control.bound_windows().unwrap();
-        for _ in 0..1_000 {
-            sender.write_all(&[0; 1 << 16]).unwrap();
+        for _ in 0..4_000 {
+            sender.write_all(&[0; 1 << 14]).unwrap();
             let cwnd = own(port).figures.cwnd.get();
             if is_done(cwnd) {
                 return (report, cwnd);
