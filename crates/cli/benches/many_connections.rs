@@ -1,5 +1,8 @@
-//! What a tick of the agent costs where its interface has 100,000 connections, of which one in a hundred sends,
-//! beside the same with a hundredth of them.
+//! What a tick of the agent costs where its interface has 1,000 connections that send and 1,000 that receive; and where
+//! it has 100,000 connections, of which one in a hundred sends, beside the same with a hundredth of them.
+//!
+//! The processor time is that of the whole agent, divided by its ticks. The time of a tick is by the agent's own clock, from
+//! reading the connections to writing the bounds (`wakeai_agent_tick_seconds`).
 //!
 //! Both ends are on this machine, in two namespaces. A process may have some 20,000 open files, so twelve processes
 //! hold the connections; each is this program again.
@@ -17,13 +20,14 @@ use std::time::Duration;
 use wakeai_host::Namespace;
 use wakeai_tests::agent::{Agent, Fleet};
 use wakeai_tests::bss::Bss;
+use wakeai_tests::metrics::{ask, value};
 use wakeai_tests::{Machine, wait_for};
 
 /// The argument with which this program holds connections.
 const HOLD: &str = "--hold";
 const HOLDERS: usize = 12;
-/// One in so many connections sends.
-const SENDING: usize = 100;
+/// The address of the agent's figures, in its namespace.
+const FIGURES: &str = "127.0.0.1:9719";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 /// The clock tick of /proc/PID/stat (`proc_pid_stat(5)`), in milliseconds.
 const TICK_MS: f64 = 10.0;
@@ -31,22 +35,51 @@ const TICK_MS: f64 = 10.0;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == HOLD) {
-        let [station, server, count] = &arguments[at + 1..] else { panic!("{arguments:?}") };
-        return hold(station, server, count.parse().unwrap());
+        let [station, server, load @ ..] = &arguments[at + 1..] else { panic!("{arguments:?}") };
+        return hold(station, server, &Load::read(load));
     }
     let seconds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(20);
     let Some(_machine) = Machine::take() else { return };
-    println!("connections  sending  CPU per tick, ms  ticks  late  Rss, MB");
-    let rows = [1_000, 100_000].map(|connections| measure(connections, seconds));
-    println!("ratio {:.1}", rows[1] / rows[0].max(f64::MIN_POSITIVE));
+    println!("connections  sending  receiving  CPU per tick, ms  tick, ms  ticks  late  Rss, MB");
+    measure(&Load { connections: 2_000, one_in: 2, receive: true }, seconds);
+    let rows = [1_000, 100_000]
+        .map(|connections| measure(&Load { connections, one_in: 100, receive: false }, seconds));
+    println!("ratio of the last two {:.1}", rows[1] / rows[0].max(f64::MIN_POSITIVE));
+}
+
+/// The connections of a station.
+struct Load {
+    connections: usize,
+    /// One in so many connections sends.
+    one_in: usize,
+    /// Whether the others receive; otherwise they are idle.
+    receive: bool,
+}
+
+impl Load {
+    /// The load as arguments of a process that holds this part of it.
+    fn arguments(&self, connections: usize) -> [String; 3] {
+        [connections.to_string(), self.one_in.to_string(), self.receive.to_string()]
+    }
+
+    fn read(arguments: &[String]) -> Self {
+        let [connections, one_in, receive] = arguments else { panic!("{arguments:?}") };
+        let number = |text: &String| text.parse().unwrap();
+        Self {
+            connections: number(connections),
+            one_in: number(one_in),
+            receive: receive.parse().unwrap(),
+        }
+    }
 }
 
 /// The CPU time of a tick in milliseconds.
-fn measure(connections: usize, seconds: u64) -> f64 {
+fn measure(load: &Load, seconds: u64) -> f64 {
     let bss = Bss::new(&["a", "b"]);
-    let each = connections.div_ceil(HOLDERS);
-    let holders: Vec<Holder> = (0..HOLDERS).map(|_| Holder::start(&bss, each)).collect();
-    let agent = Fleet::new().start(&bss, "a", 1, "");
+    let each = load.connections.div_ceil(HOLDERS);
+    let start = |_| Holder::start(&bss, &load.arguments(each));
+    let holders: Vec<Holder> = (0..HOLDERS).map(start).collect();
+    let agent = Fleet::new().start(&bss, "a", 1, &format!("metrics = {FIGURES:?}\n"));
     // At first it moves the connections to its algorithm.
     let mut moved = 0;
     wait_for("all connections are moved", || {
@@ -57,16 +90,26 @@ fn measure(connections: usize, seconds: u64) -> f64 {
     // A connection is idle ten seconds after its last segment.
     std::thread::sleep(Duration::from_secs(12));
 
-    let sample = || (cpu_ms(&agent), agent.metric("ticks"), agent.metric("faults_late_tick"));
+    let page = || bss.namespace("a").run(|| ask(FIGURES.parse().unwrap(), "").unwrap().1).unwrap();
+    let sample = || {
+        let (ticks, late) = (agent.metric("ticks"), agent.metric("faults_late_tick"));
+        let page = page();
+        let of = |figure: &str| value(&page, &format!("wakeai_agent_tick_seconds_{figure}"));
+        (cpu_ms(&agent), ticks, late, of("sum").unwrap(), of("count").unwrap())
+    };
     let before = sample();
     std::thread::sleep(Duration::from_secs(seconds));
     let after = sample();
     let (ticks, late) = (after.1 - before.1, after.2 - before.2);
     let per_tick = (after.0 - before.0) / ticks as f64;
-    let sending = each / SENDING * HOLDERS;
+    let tick_ms = (after.3 - before.3) / (after.4 - before.4) * 1e3;
+    let sending = each.div_ceil(load.one_in) * HOLDERS;
     let connections = each * HOLDERS;
+    let receiving = if load.receive { connections - sending } else { 0 };
     let memory = memory_mb(&agent);
-    println!("{connections:11}  {sending:7}  {per_tick:16.1}  {ticks:5}  {late:4}  {memory:7.0}");
+    println!(
+        "{connections:11}  {sending:7}  {receiving:9}  {per_tick:16.1}  {tick_ms:8.2}  {ticks:5}  {late:4}  {memory:7.0}"
+    );
     drop(holders);
     per_tick
 }
@@ -93,9 +136,10 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(bss: &Bss, connections: usize) -> Self {
+    fn start(bss: &Bss, load: &[String]) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args([HOLD, &bss.name("a"), &bss.name("b"), &connections.to_string()])
+            .args([HOLD, &bss.name("a"), &bss.name("b")])
+            .args(load)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -114,8 +158,8 @@ impl Drop for Holder {
     }
 }
 
-/// Opens the connections. Every hundredth of them sends 3,000 B each 100 ms.
-fn hold(station: &str, server: &str, count: usize) {
+/// Opens the connections. Each that sends or receives moves 3,000 B each 100 ms.
+fn hold(station: &str, server: &str, load: &Load) {
     Namespace::open(server).unwrap().enter().unwrap();
     let listener = TcpListener::bind((SERVER, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,7 +172,7 @@ fn hold(station: &str, server: &str, count: usize) {
         }
         (client, server)
     };
-    let mut connections: Vec<_> = (0..count).map(|_| open()).collect();
+    let mut connections: Vec<_> = (0..load.connections).map(|_| open()).collect();
     println!("ready");
 
     std::thread::spawn(|| {
@@ -137,8 +181,13 @@ fn hold(station: &str, server: &str, count: usize) {
     });
     let mut bytes = vec![0; 1 << 16];
     loop {
-        for (client, server) in connections.iter_mut().step_by(SENDING) {
-            for result in [client.write(&bytes[..3_000]), server.read(&mut bytes)] {
+        for (number, (client, server)) in connections.iter_mut().enumerate() {
+            let (from, to) = match number % load.one_in {
+                0 => (client, server),
+                _ if load.receive => (server, client),
+                _ => continue,
+            };
+            for result in [from.write(&bytes[..3_000]), to.read(&mut bytes)] {
                 // A full or an empty buffer is met again next time.
                 if let Err(error) = result {
                     assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");

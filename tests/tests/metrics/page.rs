@@ -1,8 +1,7 @@
 //! Pages of figures, as they are served.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use wakeai_api::Request;
 
 use wakeai_tests::agent::Fleet;
 use wakeai_tests::bss::Bss;
+use wakeai_tests::metrics::ask;
 use wakeai_tests::{Machine, program, wait_for};
 
 /// A file of the repository.
@@ -36,17 +36,6 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The answer to a request for figures: its head and its body.
-pub(crate) fn ask(address: SocketAddr, accept: &str) -> std::io::Result<(String, String)> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    Ok((head.to_owned(), body.to_owned()))
-}
-
 /// The name, type and meaning of each family on a page.
 pub(crate) fn families(page: &str) -> BTreeMap<String, (String, String)> {
     let mut families = BTreeMap::<String, (String, String)>::new();
@@ -63,12 +52,6 @@ pub(crate) fn families(page: &str) -> BTreeMap<String, (String, String)> {
         }
     }
     families
-}
-
-/// The value of a sample without labels, or with exactly these.
-pub(crate) fn value(page: &str, sample: &str) -> Option<f64> {
-    let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
-    Some(line.parse().unwrap())
 }
 
 /// A program that serves figures; ended when dropped.

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::page::{agent, all, ask, has, proxy, server, value};
+use crate::page::{agent, all, has, proxy, server};
 use wakeai_tests::agent::{BSSID, Fleet, in_namespace};
 use wakeai_tests::bss::{Bss, WIFI};
+use wakeai_tests::metrics::{ask, value};
 use wakeai_tests::{Machine, program, stderr, wait_for};
 
 #[test]

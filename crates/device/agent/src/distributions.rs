@@ -1,9 +1,11 @@
-//! Histograms over the connections and the peers, for the metrics.
+//! Histograms over the connections, the peers and the ticks, for the metrics.
 
 use wakeai_daemon::metrics::Histogram;
 
 /// The upper bounds of the buckets for delays, in seconds.
 const DELAYS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// The upper bounds of the buckets for the time of a tick, in seconds.
+const TICKS: &[f64] = &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5];
 /// The upper bounds of the buckets for rates, in bytes per second: from 0.1 Mbit/s to 1 Gbit/s.
 const RATES: &[f64] =
     &[1.25e4, 6.25e4, 1.25e5, 2.5e5, 6.25e5, 1.25e6, 2.5e6, 6.25e6, 1.25e7, 1.25e8];
@@ -11,7 +13,7 @@ const RATES: &[f64] =
 const WINDOWS: &[f64] = &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
 const BYTES_PER_MEGABIT: f64 = 125_000.0;
 
-/// Histograms over the connections and the peers. Each tick adds one observation per sending connection and per
+/// Histograms over the connections, the peers and the ticks. Each tick adds one observation per sending connection and per
 /// sending peer. Labels with one value per connection or peer are not used, because their number would grow without
 /// bound.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Distributions {
     pub(crate) window: Histogram,
     pub(crate) peer_rate: Histogram,
     pub(crate) peer_delay: Histogram,
+    /// How long ticks took.
+    pub(crate) tick: Histogram,
 }
 
 impl Default for Distributions {
@@ -29,6 +33,7 @@ impl Default for Distributions {
             window: Histogram::new(WINDOWS.iter().copied()),
             peer_rate: Histogram::new(RATES.iter().copied()),
             peer_delay: Histogram::new(DELAYS.iter().copied()),
+            tick: Histogram::new(TICKS.iter().copied()),
         }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn fleet(
     own.holds = Some(Holds::Same);
     let figures = controller.figures();
     add_announcement(own, &figures.announced);
+    own.received = report::received(&figures.announced.down);
     add_figures(own, &figures);
     for (station, row) in &mut stations {
         row.station = station.to_string();
@@ -75,9 +76,11 @@ fn announced(peer: &PeerView, own_law: &CommonLaw) -> FleetStation {
         ..FleetStation::default()
     };
     add_announcement(&mut row, &peer.announced);
+    row.received = report::received(&peer.announced.down);
     row
 }
 
+/// Adds what presence messages and answers have in common.
 fn add_announcement(row: &mut FleetStation, announced: &Announcement) {
     row.sending = announced.up.active;
     row.delivery_rate_mbps = announced.up.rate.as_mbps_f64();
@@ -123,8 +126,8 @@ fn add_figures(row: &mut FleetStation, figures: &StationFigures) {
 mod tests {
     use super::*;
     use crate::exchange::exchange;
-    use wakeai_control::Traffic;
     use wakeai_control::presence::{AgentFigures, ClockOffset, Label};
+    use wakeai_control::{PeerLaw, Traffic};
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_request_waits_for_its_answer_and_begins_one_query() {
@@ -145,6 +148,28 @@ mod tests {
         };
         let (shown, ()) = tokio::join!(ask(&clients, false), answering);
         assert_eq!(shown.unwrap_err(), "no access point");
+    }
+
+    #[test]
+    fn what_a_station_receives_is_in_its_row_and_an_answer_leaves_it() {
+        let down = Traffic { active: true, rate: Rate::from_mbps(7), ..Traffic::default() };
+        let peer = PeerView {
+            station: StationId(3),
+            interval: Duration::from_secs(1),
+            age: Duration::from_secs(9),
+            announced: Announcement { down, ..Announcement::default() },
+            law: PeerLaw::Unknown,
+        };
+        let mut row = announced(&peer, &CommonLaw::default());
+        let answer = FleetAnswer {
+            station: peer.station,
+            query: 2,
+            age: Duration::ZERO,
+            clock: None,
+            figures: StationFigures::default(),
+        };
+        answered(&mut row, &answer, true);
+        assert_eq!(row.received.map(|of| of.rate_mbps), Some(7.0));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub(crate) fn page(report: &Report) -> Page {
     bounds(&mut page, report);
     connections(&mut page, report);
     report.counts.add_to(&mut page);
+    let help =
+        "The time that a tick took: the connections are read, bounds follow and are written.";
+    page.histogram("wakeai_agent_tick", Unit::Seconds, help, &report.distributions.tick);
     page
 }
 

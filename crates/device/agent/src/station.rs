@@ -190,6 +190,8 @@ impl Station {
                     self.health.drifts.add(drift);
                 }
                 self.tick(now);
+                let took = since_boot().saturating_since(now);
+                self.distributions.tick.observe(took.as_secs_f64());
                 next_tick = now + TICK;
                 // What the tick has decided is written in the next round, so that neither delays a message for long.
                 next_windows = now;

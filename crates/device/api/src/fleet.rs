@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Received;
+
 /// The stations of one access point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
@@ -70,6 +72,9 @@ pub struct FleetStation {
     pub min_rtt_ms: Option<f64>,
     /// Its queueing delay.
     pub growth_ms: f64,
+    /// What it receives, if anything: from its presence messages, since an answer has no place for it.
+    #[serde(default)]
+    pub received: Option<Received>,
     /// The smallest sum of its congestion windows, in segments. Null means no bound.
     pub floor: Option<u32>,
     /// The largest sum of its congestion windows, in segments. Null means no bound.

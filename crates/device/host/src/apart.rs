@@ -30,7 +30,7 @@ use crate::watch::{Keeper, Told, Watch, WatchOthers, channel};
 /// The shortest time between two looks at the changes.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest time between two checks whether the serving process hangs.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_millis(400);
 
 /// The exit status of a process that ends because another program has changed what it holds on the
 /// host, where that is not put back. It has a status of its own so that a service manager does not

@@ -2,8 +2,13 @@
 
 mod common;
 
+use std::collections::VecDeque;
+
 use common::{DOWN, UP, goodput, report, scenario, simulate};
+use wakeai_medium::{Destination, Node};
 use wakeai_scenario::Scenario;
+use wakeai_sim::{Observer, Seen};
+use wakeai_units::Duration;
 use wakeai_world::Options;
 
 fn carried(flow: &str, more: &str) -> wakeai_sim::SimOutcome {
@@ -71,4 +76,75 @@ fn under_a_law_quic_has_the_share_of_tcp_and_leaves_its_queue_short() {
     assert!(airtime.total_goodput_mbps > 0.97 * default.total_goodput_mbps);
     let tcp = |run: &wakeai_results::result::Run| run.groups[1].rtt_ms.p95.unwrap();
     assert!(tcp(airtime) < 0.1 * tcp(default), "{} beside {}", tcp(airtime), tcp(default));
+}
+
+/// The one-way delays of the first flow's datagrams, from the host's queue to the receiver. Those of the first five
+/// seconds are left out, in which the other flow begins before its station has a share.
+#[derive(Default)]
+struct Delays {
+    under_way: VecDeque<Duration>,
+    found: Vec<Duration>,
+}
+
+impl Delays {
+    fn p99_ms(mut self) -> f64 {
+        self.found.sort_unstable();
+        self.found[self.found.len() * 99 / 100].as_millis_f64()
+    }
+}
+
+impl Observer for Delays {
+    fn on_sent(&mut self, at: Duration, _: Node, _: Destination, packet: Seen<'_>) {
+        if matches!(packet, Seen::Datagram { flow: 0, .. }) {
+            self.under_way.push_back(at);
+        }
+    }
+
+    fn on_received(&mut self, at: Duration, _: Node, _: Node, packet: Seen<'_>) {
+        if matches!(packet, Seen::Datagram { flow: 0, .. }) {
+            let sent = self.under_way.pop_front().unwrap();
+            if sent > Duration::from_secs(5) {
+                self.found.push(at - sent);
+            }
+        }
+    }
+}
+
+/// A flow of 50 datagrams per second beside a bulk transfer of the same station, while three other stations send. The
+/// 99th percentiles are means of three seeds.
+#[test]
+fn beside_a_bound_quic_flow_a_sparse_flow_waits_at_most_a_round_of_turns_longer() {
+    let delay = |standard: &str, law: &str, bulk: &str| {
+        let text = format!(
+            "name = \"x\"\nduration = \"30s\"\naccess_point = {{ standard = {standard:?} }}\n\
+             wired = {{ delay = \"15ms\" }}\n\
+             stations = [{{ name = \"call\" }}, {{ name = \"other\", count = 3 }}]\n\
+             [[flows]]\nfrom = \"call\"\nto = \"server\"\nkind = \"udp\"\nrate = \"589kbit/s\"\n\
+             [[flows]]\nfrom = \"other\"\nto = \"server\"\n{bulk}\n\
+             [[conditions]]\nname = \"only\"\n{law}\n"
+        );
+        let of_seed = |seed| {
+            let scenario = Scenario::parse(&text).unwrap();
+            let (_, delays) = simulate(&scenario, seed, Delays::default());
+            // None was lost: what is under way at the end was sent in the last 2 s.
+            assert!(delays.under_way.len() <= 100, "{} are under way", delays.under_way.len());
+            delays.p99_ms()
+        };
+        (1..=3).map(of_seed).sum::<f64>() / 3.0
+    };
+    let bulk = "[[flows]]\nfrom = \"call\"\nto = \"server\"\nkind = \"quic\"";
+    // A turn of 802.11n is at most 5.484 ms and 0.28 ms of overhead, one of 802.11ac at 390 Mbit/s 1.6 ms.
+    for (standard, turn_ms) in [("802.11n", 5.8), ("802.11ac", 1.6)] {
+        let delay = |law, bulk| delay(standard, law, bulk);
+        let law = "law = \"airtime\"";
+        let (alone, bound, free) = (delay(law, ""), delay(law, bulk), delay("", bulk));
+        println!(
+            "{standard}: {alone:.1} ms alone, {bound:.1} beside a bound flow, {free:.1} beside a free one"
+        );
+        assert!(bound <= alone + 5.0 + 4.0 * turn_ms, "{standard}: {bound} ms, {alone} alone");
+        assert!(
+            free > 5.0 * bound,
+            "{standard}: {free} ms beside a free flow, {bound} beside a bound one"
+        );
+    }
 }

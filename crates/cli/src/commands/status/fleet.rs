@@ -90,6 +90,7 @@ pub(super) fn render(fleet: &Fleet) -> String {
         "law",
         "sending",
         "Mbit/s",
+        "received",
         "share",
         "queueing ms",
         "window",
@@ -120,7 +121,7 @@ pub(super) fn render(fleet: &Fleet) -> String {
     text
 }
 
-fn row(station: &FleetStation) -> [String; 14] {
+fn row(station: &FleetStation) -> [String; 15] {
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let name = |value: &Option<String>| match value.as_deref() {
         None | Some("") => "-".to_owned(),
@@ -139,6 +140,7 @@ fn row(station: &FleetStation) -> [String; 14] {
         law(station),
         if station.sending { "yes" } else { "no" }.to_owned(),
         format!("{:.2}", station.delivery_rate_mbps),
+        number(station.received.as_ref().map(|of| of.rate_mbps)),
         number(station.share_mbps),
         format!("{:.1}", station.growth_ms),
         window(station),
@@ -197,6 +199,7 @@ fn faults(station: &FleetStation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakeai_api::Received;
 
     fn fleet() -> Fleet {
         let own = FleetStation {
@@ -228,6 +231,12 @@ mod tests {
             station: format!("{:016x}", 3),
             sending: true,
             delivery_rate_mbps: 7.5,
+            received: Some(Received {
+                rate_mbps: 31.0,
+                max_mbps: None,
+                min_rtt_ms: None,
+                growth_ms: 4.0,
+            }),
             ..FleetStation::default()
         };
         Fleet {
@@ -244,7 +253,7 @@ mod tests {
         assert_eq!(lines[0], "access point 02:00:5e:10:00:01: 1 of 2 other stations answered");
         assert!(lines[2].contains("itself") && lines[2].contains("late_tick 1, send 3!"), "{text}");
         assert!(lines[3].contains("-250.0 ±1.2") && lines[3].ends_with("none"), "{text}");
-        assert!(lines[4].contains("7.50") && lines[4].contains(" none "), "{text}");
+        assert!(lines[4].contains("7.50     31.00") && lines[4].contains(" none "), "{text}");
         assert!(lines[5].contains("without an answer: 0000000000000003."), "{text}");
     }
 
