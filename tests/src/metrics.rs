@@ -5,6 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// The answer to a request for figures: its head and its body.
+///
+/// # Errors
+///
+/// Where nothing answers at the address.
 pub fn ask(address: SocketAddr, accept: &str) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
