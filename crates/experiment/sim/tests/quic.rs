@@ -102,7 +102,7 @@ impl Observer for Delays {
 
     fn on_received(&mut self, at: Duration, _: Node, _: Node, packet: Seen<'_>) {
         if matches!(packet, Seen::Datagram { flow: 0, .. }) {
-            let sent = self.under_way.pop_front().unwrap();
+            let sent = self.under_way.pop_front().expect("it was sent before it arrived");
             if sent > Duration::from_secs(5) {
                 self.found.push(at - sent);
             }
