@@ -27,6 +27,9 @@ pub(crate) use serve::ServeArguments;
 pub(crate) use top::TopArguments;
 pub(crate) use use_algorithm::UseArguments;
 
+/// The value of `lab --kernel` that stands for this machine's kernel.
+pub(crate) const HOST: &str = "host";
+
 const EXIT_STATUS: &str = "\
 Exit status:
   0   done
@@ -156,7 +159,8 @@ pub(crate) struct CompareArguments {
 /// Run an experiment on the real Linux TCP stack over an emulated access point
 ///
 /// Every station is a network namespace with a TUN device; the radio between them is emulated in real
-/// time. It prints a table, or with --json one object and nothing else. Needs root and iperf3.
+/// time. It prints a table, or with --json one object and nothing else. Needs root and iperf3; with
+/// --kernel qemu and iperf3, but no root.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -164,14 +168,26 @@ Examples:
   wakeai lab scenarios/quickstart.toml --conditions default,airtime --repeat 3
   wakeai lab scenarios/quickstart.toml --set stations.tablet.rate=39Mbit/s --json
   wakeai lab scenarios/quickstart.toml --out results/quickstart   also keep records as Parquet
+  wakeai lab scenarios/quickstart.toml --kernel 6.12 --jobs 2   on another kernel, without root
 
-The lab makes one run at a time: runs at the same time would delay each other's packets. A run that
+On this machine's kernel the lab makes one run at a time: runs at the same time would delay each other's packets. A run that
 exceeds the bounds of lateness or of waits is not faithful, and the exit status is 1.")]
 pub(crate) struct LabArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// The number of runs at a time: the lab allows only 1
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = one_job)]
+    /// The kernel whose TCP is run: `host` is this machine's. With any other each run is made in a guest, an emulated
+    /// machine in virtual time, and needs no root: VERSION is one of Debian's archive, such as 6.12, `latest` its
+    /// highest, and a path names an image
+    #[arg(long, value_name = "host|VERSION|latest|IMAGE", default_value = HOST)]
+    pub(crate) kernel: String,
+    /// The modules of an IMAGE, where they are not in lib/modules/RELEASE beside it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) modules: Option<PathBuf>,
+    /// The memory of each guest in MB (2^20 bytes) [default: 1024, and 8 for each station or 24 with an agent]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(32..=1 << 20))]
+    pub(crate) memory: Option<u32>,
+    /// The number of guests at a time; on this machine's kernel the lab allows only 1
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,
     /// The limit on the 99th percentile of the time by which packets are released late; beyond it the run is
     /// not faithful
@@ -219,15 +235,6 @@ fn time_within(
         Ok(time) if (least..=most).contains(&time) => Ok(time),
         Ok(time) => Err(format!("found {time}, expected a time from {least} to {most}")),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-fn one_job(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(1) => Ok(1),
-        _ => Err("the lab makes one run at a time, because runs on the same machine delay each \
-                  other; allowed is 1"
-            .to_owned()),
     }
 }
 

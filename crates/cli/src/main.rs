@@ -19,6 +19,7 @@ use crate::failure::{Failure, note};
 
 fn main() -> ExitCode {
     names::keep_to_built_in_sources();
+    wakeai_virtual_lab::inside(); // of a guest, where it does not return
     let done = match Arguments::try_parse() {
         Ok(arguments) => run(arguments.command).map(|()| ExitCode::SUCCESS),
         Err(answer) => answered(&answer),

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use wakeai_guest::{KERNELS, Program, Task, told};
+use wakeai_guest::Program;
+use wakeai_guest::testing::{KERNELS, Task, arm64, told};
 
 const SCRIPT: &str = include_str!("android.sh");
 const END: &str = "guest: all checks made";
@@ -12,7 +13,7 @@ const END: &str = "guest: all checks made";
 #[ignore = "scripts/arm64-guest builds the module and then runs this"]
 fn android_module_works_on_arm64() {
     let kernel = KERNELS.iter().find(|kernel| kernel.arm64).unwrap();
-    let machine = wakeai_guest::arm64(kernel);
+    let machine = arm64(kernel);
     let root = PathBuf::from(told("WAKEAI_ARM64_ROOT"));
     let program = |from: PathBuf, to: &str| Program { from, to: to.into() };
     let module = PathBuf::from(told("WAKEAI_ANDROID_MODULE"));

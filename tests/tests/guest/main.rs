@@ -1,4 +1,4 @@
-//! Runs the real program on every kernel of `wakeai_guest::KERNELS`, which are Debian's kernels
+//! Runs the real program on every kernel of `wakeai_guest::testing::KERNELS`, which are Debian's kernels
 //! under qemu's software emulation. On the host the tests boot the kernels. In the guest this test
 //! program runs as `/checks`, and uses `wakeai`.
 
@@ -24,7 +24,8 @@ mod wifi;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use wakeai_guest::{KERNELS, Kernel, Program, Task, Verdict, at_once};
+use wakeai_guest::Program;
+use wakeai_guest::testing::{KERNELS, Kernel, Task, Verdict, at_once, skip, take};
 
 /// What the scripts `static.sh` and `android.sh` have in common.
 const SCRIPT_LIB: &str = include_str!("lib.sh");
@@ -161,7 +162,7 @@ fn goodput(console: &str, condition: &str) -> f64 {
 /// missing here. It is an error if the command fails or does not print `end`.
 fn boot(
     kernel: &Kernel,
-    patience_s: u32,
+    patience_s: u64,
     tools: &[&str],
     command: &str,
     files: Vec<(String, String)>,
@@ -171,12 +172,12 @@ fn boot(
     let tools = match tools {
         Ok(tools) => tools,
         Err(reason) => {
-            wakeai_guest::skip(&reason);
+            skip(&reason.to_string());
             return Ok(None);
         }
     };
     let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let Some(mut machine) = wakeai_guest::take(kernel, work) else { return Ok(None) };
+    let Some(mut machine) = take(kernel, work) else { return Ok(None) };
     machine.patience_s = patience_s;
     let program = |from: &str, to: &str| Program { from: from.into(), to: to.into() };
     let this = std::env::current_exe().unwrap();

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wakeai_guest::{KERNELS, Kernel, Machine, Program, Task, Verdict, at_once, told};
+use wakeai_guest::Program;
+use wakeai_guest::testing::{KERNELS, Kernel, Rig, Task, Verdict, arm64, at_once, take, told};
 
 const SCRIPT: &str = include_str!("static.sh");
 const END: &str = "guest: all checks made";
@@ -15,7 +16,7 @@ fn static_program_works_on_every_kernel_that_runs_wakeai() {
     let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
     let failed = at_once(runs, |kernel| {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+        let Some(machine) = take(kernel, work) else { return Ok(()) };
         works(kernel, machine, "x86_64")
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -25,11 +26,11 @@ fn static_program_works_on_every_kernel_that_runs_wakeai() {
 #[ignore = "scripts/arm64-guest builds the program and then runs this"]
 fn static_program_works_on_arm64() {
     let kernel = KERNELS.iter().find(|kernel| kernel.arm64).unwrap();
-    let worked = works(kernel, wakeai_guest::arm64(kernel), "aarch64");
+    let worked = works(kernel, arm64(kernel), "aarch64");
     assert!(worked.is_ok(), "{}", worked.unwrap_err());
 }
 
-fn works(kernel: &Kernel, mut machine: Machine, architecture: &str) -> Result<(), String> {
+fn works(kernel: &Kernel, mut machine: Rig, architecture: &str) -> Result<(), String> {
     machine.patience_s = 1800;
     let directory = PathBuf::from(told("WAKEAI_STATIC"));
     let program = |name: &str| Program {

@@ -1,19 +1,62 @@
 //! `wakeai lab`.
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use wakeai_lab::{LabError, LabOptions};
+use wakeai_results::result::Report;
+use wakeai_scenario::Scenario;
+use wakeai_virtual_lab::{VirtualLabError, VirtualLabOptions};
 use wakeai_world::RunError;
 
 use super::experiment::{Bar, load, options, show, show_beside, show_made};
-use crate::args::LabArguments;
+use crate::args::{HOST, LabArguments};
 use crate::failure::Failure;
 
 pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
-    let experiment = &arguments.experiment;
-    let scenario = load(experiment)?;
+    let in_guests = arguments.kernel != HOST;
+    check(arguments, in_guests)?;
+    let scenario = load(&arguments.experiment)?;
     let wakeai = std::env::current_exe()
         .context("cannot find the file of this program, from which the agents are started")
         .map_err(Failure::failed)?;
+    let bar = Bar::new(true)?;
+    let result = if in_guests {
+        in_guests_run(arguments, &scenario, wakeai, &bar)
+    } else {
+        here(arguments, &scenario, wakeai, &bar)
+    };
+    show(&result?, &arguments.experiment)
+}
+
+/// Refuses options that do not belong together.
+fn check(arguments: &LabArguments, in_guests: bool) -> Result<(), Failure> {
+    let refused = |text: &str| Err(Failure::usage(anyhow::anyhow!("{text}")));
+    if in_guests && arguments.metrics.is_some() {
+        return refused(
+            "--metrics cannot be used with --kernel: nothing reaches an agent in a guest from outside",
+        );
+    }
+    if !in_guests && arguments.jobs > 1 {
+        return refused(
+            "--jobs: on this machine's kernel the lab makes one run at a time, because runs on the same machine delay \
+             each other; allowed is 1, or more with --kernel",
+        );
+    }
+    if !in_guests && (arguments.modules.is_some() || arguments.memory.is_some()) {
+        return refused("--modules and --memory belong to guests: give --kernel, too");
+    }
+    Ok(())
+}
+
+/// The runs on this machine's kernel.
+fn here(
+    arguments: &LabArguments,
+    scenario: &Scenario,
+    wakeai: PathBuf,
+    bar: &Bar,
+) -> Result<Report, Failure> {
+    let experiment = &arguments.experiment;
     let options = LabOptions {
         run: options(experiment),
         lateness_p99: arguments.lateness_p99,
@@ -21,11 +64,11 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         waits_p99: arguments.waits_p99,
         wakeai,
         metrics: arguments.metrics,
+        digests: false,
     };
-    let bar = Bar::new(true)?;
-    let result = wakeai_lab::run(&options, &scenario, &bar);
+    let result = wakeai_lab::run(&options, scenario, bar);
     bar.clear();
-    let report = result.map_err(|error| {
+    result.map_err(|error| {
         let status = error.exit_status();
         let failed = |error| Failure::with_status(status, error);
         match error {
@@ -38,6 +81,39 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
             LabError::After { error, made } => show_made(failed(*error), &made, experiment),
             error => failed(error),
         }
-    })?;
-    show(&report, experiment)
+    })
+}
+
+/// The runs on another kernel, each in a guest.
+fn in_guests_run(
+    arguments: &LabArguments,
+    scenario: &Scenario,
+    wakeai: PathBuf,
+    bar: &Bar,
+) -> Result<Report, Failure> {
+    let experiment = &arguments.experiment;
+    let options = VirtualLabOptions {
+        run: options(experiment),
+        jobs: arguments.jobs as usize,
+        kernel: arguments.kernel.clone(),
+        modules: arguments.modules.clone(),
+        memory_mb: arguments.memory,
+        bounds: [arguments.lateness_p99, arguments.lateness_max, arguments.waits_p99],
+        wakeai,
+    };
+    let result = wakeai_virtual_lab::run(&options, scenario, bar);
+    bar.clear();
+    result.map_err(|error| {
+        let status = error.exit_status();
+        let failed = |error| Failure::with_status(status, error);
+        match error {
+            VirtualLabError::Run(RunError::Interrupted) => bar.interrupted(error),
+            VirtualLabError::Unfaithful { ref report, .. } => {
+                let report = report.clone();
+                show_beside(failed(error), &report, experiment)
+            }
+            VirtualLabError::After { error, made } => show_made(failed(*error), &made, experiment),
+            error => failed(error),
+        }
+    })
 }

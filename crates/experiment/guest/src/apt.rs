@@ -1,83 +1,170 @@
-//! Downloads packages of any suite of Debian, on a machine with apt. It uses package lists of its
-//! own and this machine's mirror. Where Debian's keys are installed, it verifies the packages with
-//! them.
+//! Kernels of Debian's archive: finds their packages and downloads them with apt, in this machine's own lists or in
+//! private ones. Nothing is installed, and no list of the machine is changed. apt verifies every list and package.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use crate::release::Release;
+use crate::{GuestError, which};
 
 /// Debian's keys, of the package `debian-archive-keyring`.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The environment variable that names another archive.
+const MIRROR: &str = "WAKEAI_DEBIAN_MIRROR";
+/// The archive where this machine's package sources name none of Debian's.
+const ARCHIVE: &str = "http://deb.debian.org/debian";
+/// The start of the name of each kernel's package.
+const PACKAGE: &str = "linux-image-";
 
-/// The package lists of one suite and its security updates.
-pub(crate) struct Suite {
-    state: PathBuf,
+/// Package lists.
+#[derive(Debug)]
+pub(crate) enum Lists {
+    /// Those of this machine.
+    Own,
+    /// Those of some suites, read into a directory.
+    Private {
+        state: PathBuf,
+        archive: String,
+        /// The first error that apt reported when it read them.
+        reason: Option<String>,
+    },
 }
 
-impl Suite {
-    /// Reads the lists into `state`.
-    pub(crate) fn read(suite: &str, state: &Path) -> Result<Self, String> {
-        let archive = archive().ok_or(
-            "this machine's package sources name no archive of Debian; \
-             set WAKEAI_DEBIAN_MIRROR to the URL of one, which ends in /debian",
-        )?;
-        let keys =
-            if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
-        let mut sources = vec![format!("deb {keys}{archive} {suite} main\n")];
-        if !suite.contains('-') {
-            sources.push(format!("deb {keys}{archive}-security {suite}-security main\n"));
+/// Whether the user wants kernels of another archive than the machine's package sources name.
+pub(crate) fn names_a_mirror() -> bool {
+    std::env::var_os(MIRROR).is_some()
+}
+
+/// Returns an error if apt or Debian's keys are not installed.
+pub(crate) fn check() -> Result<(), GuestError> {
+    for (program, package) in [("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")] {
+        if which(program).is_none() {
+            return Err(GuestError::program(program, package));
+        }
+    }
+    if Path::new(KEYS).exists() {
+        return Ok(());
+    }
+    Err(GuestError::Missing {
+        what: format!("Debian's keys ({KEYS})"),
+        remedy: "install the package debian-archive-keyring; without it no kernel can be verified"
+            .to_owned(),
+    })
+}
+
+impl Lists {
+    /// Reads the lists of these suites into `state`.
+    pub(crate) fn read(suites: &[&str], state: &Path) -> Result<Self, GuestError> {
+        check()?;
+        let archive = archive();
+        let line = |archive: &str, suite: &str| {
+            format!("deb [signed-by={KEYS} arch=amd64] {archive} {suite} main\n")
+        };
+        let mut sources = String::new();
+        for suite in suites {
+            sources += &line(&archive, suite);
+            if !suite.contains('-') {
+                sources += &line(&format!("{archive}-security"), &format!("{suite}-security"));
+            }
         }
         for directory in ["lists/partial", "archives/partial"] {
-            fs::create_dir_all(state.join(directory)).unwrap();
+            let path = state.join(directory);
+            fs::create_dir_all(&path)
+                .map_err(GuestError::file(format!("make {}", path.display())))?;
         }
-        fs::write(state.join("sources.list"), sources.concat()).unwrap();
-        let read = Self { state: state.to_owned() };
-        // An error is ignored, because one of the two sources (suite and security updates) may be
-        // missing. If the other one does not have the kernel, the check of its version fails.
-        let _ = read.apt("apt-get").args(["-qq", "update"]).status();
-        Ok(read)
+        let file = state.join("sources.list");
+        fs::write(&file, sources).map_err(GuestError::file(format!("write {}", file.display())))?;
+        let read =
+            Self::Private { state: state.to_owned(), archive: archive.clone(), reason: None };
+        // The exit status is no matter, because one of the sources (such as security updates or backports) may be
+        // missing. If the others do not have the kernel, the first error is the reason.
+        let updated = output(read.apt("apt-get").args(["-qq", "update"]))?;
+        Ok(Self::Private { state: state.to_owned(), archive, reason: first_error(&updated) })
     }
 
-    /// Downloads, into `directory`, the first package on which the package `name` depends, if `is`
-    /// accepts that package's name.
-    pub(crate) fn download_dependency(
+    /// The releases of the kernels in these lists, in no order.
+    pub(crate) fn kernels(&self) -> Result<Vec<Release>, GuestError> {
+        let names = output(self.apt("apt-cache").args(["pkgnames", PACKAGE]))?;
+        let names = String::from_utf8_lossy(&names.stdout).into_owned();
+        let releases = names.lines().filter_map(|name| name.strip_prefix(PACKAGE));
+        Ok(releases.filter_map(Release::of_image).collect())
+    }
+
+    /// Downloads the package of a kernel into `directory`, which has no other package.
+    pub(crate) fn download(
         &self,
-        name: &str,
-        is: impl Fn(&str) -> bool,
+        release: &Release,
         directory: &Path,
-    ) -> Result<PathBuf, String> {
-        let shown = self.apt("apt-cache").args(["depends", name]).output().unwrap();
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-        let mut depends = shown.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-        let found =
-            depends.next().ok_or_else(|| format!("the mirror has no {name} of that suite"))?;
-        if !is(found) {
-            return Err(format!("in that suite {name} depends on {found}"));
-        }
-        fs::create_dir_all(directory).unwrap();
+    ) -> Result<PathBuf, GuestError> {
+        let name = format!("{PACKAGE}{release}");
         let mut download = self.apt("apt-get");
-        download.args(["-qq", "download", found]).current_dir(directory);
-        let package = super::succeeds(&mut download).then(|| package_in(directory)).flatten();
-        package.ok_or_else(|| format!("{found} cannot be downloaded"))
+        let done = output(download.args(["-qq", "download", &name]).current_dir(directory))?;
+        let packages = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut packages = packages.map(|entry| entry.path());
+        let package = packages.find(|path| path.extension().is_some_and(|end| end == "deb"));
+        match package {
+            Some(package) if done.status.success() => Ok(package),
+            _ => Err(self.failed(&name, first_error(&done))),
+        }
+    }
+
+    /// The error for something that these lists do not have, or that cannot be fetched, if apt gave a reason.
+    pub(crate) fn reason(&self, what: &str) -> Option<GuestError> {
+        match self {
+            Self::Private { reason: Some(reason), .. } => {
+                Some(self.failed(what, Some(reason.clone())))
+            }
+            _ => None,
+        }
+    }
+
+    fn failed(&self, what: &str, reason: Option<String>) -> GuestError {
+        let reason = reason.unwrap_or_else(|| "apt gave no reason".to_owned());
+        let full = ["No space left", "enough free space", "Disk quota"];
+        if full.iter().any(|word| reason.contains(word)) {
+            let source = io::Error::new(io::ErrorKind::StorageFull, reason);
+            return GuestError::File { action: format!("keep {what}"), source };
+        }
+        let is_signature = ["signature", "signed", "NO_PUBKEY", "BADSIG", "Hash Sum"];
+        let remedy = if is_signature.iter().any(|word| reason.contains(word)) {
+            "the archive is not what Debian has signed, so nothing of it is used: name another one in \
+             WAKEAI_DEBIAN_MIRROR"
+        } else {
+            "check the network, name another archive in WAKEAI_DEBIAN_MIRROR, or give --kernel the path of an image"
+        };
+        let from = match self {
+            Self::Own => "this machine's package sources".to_owned(),
+            Self::Private { archive, .. } => archive.clone(),
+        };
+        GuestError::Fetch { what: what.to_owned(), from, reason, remedy: remedy.to_owned() }
     }
 
     fn apt(&self, tool: &str) -> Command {
         let mut command = Command::new(tool);
-        let state = self.state.display();
-        for option in [
+        let mut options = vec![
             "APT::Sandbox::User=".to_owned(),
-            "Acquire::Languages=none".to_owned(),
-            // A suite that is no longer updated has signed lists whose last valid date has passed.
-            "Acquire::Check-Valid-Until=false".to_owned(),
-            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
-            format!("Dir::State={state}"),
-            "Dir::State::status=/dev/null".to_owned(),
-            format!("Dir::Cache={state}"),
-            format!("Dir::Etc::sourcelist={state}/sources.list"),
-            "Dir::Etc::sourceparts=/dev/null".to_owned(),
-            "Dir::Etc::preferences=/dev/null".to_owned(),
-            "Dir::Etc::preferencesparts=/dev/null".to_owned(),
-        ] {
+            "Acquire::Retries=1".to_owned(),
+            "Acquire::http::Timeout=20".to_owned(),
+        ];
+        if let Self::Private { state, .. } = self {
+            let state = state.display();
+            options.extend([
+                "Acquire::Languages=none".to_owned(),
+                // A suite that is no longer updated has signed lists whose last valid date has passed.
+                "Acquire::Check-Valid-Until=false".to_owned(),
+                "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
+                format!("Dir::State={state}"),
+                "Dir::State::status=/dev/null".to_owned(),
+                format!("Dir::Cache={state}"),
+                format!("Dir::Etc::sourcelist={state}/sources.list"),
+                "Dir::Etc::sourceparts=/dev/null".to_owned(),
+                "Dir::Etc::preferences=/dev/null".to_owned(),
+                "Dir::Etc::preferencesparts=/dev/null".to_owned(),
+            ]);
+        }
+        for option in options {
             command.args(["-o", &option]);
         }
         command.env("LC_ALL", "C").stdin(Stdio::null());
@@ -85,23 +172,33 @@ impl Suite {
     }
 }
 
-fn package_in(directory: &Path) -> Option<PathBuf> {
-    let mut paths = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
-    paths.find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+fn output(command: &mut Command) -> Result<Output, GuestError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.output().map_err(|_| GuestError::program(&name, "apt"))
+}
+
+/// The first error in apt's output, or else the first warning of a list or file that it could not fetch.
+fn first_error(of: &Output) -> Option<String> {
+    let said = String::from_utf8_lossy(&of.stderr).into_owned();
+    let marked = |mark: &str| {
+        let mut lines = said.lines().filter_map(|line| line.strip_prefix(mark));
+        lines.find(|line| !line.contains("unsandboxed")).map(|line| line.trim().to_owned())
+    };
+    marked("E: ").or_else(|| marked("W: ")).or_else(|| marked("Err:"))
 }
 
 /// Returns the URL of Debian's archive, without a slash at its end. It is the URL in
 /// `WAKEAI_DEBIAN_MIRROR`, or else the one in this machine's package sources. Where these name only
 /// Ubuntu's archive, it is `/debian` on the same server.
-fn archive() -> Option<String> {
-    if let Ok(asked) = std::env::var("WAKEAI_DEBIAN_MIRROR") {
-        return Some(asked.trim_end_matches('/').to_owned());
+fn archive() -> String {
+    if let Ok(asked) = std::env::var(MIRROR) {
+        return asked.trim_end_matches('/').to_owned();
     }
     let targets = Command::new("apt-get")
         .args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
-        .output()
-        .ok()?;
-    archive_among(&String::from_utf8_lossy(&targets.stdout))
+        .output();
+    let uris = targets.map(|targets| String::from_utf8_lossy(&targets.stdout).into_owned());
+    uris.ok().and_then(|uris| archive_among(&uris)).unwrap_or_else(|| ARCHIVE.to_owned())
 }
 
 fn archive_among(uris: &str) -> Option<String> {

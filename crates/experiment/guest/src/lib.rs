@@ -1,47 +1,35 @@
-//! For tests alone: runs a program on kernels other than this machine's, under qemu's software
-//! emulation.
+//! Boots a stock Linux kernel under qemu's software emulation, with programs of this machine in it, as an ordinary
+//! user. The lab and the tests use it.
 //!
-//! [`KERNELS`] lists the kernels. [`take`] returns the machine with one of them, and
-//! [`Machine::boot`] runs a [`Task`] in it. The kernels are Debian's packages, unpacked below the
-//! target directory; nothing is installed.
+//! [`Store`] finds a kernel: a version of Debian's archive, which is kept in the user's cache, or an image.
+//! [`Archive`] and [`add_programs`] make the guest's file system, [`Machine::boot`] boots it, and [`Guest::follow`]
+//! takes what it answers. [`testing`] has what only tests need.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "it serves tests: a failure here fails the test, and a skipped test prints the reason"
-)]
-
-mod amd64;
 mod apt;
-mod arm64;
-mod kernels;
+mod archive;
+mod elf;
+mod error;
 mod machine;
 mod modules;
+mod programs;
+mod release;
+mod store;
+pub mod testing;
 
-pub use amd64::{at_once, take};
-pub use arm64::{arm64, told};
-pub use kernels::{KERNELS, Kernel, Verdict};
-pub use machine::{Machine, Program, Task};
+pub use archive::Archive;
+pub use error::GuestError;
+pub use machine::{Guest, Machine, Patience};
+pub use modules::{ALGORITHMS, LAB, Modules};
+pub use programs::{Program, add_programs, library_directories};
+pub use release::Release;
+pub use store::{Kernel, Store};
 
 use std::path::PathBuf;
-use std::process::Command;
 
 /// The path of the program that root's shell finds under this name.
-fn which(tool: &str) -> Option<PathBuf> {
+pub fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let of_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let mut places = std::env::split_paths(&path).chain(of_root).map(|dir| dir.join(tool));
     places.find(|file| file.is_file())
-}
-
-/// Prints why a test is skipped. Under `WAKEAI_REQUIRE_KERNEL=1` the test fails instead.
-pub fn skip(reason: &str) {
-    let required = std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_some_and(|is| is == "1");
-    assert!(!required, "WAKEAI_REQUIRE_KERNEL=1, but {reason}");
-    println!("SKIPPED: {reason}");
-}
-
-/// Runs the command; `true` where its exit status is 0.
-fn succeeds(command: &mut Command) -> bool {
-    command.status().is_ok_and(|status| status.success())
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use wakeai_host::{Lease, Role};
 use wakeai_net::Local;
 use wakeai_results::result::{Lateness, Report};
-use wakeai_scenario::Scenario;
+use wakeai_scenario::{ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 
@@ -36,6 +36,8 @@ pub struct LabOptions {
     pub wakeai: PathBuf,
     /// The address, in each station's namespace, at which its agent serves its figures.
     pub metrics: Option<Local>,
+    /// Whether each run has a digest of its packets. It is of use where a run can be repeated exactly.
+    pub digests: bool,
 }
 
 /// Runs `scenario` and returns its report. When this function returns, every change on the host is
@@ -51,11 +53,58 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Report, LabError> {
     let asked = Asked::new(scenario, &options.run)?;
-    for condition in &asked.conditions {
-        keys::refuse_false_announcements(&condition.experiment)?;
-    }
+    refuse(&asked)?;
     preflight::check(&asked.conditions)?;
     asked.note_keys_without_effect(keys::without_effect, progress);
+    prepare(options, &asked.conditions, progress, |shared| report(options, &asked, shared))
+}
+
+/// Makes one run, and returns what it measured and the bound that it exceeded, if any. The agents' files are kept in
+/// `agents`, if that is given. When this function returns, every change on the host is undone.
+///
+/// # Errors
+///
+/// [`LabError`], but not [`LabError::Unfaithful`].
+pub fn run_one(
+    options: &LabOptions,
+    task: Task<'_>,
+    agents: Option<PathBuf>,
+    progress: &dyn Progress,
+) -> Result<(Outcome, Option<Lapse>), LabError> {
+    let conditions = std::slice::from_ref(task.condition);
+    preflight::check(conditions)?;
+    prepare(options, conditions, progress, |shared| {
+        let lab = Lab { options, shared, agents, first: Mutex::default() };
+        let outcome = lab.run(task)?;
+        let first = lab.first.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((outcome, first.map(|(_, lapse)| lapse)))
+    })
+}
+
+/// Refuses conditions that the lab cannot run, on whatever kernel, and tells the user which of their keys have no
+/// effect.
+///
+/// # Errors
+///
+/// [`RunError::Unsupported`].
+pub fn check(asked: &Asked<'_>, progress: &dyn Progress) -> Result<(), RunError> {
+    refuse(asked)?;
+    asked.note_keys_without_effect(keys::without_effect, progress);
+    Ok(())
+}
+
+fn refuse(asked: &Asked<'_>) -> Result<(), RunError> {
+    let mut conditions = asked.conditions.iter();
+    conditions.try_for_each(|one| keys::refuse_false_announcements(&one.experiment))
+}
+
+/// Prepares what all runs of `conditions` share, calls `make`, and undoes every change.
+fn prepare<T>(
+    options: &LabOptions,
+    conditions: &[ResolvedCondition],
+    progress: &dyn Progress,
+    make: impl FnOnce(SharedResources<'_>) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);
     // The lab unloads the algorithms that the stations' agents and proxies register. These daemons
@@ -65,20 +114,21 @@ pub fn run(
     realtime.missing.iter().for_each(|missing| progress.note(missing));
     let steering = Steering::plan();
     let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
-    let prepared = preflight::load_algorithms(&asked.conditions)
-        .and_then(|targets| Ok((targets, scratch(&lease)?)));
+    let prepared =
+        preflight::load_algorithms(conditions).and_then(|targets| Ok((targets, scratch(&lease)?)));
     let result = prepared.and_then(|(targets, scratch)| {
         let shared = SharedResources {
             lease: &lease,
             progress,
             wakeai: &options.wakeai,
             realtime: realtime.guarded(),
+            digests: options.digests,
             steering,
             targets,
             metrics: options.metrics,
             scratch: &scratch,
         };
-        report(options, &asked, shared)
+        make(shared)
     });
     for (change, reason) in wakeai_kernel::release(lease) {
         progress

@@ -23,4 +23,4 @@ mod traffic;
 mod watch;
 
 pub use error::{LabError, Lapse};
-pub use experiment::{LabOptions, run};
+pub use experiment::{LabOptions, check, run, run_one};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::aggregate::{FIGURES, Figure, MAIN_FIGURES, Spread, by_condition};
 use crate::document::to_json;
 use crate::figures::Interval;
-use crate::result::{Report, Run};
+use crate::result::{GuestMachine, Report, Run};
 use wakeai_scenario::repeat_seed;
 
 /// One side of a comparison.
@@ -23,12 +23,36 @@ pub struct Side {
     pub version: String,
     /// The seed of the first repeat.
     pub seed: u64,
+    /// The guests of the lab, if it ran in guests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestMachine>,
 }
 
 impl Side {
     fn of(report: &Report) -> Self {
-        let Report { scenario, world, version, seed, .. } = report.clone();
-        Self { scenario, world, version, seed }
+        let Report { scenario, world, version, seed, guest, .. } = report.clone();
+        Self { scenario, world, version, seed, guest }
+    }
+
+    /// What differs between the guests of the two sides, in words; `None` where nothing does, or where a side has no
+    /// guests.
+    fn other_guest(&self, other: &Self) -> Option<String> {
+        let (a, b) = (self.guest.as_ref()?, other.guest.as_ref()?);
+        let differing = [
+            ("the kernel", a.kernel_digest != b.kernel_digest),
+            ("the programs and modules", a.image_digest != b.image_digest),
+            ("the emulator", a.emulator != b.emulator),
+            ("the clock", a.clock != b.clock),
+            ("the memory", a.memory_mb != b.memory_mb),
+        ];
+        let differing: Vec<&str> =
+            differing.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect();
+        (!differing.is_empty()).then(|| {
+            format!(
+                "the guests differ in {}: runs of the same seed are not the same runs",
+                differing.join(", ")
+            )
+        })
     }
 }
 
@@ -152,8 +176,10 @@ impl Comparison {
     /// The comparison as a table; with `wide` all figures. Every line ends in a newline.
     pub fn render(&self, wide: bool) -> String {
         let side = |side: &Side| {
-            let Side { scenario, world, version, seed } = side;
-            format!("{scenario} in the {world}, seed {seed}, wakeai {version}")
+            let Side { scenario, world, version, seed, guest } = side;
+            let kernel = guest.as_ref().map(|guest| format!(" on Linux {}", guest.kernel));
+            let kernel = kernel.unwrap_or_default();
+            format!("{scenario} in the {world}{kernel}, seed {seed}, wakeai {version}")
         };
         let mut text = format!("a: {}\nb: {}\n", side(&self.a), side(&self.b));
         if self.a.scenario != self.b.scenario {
@@ -161,6 +187,10 @@ impl Comparison {
         }
         if self.a.world != self.b.world {
             text.push_str("one is simulated and the other is not\n");
+        }
+        if let Some(words) = self.a.other_guest(&self.b) {
+            text.push_str(&words);
+            text.push('\n');
         }
         for row in &self.conditions {
             let name =

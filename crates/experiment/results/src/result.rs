@@ -25,11 +25,32 @@ pub struct Report {
     pub version: String,
     /// The seed of the first repeat.
     pub seed: u64,
+    /// The guests in which the lab made the runs; absent for runs on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestMachine>,
     /// The runs, ordered by condition as in the scenario, then by repeat.
     pub runs: Vec<Run>,
     /// The run that failed. `runs` has only runs before it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRun>,
+}
+
+/// The guests of a lab that ran on another kernel, each an emulated machine. Runs with the same seed are the same
+/// only where all of this is equal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestMachine {
+    /// The kernel's release (`uname -r`).
+    pub kernel: String,
+    /// The digest of the kernel's image, BLAKE3 in hexadecimal.
+    pub kernel_digest: String,
+    /// The digest of the guest's file system with all programs and modules, without the task; BLAKE3 in hexadecimal.
+    pub image_digest: String,
+    /// The emulator and its version.
+    pub emulator: String,
+    /// The guest's clock.
+    pub clock: String,
+    /// The guest's memory in MB (2^20 bytes).
+    pub memory_mb: u32,
 }
 
 /// The run of a command that failed.
@@ -78,6 +99,11 @@ pub struct Run {
     /// The time by which packets were delivered too late. Only the lab measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
+    /// A digest of the release time and the bytes of each packet that the emulated radio and wire delivered, in
+    /// hexadecimal. It is equal for two runs whose packets were the same at the same nanosecond. Only the lab in a guest
+    /// has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets_digest: Option<String>,
     /// The number of dropped packets at each place. Only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,
@@ -380,6 +406,8 @@ pub struct Outcome {
     pub errors: ErrorCounts,
     /// The time by which packets were delivered too late. Only the lab measures it.
     pub lateness: Option<Lateness>,
+    /// The digest of the packets ([`Run::packets_digest`]). Only the lab in a guest makes one.
+    pub packets_digest: Option<u64>,
     /// The number of dropped packets at each place. Only the simulator counts them.
     pub drops: Option<Drops>,
 }
@@ -431,6 +459,7 @@ impl Run {
             stations,
             flows,
             lateness: outcome.lateness,
+            packets_digest: outcome.packets_digest.map(|digest| format!("{digest:016x}")),
             drops: outcome.drops,
         }
     }

@@ -32,13 +32,15 @@ impl Default for Layout {
 /// The report as text; every line ends in a newline. Each condition has a row with the means over
 /// the repeats and, if there are several repeats, half the widths of their 95 % confidence intervals.
 pub fn render(report: &Report, layout: Layout) -> String {
-    let Report { scenario, world, version, seed, runs, failed: _ } = report;
+    let Report { scenario, world, version, seed, runs, .. } = report;
     let sheet = Sheet {
         conditions: by_condition(runs),
         unit: RateUnit::of(runs),
         layout: Layout { columns: layout.columns.max(Layout::MIN_COLUMNS), ..layout },
     };
-    let title = format!("{scenario} in the {world}, seed {seed}, wakeai {version}");
+    let kernel = report.guest.as_ref().map(|guest| format!(" on Linux {}", guest.kernel));
+    let kernel = kernel.unwrap_or_default();
+    let title = format!("{scenario} in the {world}{kernel}, seed {seed}, wakeai {version}");
     let mut text = sheet.folded(&title);
     if sheet.conditions.is_empty() {
         return text + "no runs\n";

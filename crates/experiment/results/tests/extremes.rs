@@ -107,6 +107,7 @@ fn run(case: &Case) -> Run {
             faithful: true,
             waits_p99_ms: 0.0,
         }),
+        packets_digest: None,
         drops: (!case.lab).then_some(Drops {
             hosts: count,
             access_point: count,
@@ -128,6 +129,7 @@ fn report(runs: Vec<Run>) -> Report {
         world: "sim".to_owned(),
         version,
         seed: u64::MAX,
+        guest: None,
         runs,
         failed: Some(failed),
     }
@@ -333,6 +335,7 @@ fn a_hundred_thousand_flows_have_figures() {
         rtt: Vec::new(),
         errors: ErrorCounts::default(),
         lateness: None,
+        packets_digest: None,
         drops: None,
     };
     let run = Run::new(&scenario.conditions()[0], 0, 1.0, &BTreeMap::new(), &outcome);

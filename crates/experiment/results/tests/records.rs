@@ -58,6 +58,7 @@ fn run(scenario: &Scenario, expanded: &Expanded) -> Run {
         rtt: Vec::new(),
         errors: ErrorCounts::default(),
         lateness: None,
+        packets_digest: None,
         drops: None,
     };
     Run::new(&scenario.conditions()[0], 0, 10.0, &BTreeMap::new(), &outcome)
@@ -102,6 +103,7 @@ fn write(output: impl Into<Output>, samples: u32) {
         version: "0.1.0".to_owned(),
         seed: 7,
         runs: vec![run],
+        guest: None,
         failed: None,
     };
     records.finish(&report).unwrap();
@@ -199,6 +201,7 @@ fn empty_report() -> Report {
         version: text("0"),
         seed: 1,
         runs: vec![],
+        guest: None,
         failed: None,
     }
 }

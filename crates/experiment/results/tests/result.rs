@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use wakeai_results::compare::Comparison;
 use wakeai_results::figures::DurationHistogram;
 use wakeai_results::result::{
-    ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, MeasuredFlow, Outcome, Report,
-    ReservationOutcome, RttMillis, Run, given_maxima,
+    ErrorCounts, FailedRun, FlowReservation, GuestMachine, Lateness, Max, MaxFrom, MeasuredFlow,
+    Outcome, Report, ReservationOutcome, RttMillis, Run, given_maxima,
 };
 use wakeai_results::table::{self, Layout};
 use wakeai_scenario::{
@@ -41,6 +41,7 @@ fn outcome(
         rtt,
         errors: ErrorCounts::default(),
         lateness: None,
+        packets_digest: None,
         drops: None,
     }
 }
@@ -101,6 +102,7 @@ fn report(runs: Vec<Run>) -> Report {
         version: "0.1.0".to_owned(),
         seed: 1,
         runs,
+        guest: None,
         failed: None,
     }
 }
@@ -360,4 +362,33 @@ fn a_maximum_that_is_given_needs_no_run() {
     let planned = solo_plan(condition).into_iter().flat_map(|run| run.applies_to);
     let planned: Vec<_> = planned.map(|key| key.station).collect();
     assert!(!planned.contains(&2) && !planned.contains(&3), "{planned:?}");
+}
+
+#[test]
+fn a_comparison_says_where_guests_differ_so_that_a_seed_is_not_the_same_run() {
+    let guest = GuestMachine {
+        kernel: "6.12.1-amd64".to_owned(),
+        kernel_digest: "01".to_owned(),
+        image_digest: "02".to_owned(),
+        emulator: "qemu 7.2".to_owned(),
+        clock: "1 ns per instruction".to_owned(),
+        memory_mb: 1024,
+    };
+    let with = |guest: &GuestMachine| {
+        let runs = vec![run("default", 0, &[flow(0, 10)], &[20.0])];
+        Report { guest: Some(guest.clone()), ..report(runs) }
+    };
+    let compared = |a: &GuestMachine, b: &GuestMachine| {
+        Comparison::of_reports(&with(a), &with(b)).unwrap().render(false)
+    };
+    assert!(!compared(&guest, &guest).contains("differ"));
+    assert!(compared(&guest, &guest).contains("a: quickstart in the lab on Linux 6.12.1-amd64, "));
+    let other = GuestMachine { image_digest: "03".to_owned(), memory_mb: 2048, ..guest.clone() };
+    let text = compared(&guest, &other);
+    let expected = "the guests differ in the programs and modules, the memory: runs of the same seed are not the same";
+    assert!(text.contains(expected), "{text}");
+    let host = Report { guest: None, ..with(&guest) };
+    assert!(
+        !Comparison::of_reports(&host, &with(&guest)).unwrap().render(false).contains("differ")
+    );
 }

@@ -79,6 +79,7 @@ impl<O: Observer> Simulation<O> {
             rtt,
             errors,
             lateness: None,
+            packets_digest: None,
             drops: Some(drops(&counters)),
         };
         (SimOutcome { outcome, counters, flows: details }, self.carrier.observer)

@@ -131,6 +131,7 @@ mod tests {
             version: "0".to_owned(),
             seed: 1,
             runs: Vec::new(),
+            guest: None,
             failed: None,
         };
         let job = Job::new("a.toml");

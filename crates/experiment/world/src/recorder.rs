@@ -82,7 +82,8 @@ impl Recorder {
     ) -> RunSink {
         let condition = condition.to_owned();
         let (files, rows) = (self.clone(), Mutex::default());
-        RunSink(Arc::new(Sink { files, ordinal, condition, repeat, expanded, rows }))
+        let sink = Sink { files, ordinal, condition, repeat, expanded, rows };
+        RunSink(Way::Files(Arc::new(sink)))
     }
 
     /// Puts the files into place.
@@ -128,7 +129,25 @@ impl RecorderState {
 
 /// The records of one run. A clone is another handle to the same run.
 #[derive(Clone, Debug)]
-pub struct RunSink(Arc<Sink>);
+pub struct RunSink(Way);
+
+/// Where the rows of a run go.
+#[derive(Clone)]
+enum Way {
+    /// Into the files of a command.
+    Files(Arc<Sink>),
+    /// To whoever keeps the records.
+    Away(Arc<Mutex<dyn FnMut(Row) + Send>>),
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Files(sink) => sink.fmt(f),
+            Self::Away(_) => f.write_str("Away"),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Sink {
@@ -148,6 +167,11 @@ struct Rows {
 }
 
 impl RunSink {
+    /// Hands each row to `keep`, for a run whose records are kept elsewhere. There are no captures.
+    pub fn to(keep: impl FnMut(Row) + Send + 'static) -> Self {
+        Self(Way::Away(Arc::new(Mutex::new(keep))))
+    }
+
     /// Begins the captures of this run; `None` where none were asked for. Captures are written
     /// without waiting for the run's turn, because each run has its own files for them.
     ///
@@ -155,7 +179,8 @@ impl RunSink {
     ///
     /// The files of the captures cannot be made.
     pub fn captures(&self) -> Result<Option<RunCaptures>, RecordsError> {
-        let Sink { files, condition, repeat, expanded, .. } = &*self.0;
+        let Way::Files(sink) = &self.0 else { return Ok(None) };
+        let Sink { files, condition, repeat, expanded, .. } = &**sink;
         let Some(captures) = &files.0.captures else { return Ok(None) };
         let stations = expanded.stations.iter().map(|station| station.name.as_str());
         captures.run(condition, *repeat, stations).map(Some)
@@ -163,17 +188,23 @@ impl RunSink {
 
     /// Adds a row.
     pub fn row(&self, row: Row) {
-        let mut rows = self.rows();
+        let sink = match &self.0 {
+            Way::Files(sink) => sink,
+            Way::Away(keep) => {
+                return keep.lock().unwrap_or_else(PoisonError::into_inner)(row);
+            }
+        };
+        let mut rows = sink.rows();
         if rows.failed.is_some() {
             return;
         }
         rows.kept.push(row);
         if rows.kept.len().is_multiple_of(BATCH) {
-            let Sink { files, ordinal, .. } = &*self.0;
+            let Sink { files, ordinal, .. } = &**sink;
             let mut state =
                 if rows.kept.len() < MOST_KEPT { files.state() } else { files.turn(*ordinal) };
             if state.turn == *ordinal || state.abandoned {
-                rows.failed = state.write(&self.0, &mut rows.kept).err();
+                rows.failed = state.write(sink, &mut rows.kept).err();
             }
         }
     }
@@ -181,18 +212,22 @@ impl RunSink {
     /// The rows that are not written yet.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> Vec<Row> {
-        self.rows().kept.clone()
+        match &self.0 {
+            Way::Files(sink) => sink.rows().kept.clone(),
+            Way::Away(_) => Vec::new(),
+        }
     }
 
     /// Waits for the run's turn and ends its records with its result.
     pub(crate) fn end(self, run: &Run) -> Result<(), RecordsError> {
-        let Sink { files, ordinal, .. } = &*self.0;
-        let mut rows = self.rows();
+        let Way::Files(sink) = &self.0 else { return Ok(()) };
+        let Sink { files, ordinal, .. } = &**sink;
+        let mut rows = sink.rows();
         let mut state = files.turn(*ordinal);
         let abandoned = state.abandoned;
         let written = match rows.failed.take() {
             Some(error) => Err(error),
-            None => state.write(&self.0, &mut rows.kept),
+            None => state.write(sink, &mut rows.kept),
         };
         let ended = match state.records.as_mut().filter(|_| !abandoned) {
             Some(records) if written.is_ok() => {
@@ -208,9 +243,11 @@ impl RunSink {
         files.0.changed.notify_all();
         result
     }
+}
 
+impl Sink {
     fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.0.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use wakeai_results::result::{
-    FailedRun, Max, MaxFrom, MeasuredFlow, Outcome, Report, Run, given_maxima,
+    FailedRun, GuestMachine, Max, MaxFrom, MeasuredFlow, Outcome, Report, Run, given_maxima,
 };
 use wakeai_scenario::{ResolvedCondition, repeat_seed, solo_lengths, solo_plan};
 use wakeai_units::Duration;
@@ -33,6 +33,11 @@ pub trait World {
     /// up.
     fn after(error: Self::Error, _made: Made) -> Self::Error {
         error
+    }
+
+    /// The guests in which the runs are made, if they are.
+    fn guest(&self) -> Option<GuestMachine> {
+        None
     }
 
     /// The progress of the runs.
@@ -197,6 +202,7 @@ impl<W: World> Session<'_, W> {
             world: W::NAME.to_owned(),
             version: VERSION.to_owned(),
             seed: self.asked.seed,
+            guest: self.world.guest(),
             runs,
             failed: None,
         };

@@ -78,6 +78,7 @@ impl World for Fake {
             rtt: vec![DurationHistogram::default()],
             errors: ErrorCounts::default(),
             lateness: None,
+            packets_digest: None,
             drops: None,
         })
     }

@@ -10,7 +10,10 @@ mod wifi;
 
 use std::path::{Path, PathBuf};
 
-use wakeai_guest::{KERNELS, Kernel, Machine, Program, Task, Verdict, at_once};
+use wakeai_guest::Program;
+use wakeai_guest::testing::{
+    KERNELS, Kernel, Rig, Task, Verdict, arm64, at_once, skip, take, told,
+};
 
 /// The checks that the guest's init runs. On this machine the function is not run.
 #[test]
@@ -26,7 +29,7 @@ fn monitor_and_algorithms_work_on_every_kernel_that_runs_wakeai() {
     let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
     let failed = at_once(runs, |kernel| {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+        let Some(machine) = take(kernel, work) else { return Ok(()) };
         let own = std::env::current_exe().unwrap();
         check(kernel, &machine, own, Vec::new(), "inside_the_guest", "x86_64")
     });
@@ -46,12 +49,12 @@ fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
     let tools: Result<Vec<_>, _> = wifi::TOOLS.into_iter().map(Program::tool).collect();
     let tools = match tools {
         Ok(tools) => tools,
-        Err(reason) => return wakeai_guest::skip(&reason),
+        Err(reason) => return skip(&reason.to_string()),
     };
     let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
     let failed = at_once(runs, |kernel| {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let Some(machine) = wakeai_guest::take(kernel, work) else { return Ok(()) };
+        let Some(machine) = take(kernel, work) else { return Ok(()) };
         let own = std::env::current_exe().unwrap();
         check(kernel, &machine, own, tools.clone(), "inside_the_guest_with_radios", "")
     });
@@ -62,15 +65,8 @@ fn a_budget_keeps_an_aggregate_in_the_queue_of_a_wifi_interface() {
 #[ignore = "scripts/arm64-guest cross-builds the program and then runs this"]
 fn monitor_and_algorithms_work_on_arm64() {
     let kernel = KERNELS.iter().find(|kernel| kernel.arm64).unwrap();
-    let program = PathBuf::from(wakeai_guest::told("WAKEAI_ARM64_PROGRAM"));
-    let checked = check(
-        kernel,
-        &wakeai_guest::arm64(kernel),
-        program,
-        Vec::new(),
-        "inside_the_guest",
-        "aarch64",
-    );
+    let program = PathBuf::from(told("WAKEAI_ARM64_PROGRAM"));
+    let checked = check(kernel, &arm64(kernel), program, Vec::new(), "inside_the_guest", "aarch64");
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
@@ -78,7 +74,7 @@ fn monitor_and_algorithms_work_on_arm64() {
 /// failed or was not made.
 fn check(
     kernel: &Kernel,
-    machine: &Machine,
+    machine: &Rig,
     program: PathBuf,
     tools: Vec<Program>,
     test: &str,

@@ -4,6 +4,7 @@
 //! Order of calls: [`Driver::start`], [`Driver::schedule`] and [`Driver::measure`] as often as
 //! needed, [`Driver::stop`].
 
+mod digest;
 mod poller;
 pub(crate) mod realtime;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::clock;
 use crate::error::LabError;
 use crate::host::{Port, Steering};
 use crate::packet::Frame;
+pub(crate) use digest::PacketsDigest;
 
 /// The distribution of delays: how long after its due time each event happened.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +65,8 @@ pub(crate) struct DriverReport {
     pub(crate) lateness: Lateness,
     /// The medium's counters.
     pub(crate) counters: Counters,
+    /// The digest of all packets, if it was asked for.
+    pub(crate) digest: Option<PacketsDigest>,
     /// Packets that were lost outside of the medium.
     pub(crate) misrouted: Misrouted,
     /// The protections against lateness that could not be set up, such as real-time scheduling.
@@ -116,12 +120,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the medium between `ports`.
+    /// Starts the medium between `ports`. With `digests` it makes a digest of all packets.
     pub(crate) fn start(
         config: MediumConfig,
         rng: Pcg64Mcg,
         ports: Vec<Port>,
-        realtime: bool,
+        (realtime, digests): (bool, bool),
         steering: Option<Steering>,
     ) -> Result<Self, LabError> {
         let system = |what: &'static str| LabError::system::<io::Error>(what);
@@ -142,6 +146,7 @@ impl Driver {
             bell: Arc::clone(&bell),
             inbox,
             realtime,
+            digests,
             steering,
         };
         let thread = std::thread::Builder::new()

@@ -45,7 +45,7 @@ impl Lab {
         }
         let config = MediumConfig::Wifi(WifiConfig::new(Standard::G, stations as usize));
         let rng = Pcg64Mcg::seed_from_u64(1);
-        let driver = Driver::start(config, rng, ports, false, None).unwrap();
+        let driver = Driver::start(config, rng, ports, (false, false), None).unwrap();
         driver.measure(Some(clock::now()));
         Some(Self { lease, hosts, driver, _alone: alone })
     }

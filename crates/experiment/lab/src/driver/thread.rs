@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Instant};
 use wakeai_world::{Changes, STATION_BROADCAST};
 
 use super::poller::Poller;
-use super::{Command, DriverReport, realtime};
+use super::{Command, DriverReport, PacketsDigest, realtime};
 use crate::clock;
 use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
@@ -44,11 +44,13 @@ pub(super) struct Setup {
     pub(super) bell: Arc<EventFd>,
     pub(super) inbox: Receiver<Command>,
     pub(super) realtime: bool,
+    pub(super) digests: bool,
     pub(super) steering: Option<Steering>,
 }
 
 pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
-    let mut report = DriverReport::default();
+    let digest = setup.digests.then_some(PacketsDigest::EMPTY);
+    let mut report = DriverReport { digest, ..DriverReport::default() };
     let missing = &mut report.missing;
     if let Some(Err(error)) = setup.steering.map(Steering::pin_driver) {
         missing.push(format!("the medium has no processor of its own ({error})"));
@@ -174,8 +176,16 @@ impl Loop {
             {
                 self.report.misrouted.undelivered += 1;
             }
-            if self.measured_from.is_some_and(|from| delivery.at >= from) {
-                self.report.lateness.record(self.now().saturating_since(delivery.at));
+            let measured = self.measured_from.is_some_and(|from| delivery.at >= from);
+            if !measured && self.report.digest.is_none() {
+                continue;
+            }
+            let now = self.now();
+            if measured {
+                self.report.lateness.record(now.saturating_since(delivery.at));
+            }
+            if let Some(digest) = &mut self.report.digest {
+                digest.add(now, delivery.packet.bytes());
             }
         }
     }

@@ -15,7 +15,7 @@ use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, ag
 use crate::agents::Agents;
 use crate::clock;
 use crate::daemons::start_proxies;
-use crate::driver::{DriverReport, Lateness};
+use crate::driver::{DriverReport, Lateness, PacketsDigest};
 use crate::error::LabError;
 use crate::shared::SharedResources;
 use crate::traffic::{self as flows, FlowPlan, SenderFacts};
@@ -95,6 +95,7 @@ pub(crate) fn run(
         rtt,
         errors,
         lateness: None,
+        packets_digest: driver.digest.map(PacketsDigest::value),
         drops: None,
     };
     let late_starts = late_starts(span, &plans, &opened, end);

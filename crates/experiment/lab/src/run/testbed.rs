@@ -54,7 +54,8 @@ impl Testbed {
             ports.push(host.port(tun));
             testbed.hosts.push(host);
         }
-        let driver = Driver::start(config, rng, ports, shared.realtime, shared.steering)?;
+        let driver =
+            Driver::start(config, rng, ports, (shared.realtime, shared.digests), shared.steering)?;
         testbed.driver = Some(driver);
         Ok(testbed)
     }

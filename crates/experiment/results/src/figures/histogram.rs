@@ -1,5 +1,6 @@
 //! A histogram of durations (round-trip times, or the lab's lateness) in constant memory.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use wakeai_units::Duration;
 
 /// The rank, from 1, of a percentile among `count` values.
@@ -32,6 +33,26 @@ impl std::fmt::Debug for DurationHistogram {
 impl Default for DurationHistogram {
     fn default() -> Self {
         Self { counts: vec![0; (EXACT + PER_DOUBLING * DOUBLINGS) as usize], total: 0 }
+    }
+}
+
+impl Serialize for DurationHistogram {
+    /// Pairs of a bucket and its count, for the buckets that have one.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        serializer.collect_seq(counts)
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationHistogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut read = Self::default();
+        for (bucket, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
+            let unknown = || de::Error::custom(format!("the histogram has no bucket {bucket}"));
+            *read.counts.get_mut(bucket).ok_or_else(unknown)? = count;
+            read.total = read.total.saturating_add(count);
+        }
+        Ok(read)
     }
 }
 

@@ -1,0 +1,273 @@
+//! `wakeai lab --kernel`: the lab in guests. `make test-guests` runs these tests, which boot kernels of Debian under
+//! qemu, and need its archive.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+
+use serde_json::Value;
+use wakeai_guest::{GuestError, Store};
+use wakeai_tests::{program, stderr, stdout};
+
+/// A short run with and without agents.
+const SCENARIO: &str = r#"
+name = "two"
+duration = "3s"
+warmup = "1s"
+[access_point]
+standard = "802.11n"
+[wired]
+delay = "10ms"
+[[stations]]
+name = "tablet"
+count = 2
+max = "50Mbit/s"
+[[flows]]
+from = "tablet"
+to = "server"
+[[conditions]]
+name = "default"
+[[conditions]]
+name = "airtime"
+law = "airtime"
+"#;
+
+/// The kernels of all these tests.
+fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("virtual-lab");
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A directory with the scenario in `two.toml`.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("two.toml"), SCENARIO).unwrap();
+    directory
+}
+
+/// `wakeai lab two.toml` with these options, in `directory`.
+fn lab(directory: &Path, options: &[&str]) -> Command {
+    let mut lab = Command::new(program());
+    lab.args(["lab", "two.toml"]).args(options).current_dir(directory);
+    lab.env("XDG_CACHE_HOME", cache()).stdin(Stdio::null());
+    lab
+}
+
+/// Processes that compute until this is dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn with(loops: usize) -> Self {
+        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..loops).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The result in a directory of `--out`, without the real time that its runs took.
+fn result(out: &Path) -> Value {
+    let text = fs::read_to_string(out.join("result.json")).unwrap();
+    let mut result: Value = serde_json::from_str(&text).unwrap();
+    for run in result["runs"].as_array_mut().unwrap() {
+        run.as_object_mut().unwrap().remove("wall_s").unwrap();
+    }
+    result
+}
+
+/// One clear line, with the exit status.
+fn refused(output: &Output, status: i32, words: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    let last = said.lines().rfind(|line| line.starts_with("wakeai: ")).unwrap_or_default();
+    for word in words {
+        assert!(last.contains(word), "{word}: {said}");
+    }
+    assert_eq!(stdout(output), "");
+}
+
+#[test]
+#[ignore = "boots a kernel four times: minutes"]
+fn a_run_is_the_same_bit_for_bit_beside_busy_loops() {
+    let work = directory();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let mut results = Vec::new();
+    for (out, loops) in [("quiet", 0), ("busy", 2 * cores)] {
+        let _busy = Busy::with(loops);
+        let found =
+            lab(work.path(), &["--kernel", "6.12", "--out", out, "--jobs", "2"]).output().unwrap();
+        assert!(found.status.success(), "{}", stderr(&found));
+        assert!(stdout(&found).contains(" on Linux 6.12."), "{}", stdout(&found));
+        assert!(stderr(&found).contains("a factor of "), "{}", stderr(&found));
+        results.push(work.path().join(out));
+    }
+    let [quiet, busy] = [&results[0], &results[1]];
+    let (first, second) = (result(quiet), result(busy));
+    assert_eq!(first, second);
+    for run in first["runs"].as_array().unwrap() {
+        assert!(run["total_goodput_mbps"].as_f64().unwrap() > 5.0, "{run}");
+        assert!(run["lateness"]["releases"].as_u64().unwrap() > 500, "{run}");
+        assert_eq!(run["packets_digest"].as_str().unwrap().len(), 16);
+    }
+    let digests =
+        ["kernel_digest", "image_digest"].map(|key| first["guest"][key].as_str().unwrap().len());
+    assert_eq!(digests, [64, 64]);
+    for table in ["samples", "events", "goodput", "flows"] {
+        let bytes = |out: &Path| fs::read(out.join(format!("{table}.parquet"))).unwrap();
+        assert!(bytes(quiet) == bytes(busy), "{table}");
+    }
+    let log = fs::read_to_string(quiet.join("agents/airtime-0/tablet1.log")).unwrap();
+    assert!(!log.is_empty());
+}
+
+#[test]
+#[ignore = "boots a kernel: a minute"]
+fn nobody_runs_the_lab_and_leaves_nothing() {
+    let work = directory();
+    fs::set_permissions(work.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // The program is copied, because nobody may not enter the directory where it was built.
+    let own = work.path().join("wakeai");
+    fs::copy(program(), &own).unwrap();
+    let home = work.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new("setpriv");
+    if nix::unistd::geteuid().is_root() {
+        command.args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]);
+    }
+    command.arg("--").arg(&own).args([
+        "lab",
+        "two.toml",
+        "--conditions",
+        "default",
+        "--json",
+        "--kernel",
+        "6.1",
+    ]);
+    command.current_dir(work.path()).env("TMPDIR", &home).env("HOME", "/nonexistent");
+    let found = command.env_remove("XDG_CACHE_HOME").output().unwrap();
+    assert!(found.status.success(), "{}", stderr(&found));
+    let report: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(report["runs"].as_array().unwrap().len(), 1);
+    assert!(report["guest"]["kernel"].as_str().unwrap().starts_with("6.1."));
+    let left: Vec<_> =
+        fs::read_dir(&home).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 1, "the cache of kernels alone: {left:?}");
+}
+
+#[test]
+#[ignore = "boots a kernel: seconds"]
+fn full_guest_memory_is_named() {
+    let work = directory();
+    let found = lab(work.path(), &["--kernel", "6.12", "--memory", "96"]).output().unwrap();
+    refused(&found, 1, &["the guest's memory of 96 MB is full", "--memory"]);
+}
+
+#[test]
+#[ignore = "fetches a kernel: a minute"]
+fn two_that_fill_one_cache_fetch_a_kernel_once() {
+    let place = tempfile::tempdir().unwrap();
+    let fetched = Mutex::new(0);
+    let fetch = || {
+        let store = Store::at(place.path().join("kernels"));
+        store.kernel_of_suite("6.1", "bookworm", &|said| {
+            *fetched.lock().unwrap() += usize::from(said.starts_with("fetching"));
+        })
+    };
+    let found: Vec<Result<_, GuestError>> = std::thread::scope(|scope| {
+        let both = [scope.spawn(fetch), scope.spawn(fetch)];
+        both.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let images: Vec<_> = found.into_iter().map(|kernel| kernel.unwrap().image).collect();
+    assert_eq!(images[0], images[1]);
+    assert_eq!(fetched.into_inner().unwrap(), 1);
+    let kept = fs::read_dir(place.path().join("kernels")).unwrap().flatten();
+    let mut kept: Vec<_> = kept.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    kept.sort();
+    assert!(
+        matches!(&kept[..], [release, lock] if release.starts_with("6.1.") && lock == "lock"),
+        "{kept:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs apt and qemu"]
+fn an_archive_that_is_not_reached_is_named() {
+    let (work, cache) = (directory(), tempfile::tempdir().unwrap());
+    let mut offline = lab(work.path(), &["--kernel", "6.12"]);
+    offline.env("WAKEAI_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
+    let found = offline.env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    refused(
+        &found,
+        1,
+        &["cannot fetch Linux 6.12", "http://127.0.0.1:9/debian", "check the network"],
+    );
+}
+
+#[test]
+#[ignore = "needs apt, qemu and this machine's package lists"]
+fn lists_that_debian_has_not_signed_are_refused() {
+    let (work, cache) = (directory(), tempfile::tempdir().unwrap());
+    let mirror = work.path().join("mirror");
+    let mut changed = 0;
+    for suite in ["stable", "stable-backports"] {
+        let place = mirror.join("debian/dists").join(suite);
+        fs::create_dir_all(&place).unwrap();
+        // A list that Debian has signed, with one letter changed.
+        let lists = fs::read_dir("/var/lib/apt/lists").unwrap().flatten().map(|entry| entry.path());
+        let own = lists.into_iter().find(|path| path.to_string_lossy().ends_with("_InRelease"));
+        let text = fs::read_to_string(own.expect("`apt-get update` has fetched lists")).unwrap();
+        let forged = text.replacen("Origin: Debian", "Origin: Dabian", 1);
+        changed += usize::from(forged != text);
+        fs::write(place.join("InRelease"), forged).unwrap();
+    }
+    assert_eq!(changed, 2);
+    let mut forged = lab(work.path(), &["--kernel", "6.12"]);
+    forged.env("WAKEAI_DEBIAN_MIRROR", format!("file:{}/debian", mirror.display()));
+    let found = forged.env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    refused(&found, 1, &["cannot fetch Linux 6.12", "not what Debian has signed"]);
+}
+
+#[test]
+#[ignore = "needs apt, qemu and its archive"]
+fn a_full_disk_is_named_and_the_cache_stays_as_it_was() {
+    let (work, cache) = (directory(), tempfile::tempdir().unwrap());
+    let script = "mount -t tmpfs -o size=20m none \"$XDG_CACHE_HOME\" && \"$@\"; status=$?; \
+                  ls -A \"$XDG_CACHE_HOME/wakeai/kernels\" >&2; exit $status";
+    let lab = lab(work.path(), &["--kernel", "6.1"]);
+    let mut full = Command::new("unshare");
+    full.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(lab.get_program());
+    full.args(lab.get_args()).current_dir(work.path()).env("XDG_CACHE_HOME", cache.path());
+    let found = full.output().unwrap();
+    refused(&found, 1, &["cannot ", "XDG_CACHE_HOME"]);
+    assert_eq!(stderr(&found).lines().last(), Some("lock"), "{}", stderr(&found));
+}
+
+#[test]
+#[ignore = "needs qemu"]
+fn kernels_that_nobody_knows_are_named_with_what_there_is() {
+    let work = directory();
+    fs::write(work.path().join("vmlinuz"), "no kernel").unwrap();
+    for (asked, words) in [
+        ("newest", "neither a version"),
+        ("./vmlinuz", "no image of Linux"),
+        ("./none", "No such file"),
+        ("9.9", "have 6."),
+    ] {
+        let found = lab(work.path(), &["--kernel", asked]).output().unwrap();
+        let status = if asked == "./none" { 1 } else { 2 };
+        refused(&found, status, &[asked, words]);
+    }
+}
