@@ -269,6 +269,7 @@ impl Possible<'_> {
             groups,
             flows,
             lateness,
+            packets_digest,
             drops,
         } = self.run;
         let duration = self.experiment.duration.as_secs_f64();
@@ -279,7 +280,7 @@ impl Possible<'_> {
         assert!(jain.is_none_or(|index| share(&index) && index >= least), "{jain:?}");
         assert!(capacity_normalised.is_none_or(|index| share(&index) && index >= least));
         assert!(mean_utilisation.is_none_or(|mean| mean.is_finite() && mean >= 0.0));
-        assert!(lateness.is_none() && drops.is_some());
+        assert!(lateness.is_none() && packets_digest.is_none() && drops.is_some());
         self.check_rtt(rtt_ms);
         for group in groups {
             assert!(group.goodput_mbps.is_finite() && group.goodput_mbps >= 0.0, "{group:?}");
