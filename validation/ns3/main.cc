@@ -137,6 +137,22 @@ Print(const Options& o, const Network& network, const Traffic& traffic, const Ai
               << ",\"rts\":" << (o.rts ? "true" : "false") << ",\"buffer\":" << o.buffer
               << ",\"megabytes\":" << o.megabytes << ",\"seed\":" << o.seed
               << ",\"simulated_s\":" << simulated;
+    // Keys that rows of earlier versions do not have.
+    if (o.topology != "equal")
+        std::cout << ",\"topology\":\"" << o.topology << '"';
+    if (o.amsdu > 0 || o.ampdu != 65535)
+        std::cout << ",\"ampdu\":" << o.ampdu << ",\"amsdu\":" << o.amsdu;
+    if (traffic.sink && o.topology != "equal")
+    {
+        std::cout << ",\"station_mbps\":";
+        const char* before = "[";
+        for (const auto& address : network.stationAddresses)
+        {
+            std::cout << before << traffic.sink->BytesOf(address) * 8 / o.measured / 1e6;
+            before = ",";
+        }
+        std::cout << ']';
+    }
     if (!o.Sized())
     {
         std::cout << ",\"goodput_mbps\":" << traffic.Measured() * 8 / o.measured / 1e6;

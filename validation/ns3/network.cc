@@ -31,35 +31,33 @@ RadioOf(const std::string& standard)
             "ErpOfdmRate24Mbps"};
 }
 
-Ptr<YansWifiChannel>
-EqualChannel()
-{
-    YansWifiChannelHelper channel;
-    channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
-    channel.AddPropagationLoss("ns3::FixedRssLossModel", "Rss", DoubleValue(-50));
-    return channel.Create();
-}
+// What a frame loses on its way between two that hear each other: 16.0206 dBm (ns-3's power) become -50.
+const double HEARD_DB = 66.0206;
+const double UNHEARD_DB = 300;
 
-// Longest A-MPDU 65,535 bytes, no A-MSDU.
 void
-Aggregate(WifiMacHelper& mac, const std::string& type, Ssid ssid, bool accessPoint)
+Aggregate(WifiMacHelper& mac,
+          const std::string& type,
+          Ssid ssid,
+          bool accessPoint,
+          const Options& options)
 {
     if (accessPoint)
         mac.SetType(type,
                     "Ssid",
                     SsidValue(ssid),
                     "BE_MaxAmpduSize",
-                    UintegerValue(65535),
+                    UintegerValue(options.ampdu),
                     "BE_MaxAmsduSize",
-                    UintegerValue(0));
+                    UintegerValue(options.amsdu));
     else
         mac.SetType(type,
                     "Ssid",
                     SsidValue(ssid),
                     "BE_MaxAmpduSize",
-                    UintegerValue(65535),
+                    UintegerValue(options.ampdu),
                     "BE_MaxAmsduSize",
-                    UintegerValue(0),
+                    UintegerValue(options.amsdu),
                     "MaxMissedBeacons",
                     // Beacons collide too where 40 stations are saturated; nobody leaves for that.
                     UintegerValue(1000000));
@@ -83,8 +81,13 @@ void
 Network::Radio(const Options& options)
 {
     const Radio80211 radio = RadioOf(options.standard);
+    Ptr<MatrixPropagationLossModel> losses = CreateObject<MatrixPropagationLossModel>();
+    losses->SetDefaultLoss(options.topology == "equal" ? HEARD_DB : UNHEARD_DB);
+    Ptr<YansWifiChannel> channel = CreateObject<YansWifiChannel>();
+    channel->SetPropagationDelayModel(CreateObject<ConstantSpeedPropagationDelayModel>());
+    channel->SetPropagationLossModel(losses);
     YansWifiPhyHelper phy;
-    phy.SetChannel(EqualChannel());
+    phy.SetChannel(channel);
     phy.Set("ChannelSettings", StringValue(radio.channel));
     WifiHelper wifi;
     wifi.SetStandard(radio.standard);
@@ -102,16 +105,31 @@ Network::Radio(const Options& options)
         "MaxSlrc",
         UintegerValue(7));
     WifiMacHelper mac;
-    Aggregate(mac, "ns3::StaWifiMac", Ssid("wakeai"), false);
+    Aggregate(mac, "ns3::StaWifiMac", Ssid("wakeai"), false, options);
     stationDevices = wifi.Install(phy, mac, stations);
-    Aggregate(mac, "ns3::ApWifiMac", Ssid("wakeai"), true);
+    Aggregate(mac, "ns3::ApWifiMac", Ssid("wakeai"), true, options);
     accessPointDevice = wifi.Install(phy, mac, accessPoint);
     DataQueue(accessPointDevice.Get(0))
         ->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, options.buffer));
     MobilityHelper place; // all at the origin: no propagation delay
     place.Install(NodeContainer(stations, accessPoint));
+    Hear(options, losses);
     if (!options.pcap.empty())
         phy.EnablePcap(options.pcap, accessPointDevice);
+}
+
+void
+Network::Hear(const Options& options, Ptr<MatrixPropagationLossModel> losses)
+{
+    if (options.topology == "equal")
+        return;
+    auto placeOf = [](Ptr<Node> node) { return node->GetObject<MobilityModel>(); };
+    for (uint32_t i = 0; i < stations.GetN(); ++i)
+    {
+        losses->SetLoss(placeOf(stations.Get(i)), placeOf(accessPoint.Get(0)), HEARD_DB);
+        if (options.topology == "row" && i > 0)
+            losses->SetLoss(placeOf(stations.Get(i)), placeOf(stations.Get(i - 1)), HEARD_DB);
+    }
 }
 
 void

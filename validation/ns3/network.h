@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // One BSS and one server behind a wire: the setting that figures are compared in.
 //
-// Every station hears every other equally (-50 dBm), there is no capture, no hidden node and no
-// channel error. No queueing discipline lies above the devices: the access point's Wi-Fi queue is a
+// Every station hears every other equally (-50 dBm), unless --topology hides some: then those receive
+// nothing of each other. There is no capture and no channel error. No queueing discipline lies above the devices: the access point's Wi-Fi queue is a
 // plain FIFO with tail drop, and packets do not expire in it (ns-3's default of 0.5 s would be an
 // active queue management that nobody asked for). ARP is answered beforehand.
 #ifndef WAKEAI_NS3_NETWORK_H
@@ -13,6 +13,7 @@
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
+#include "ns3/propagation-module.h"
 #include "ns3/wifi-module.h"
 
 struct Network
@@ -37,6 +38,8 @@ struct Network
 
   private:
     void Radio(const Options& options);
+    // Lets those hear each other that the topology lets.
+    void Hear(const Options& options, ns3::Ptr<ns3::MatrixPropagationLossModel> losses);
     void Wire(const Options& options);
 };
 

@@ -29,6 +29,8 @@ Check(const Options& o)
         Refuse("--congestion is cubic, rfc-cubic or reno, not " + o.congestion);
     if (o.traffic == "udp" && o.direction == "down")
         Refuse("--traffic=udp saturates the uplink: --direction=up");
+    if (o.topology != "equal" && o.topology != "hidden" && o.topology != "row")
+        Refuse("--topology is equal, hidden or row, not " + o.topology);
     if (o.stations < 1 || o.stations > 200)
         Refuse("--stations is 1 to 200");
 }
@@ -45,6 +47,9 @@ ReadOptions(int argc, char** argv)
     cmd.AddValue("direction", "up or down", o.direction);
     cmd.AddValue("congestion", "cubic, rfc-cubic (RFC 9438 with its Reno-friendly region) or reno", o.congestion);
     cmd.AddValue("stations", "how many", o.stations);
+    cmd.AddValue("topology", "equal (all hear each other), hidden (no two stations do) or row (neighbours do)", o.topology);
+    cmd.AddValue("ampdu", "bytes of the longest A-MPDU; 0: none", o.ampdu);
+    cmd.AddValue("amsdu", "bytes of the longest A-MSDU; 0: none", o.amsdu);
     cmd.AddValue("rts", "RTS/CTS", o.rts);
     cmd.AddValue("rts-above", "RTS/CTS for MPDUs above so many bytes", o.rtsAbove);
     cmd.AddValue("buffer", "packets that the access point queues", o.buffer);

@@ -13,6 +13,10 @@ struct Options
     std::string direction = "up";  // up: stations send; down: the server sends
     std::string congestion = "cubic"; // cubic (ns-3's own), rfc-cubic, reno (as in Linux)
     uint32_t stations = 1;
+    std::string topology = "equal"; // who hears whom beside the access point: equal (all), hidden (nobody),
+                                   // row (each station its neighbours in a row)
+    uint32_t ampdu = 65535;        // bytes of the longest A-MPDU; 0: none
+    uint32_t amsdu = 0;            // bytes of the longest A-MSDU; 0: none
     bool rts = false;              // RTS/CTS
     uint32_t rtsAbove = 0;         // ... for MPDUs above so many bytes
     uint32_t buffer = 300;         // packets that the access point queues

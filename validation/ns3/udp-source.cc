@@ -36,6 +36,10 @@ UdpSink::UdpSink(Ptr<Node> node, uint16_t port)
 void
 UdpSink::Receive(Ptr<Socket> socket)
 {
-    while (Ptr<Packet> packet = socket->Recv())
+    Address from;
+    while (Ptr<Packet> packet = socket->RecvFrom(from))
+    {
         m_bytes += packet->GetSize();
+        m_bytesOf[InetSocketAddress::ConvertFrom(from).GetIpv4()] += packet->GetSize();
+    }
 }

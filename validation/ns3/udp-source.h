@@ -7,6 +7,8 @@
 #include "ns3/network-module.h"
 #include "ns3/wifi-module.h"
 
+#include <map>
+
 class UdpSource
 {
   public:
@@ -27,13 +29,24 @@ class UdpSink
 {
   public:
     UdpSink(ns3::Ptr<ns3::Node> node, uint16_t port);
-    void BeginMeasuring() { m_bytes = 0; }
+    void BeginMeasuring()
+    {
+        m_bytes = 0;
+        m_bytesOf.clear();
+    }
     uint64_t Bytes() const { return m_bytes; }
+    // Those of one sender.
+    uint64_t BytesOf(ns3::Ipv4Address from) const
+    {
+        auto found = m_bytesOf.find(from);
+        return found == m_bytesOf.end() ? 0 : found->second;
+    }
 
   private:
     void Receive(ns3::Ptr<ns3::Socket> socket);
     ns3::Ptr<ns3::Socket> m_socket;
     uint64_t m_bytes = 0;
+    std::map<ns3::Ipv4Address, uint64_t> m_bytesOf;
 };
 
 #endif

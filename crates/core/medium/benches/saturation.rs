@@ -32,7 +32,7 @@ fn refill(medium: &mut Medium<Datagram>, station: Node, now: Instant) {
 
 fn saturated(standard: Standard, stations: u32) -> Medium<Datagram> {
     let mut config = WifiConfig::new(standard, stations as usize);
-    config.wired.rate = Rate::from_mbps(10_000);
+    config.access_points[0].wired.rate = Rate::from_mbps(10_000);
     config.stations.iter_mut().for_each(|station| station.queue = 100);
     let mut medium =
         Medium::new(&MediumConfig::Wifi(config), generator(1)).expect("a valid configuration");

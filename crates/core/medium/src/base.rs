@@ -13,11 +13,20 @@ use crate::node::{Arrival, Delivery, Destination, Node, Packet, Receivers, Stati
 use crate::ranges;
 use crate::wired::Wire;
 
-/// The wired leg to the server, the packets that have come out, and the counters.
+/// The wired leg between one access point and the server.
+#[derive(Clone, Debug)]
+struct Leg<P> {
+    up: Wire<Transit<P>>,
+    down: Wire<Transit<P>>,
+}
+
+/// The wired legs to the server, the packets that have come out, and the counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Base<P> {
-    pub(crate) wired_up: Wire<Transit<P>>,
-    pub(crate) wired_down: Wire<Transit<P>>,
+    /// By access point.
+    legs: Vec<Leg<P>>,
+    /// For each station, the leg of its access point.
+    leg_of: Vec<u32>,
     /// Extra delay each way between the wired leg and each station's server.
     wired_delays: Vec<Duration>,
     /// The time of the last event.
@@ -36,25 +45,31 @@ pub(crate) struct Transit<P> {
     pub(crate) to: Destination,
 }
 
-/// An event of the wired leg.
+/// An event of the wired leg with this number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WiredEvent {
     /// The server's full queue has room again.
-    Room,
+    Room(usize),
     /// A packet of the server arrives at the access point.
-    FromServer,
+    FromServer(usize),
     /// A packet arrives at the server.
-    ToServer,
+    ToServer(usize),
 }
 
 impl<P: Packet> Base<P> {
-    /// A base for stations with the extra delays `wired_delays`.
-    pub(crate) fn new(wired: &Wired, wired_delays: Vec<Duration>) -> Self {
+    /// A base for stations with the extra delays `wired_delays`, which use the legs `leg_of`.
+    pub(crate) fn new<'a>(
+        legs: impl Iterator<Item = &'a Wired>,
+        leg_of: Vec<u32>,
+        wired_delays: Vec<Duration>,
+    ) -> Self {
         let stations = wired_delays.len();
+        // The last flow downwards is for the server's broadcasts.
+        let leg =
+            |wired| Leg { up: Wire::new(wired, stations), down: Wire::new(wired, stations + 1) };
         Self {
-            wired_up: Wire::new(wired, stations),
-            // The last flow is for the server's broadcasts.
-            wired_down: Wire::new(wired, stations + 1),
+            legs: legs.map(leg).collect(),
+            leg_of,
             wired_delays,
             clock: Instant::ZERO,
             arrivals: VecDeque::new(),
@@ -95,10 +110,32 @@ impl<P: Packet> Base<P> {
         Err(packet)
     }
 
-    /// Puts a packet of the server on the wire. Where the queue is full, the packet is given back.
+    /// Puts a packet of the server on the wire. Where the queue is full, the packet is given back. A
+    /// broadcast goes over every leg, and is given back where no leg has room.
     pub(crate) fn send_from_server(
         &mut self,
         now: Instant,
+        to: Destination,
+        packet: P,
+    ) -> Result<(), P> {
+        if let Destination::Unicast(Node::Station(id)) = to {
+            return self.send_down(now, self.leg_of(id.index()), Node::Server, to, packet);
+        }
+        let last = self.legs.len() - 1;
+        let mut sent = false;
+        for leg in 0..last {
+            sent |= self.send_down(now, leg, Node::Server, to, packet.clone()).is_ok();
+        }
+        let last = self.send_down(now, last, Node::Server, to, packet);
+        if sent { Ok(()) } else { last }
+    }
+
+    /// Puts a packet on the wire to an access point. Where the queue is full, the packet is given back.
+    fn send_down(
+        &mut self,
+        now: Instant,
+        leg: usize,
+        from: Node,
         to: Destination,
         packet: P,
     ) -> Result<(), P> {
@@ -108,42 +145,74 @@ impl<P: Packet> Base<P> {
         };
         let extra = self.wired_delays.get(flow).copied().unwrap_or_default();
         let length = packet.len();
-        let transit = Transit { packet, from: Node::Server, to };
+        let transit = Transit { packet, from, to };
         let counters = &mut self.counters.wired_down;
-        let sent = self.wired_down.send(now, flow, extra, length, transit, counters);
+        let sent = self.legs[leg].down.send(now, flow, extra, length, transit, counters);
         sent.map_err(|transit| transit.packet)
     }
 
-    /// Puts a packet of a station on the wire to the server. A full queue drops the packet.
-    pub(crate) fn send_to_server(&mut self, at: Instant, station: usize, packet: P) {
+    /// Puts a packet of a station on the wire to the server, which forwards it where it is for a station of
+    /// another access point. A full queue drops the packet.
+    pub(crate) fn send_up(&mut self, at: Instant, station: usize, to: Destination, packet: P) {
         let from = Node::Station(StationId(station as u32));
-        let to = Destination::Unicast(Node::Server);
         let (length, extra) = (packet.len(), self.wired_delays[station]);
+        let leg = self.leg_of(station);
         let counters = &mut self.counters.wired_up;
         let transit = Transit { packet, from, to };
         // An error is a dropped packet, and `send` has already counted it.
-        let _ = self.wired_up.send(at, station, extra, length, transit, counters);
+        let _ = self.legs[leg].up.send(at, station, extra, length, transit, counters);
+    }
+
+    /// The leg of a station's access point.
+    pub(crate) fn leg_of(&self, station: usize) -> usize {
+        self.leg_of[station] as usize
+    }
+
+    /// The full packets that the server's queues still take: those of the leg that has the least room.
+    pub(crate) fn room(&self) -> usize {
+        self.legs.iter().map(|leg| leg.down.room(self.clock)).min().unwrap_or(0)
+    }
+
+    /// Packets in the server's queues for the wire.
+    pub(crate) fn queued_at_server(&self) -> usize {
+        self.legs.iter().map(|leg| leg.down.queued(self.clock)).sum()
+    }
+
+    /// Packets in the access points' queues for the wire.
+    pub(crate) fn queued_for_server(&self) -> usize {
+        self.legs.iter().map(|leg| leg.up.queued(self.clock)).sum()
     }
 
     /// The next event of the wire and its time.
     pub(crate) fn next_event(&self) -> Option<(Instant, WiredEvent)> {
-        let room = self.wired_down.next_room().map(|at| (at, WiredEvent::Room));
-        let down = self.wired_down.next_arrival().map(|at| (at, WiredEvent::FromServer));
-        let up = self.wired_up.next_arrival().map(|at| (at, WiredEvent::ToServer));
-        earlier(earlier(room, down), up)
+        let mut next = None;
+        for (number, leg) in self.legs.iter().enumerate() {
+            let room = leg.down.next_room().map(|at| (at, WiredEvent::Room(number)));
+            let down = leg.down.next_arrival().map(|at| (at, WiredEvent::FromServer(number)));
+            let up = leg.up.next_arrival().map(|at| (at, WiredEvent::ToServer(number)));
+            next = earlier(next, earlier(earlier(room, down), up));
+        }
+        next
     }
 
-    /// Handles the event. Where a packet of the server has arrived at the access point, the packet
-    /// is returned.
-    pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<Transit<P>> {
+    /// Handles the event. Where a packet of the server has arrived at an access point, the packet
+    /// and the number of the access point are returned.
+    pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<(usize, Transit<P>)> {
         match event {
-            WiredEvent::Room => self.wired_down.depart(at),
-            WiredEvent::FromServer => {
-                return self.wired_down.arrive(&mut self.counters.wired_down);
+            WiredEvent::Room(leg) => self.legs[leg].down.depart(at),
+            WiredEvent::FromServer(leg) => {
+                let transit = self.legs[leg].down.arrive(&mut self.counters.wired_down)?;
+                return Some((leg, transit));
             }
-            WiredEvent::ToServer => {
-                let transit = self.wired_up.arrive(&mut self.counters.wired_up)?;
-                self.deliver(at, Node::Server, transit.from, transit.packet);
+            WiredEvent::ToServer(leg) => {
+                let transit = self.legs[leg].up.arrive(&mut self.counters.wired_up)?;
+                if let Destination::Unicast(Node::Station(id)) = transit.to {
+                    // A full queue drops the packet, and `send` has counted it.
+                    let other = self.leg_of(id.index());
+                    let _ = self.send_down(at, other, transit.from, transit.to, transit.packet);
+                } else {
+                    self.deliver(at, Node::Server, transit.from, transit.packet);
+                }
             }
         }
         None
@@ -179,7 +248,7 @@ impl<P: Packet> Base<P> {
 
     /// Packets on the wire and in its queues.
     pub(crate) fn packets(&self) -> usize {
-        self.wired_up.packets() + self.wired_down.packets()
+        self.legs.iter().map(|leg| leg.up.packets() + leg.down.packets()).sum()
     }
 
     /// The index of `station`, or an error where this station does not exist.

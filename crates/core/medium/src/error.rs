@@ -54,6 +54,18 @@ pub enum ConfigError {
         /// The standard of the access point.
         access_point: Standard,
     },
+    /// Access points on one channel whose standards are of different bands.
+    #[error(
+        "the access points on channel {channel} use {other} and {found}: they need the same band"
+    )]
+    Band {
+        /// The channel.
+        channel: u32,
+        /// The standard of an access point.
+        found: Standard,
+        /// The standard of an access point before it on the same channel.
+        other: Standard,
+    },
     /// A setting that a station has on Wi-Fi but not on a cellular link.
     #[error("a station on a cellular link has no {0} of its own")]
     Cellular(&'static str),

@@ -1,5 +1,5 @@
-//! The emulated medium in virtual time: stations, the air that they share, their access point, and
-//! the wired leg to a server. The medium is a Wi-Fi BSS (an access point with its stations) or a
+//! The emulated medium in virtual time: stations, the air that they share, their access points, and
+//! the wired legs to a server. The medium is one or several Wi-Fi BSSs (access points with their stations) or a
 //! cellular link.
 //!
 //! The crate does no I/O: it has no clock, no socket and no global random numbers, and it computes
@@ -29,7 +29,10 @@
 //!
 //! # The model of Wi-Fi
 //!
-//! All stations hear each other equally well: there are no hidden stations and no capture. The
+//! Access points have a channel each, and those on one channel share its air. Unless
+//! [`WifiConfig::hidden`] says otherwise, all on a channel hear each other equally well. There is no
+//! capture. What follows is about such a channel; where some do not hear each other, each frame of an
+//! exchange is received by each contender for itself (the module `wifi::hidden` has the rules). The
 //! slots of all contenders form one grid, which begins when the medium becomes idle. A transmission
 //! that would start at another time is delayed to the next slot. That happens after EIFS (the wait
 //! after a damaged frame), after an ACK timeout, and when a packet arrives at an idle medium. Two
@@ -66,7 +69,7 @@ pub use node::{
     Arrival, Delivery, Destination, Kind, Node, Packet, Receivers, StationId, Stations,
 };
 pub use rand_pcg::Pcg64Mcg;
-pub use wifi::{HostQueueKind, WifiConfig, WifiStationConfig};
+pub use wifi::{AccessPointConfig, HostQueueKind, WifiConfig, WifiStationConfig};
 
 /// The longest packet that a frame carries: an MSDU of 2304 bytes (802.11-2020 9.2.4.7) less its
 /// LLC/SNAP header of 8 bytes.

@@ -137,7 +137,7 @@ impl<P: Packet> Medium<P> {
     pub fn room(&self, from: Node) -> usize {
         let base = self.base();
         match from {
-            Node::Server => base.wired_down.room(base.clock),
+            Node::Server => base.room(),
             Node::Station(id) if base.exists(from) => {
                 either!(&self.air, medium => medium.room(id.index()))
             }
@@ -150,7 +150,7 @@ impl<P: Packet> Medium<P> {
     pub fn queued(&self, from: Node) -> usize {
         let base = self.base();
         match from {
-            Node::Server => base.wired_down.queued(base.clock),
+            Node::Server => base.queued_at_server(),
             Node::Station(id) if base.exists(from) => {
                 either!(&self.air, medium => medium.queued(id.index()))
             }
@@ -158,15 +158,14 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// Packets in the access point's queues for the air, over all stations.
+    /// Packets in the access points' queues for the air, over all stations.
     pub fn queued_at_access_point(&self) -> usize {
-        either!(&self.air, medium => medium.queued_at_access_point())
+        either!(&self.air, medium => medium.queued_at_access_points())
     }
 
-    /// Packets in the access point's queue for the wire, as of the last event.
+    /// Packets in the access points' queues for the wire, as of the last event.
     pub fn queued_for_server(&self) -> usize {
-        let base = self.base();
-        base.wired_up.queued(base.clock)
+        self.base().queued_for_server()
     }
 
     /// The number of packets between their sender and [`Medium::poll_delivery`]: in a queue, on the

@@ -67,7 +67,7 @@ fn a_broadcast_waits_its_turn_in_the_access_points_fifo() {
 #[test]
 fn a_broadcast_counts_against_the_access_points_buffer() {
     let mut config = config(Standard::G, 2);
-    config.buffer = QueueLimit::Packets(3);
+    config.access_points[0].buffer = QueueLimit::Packets(3);
     let mut medium = medium(&config, 1);
     for id in 0..4 {
         let packet = Datagram { id, length: 1_500 };
@@ -82,7 +82,7 @@ fn a_broadcast_counts_against_the_access_points_buffer() {
 fn each_station_has_its_own_errors_in_a_broadcast() {
     let mut config = config(Standard::G, 3);
     config.stations[1].frame_error_ppm = 1_000_000;
-    config.bss.queue = QueueDiscipline::Fq;
+    config.access_points[0].bss.queue = QueueDiscipline::Fq;
     let mut medium = medium(&config, 1);
     medium.enqueue(ms(1), station(0), Destination::Broadcast, SHORT).unwrap();
     let receivers: Vec<Node> = drain(&mut medium).iter().map(|delivery| delivery.to).collect();

@@ -54,10 +54,10 @@ fn goodput(config: &WifiConfig, upload: bool) -> f64 {
 
 fn bss(standard: Standard, protection: Protection) -> WifiConfig {
     let mut config = config(standard, 1);
-    config.wired.rate = Rate::from_mbps(1_000);
-    config.wired.delay = Duration::from_millis(1);
-    config.bss.protection = protection;
-    config.bss.rts_threshold = Bytes::ZERO;
+    config.access_points[0].wired.rate = Rate::from_mbps(1_000);
+    config.access_points[0].wired.delay = Duration::from_millis(1);
+    config.access_points[0].bss.protection = protection;
+    config.access_points[0].bss.rts_threshold = Bytes::ZERO;
     config
 }
 
@@ -66,7 +66,7 @@ fn rts_ahead_of_data_alone_spares_the_acknowledgements() {
     // ns-3 3.37 with RTS above 500 bytes has 20.3 Mbit/s down (some of it is lost to TCP) and 20.8
     // up.
     let mut config = bss(Standard::G, Protection::RtsCts);
-    config.bss.rts_threshold = Bytes::new(500);
+    config.access_points[0].bss.rts_threshold = Bytes::new(500);
     for (upload, expected) in [(false, 20.3), (true, 20.8)] {
         let found = goodput(&config, upload);
         let off = (found / expected - 1.0).abs();

@@ -20,7 +20,7 @@ fn packet(id: u64) -> Datagram {
 fn a_frame_is_given_up_after_the_retry_limit() {
     for (standard, limit) in [(Standard::G, 7), (Standard::N, 7), (Standard::G, 1)] {
         let mut config = config(standard, 1);
-        config.bss.retry_limit = limit;
+        config.access_points[0].bss.retry_limit = limit;
         config.stations[0].frame_error_ppm = ALWAYS;
         let mut medium = medium(&config, 1);
         for id in 0..3 {
@@ -120,7 +120,7 @@ fn rate_and_errors_change_in_mid_run() {
 #[test]
 fn a_rate_that_changes_under_a_frame_on_the_air_leaves_that_frame_alone() {
     let mut config = config(Standard::G, 1);
-    config.bss.protection = wakeai_wifi::Protection::RtsCts;
+    config.access_points[0].bss.protection = wakeai_wifi::Protection::RtsCts;
     let mut medium = medium(&config, 1);
     medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(0)).unwrap();
     let start = medium.next_timeout().unwrap();

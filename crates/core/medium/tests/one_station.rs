@@ -40,9 +40,9 @@ fn dcf_at_54_mbps_with_and_without_protection() {
     let g = 28.0 + BACKOFF_US + 254.0 + 10.0 + 34.0;
     assert_within_3_percent(mbps(&config(Standard::G, 1)), by_hand(1.0, g));
     let mut protected = config(Standard::G, 1);
-    protected.bss.protection = Protection::CtsToSelf;
+    protected.access_points[0].bss.protection = Protection::CtsToSelf;
     assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0));
-    protected.bss.protection = Protection::RtsCts;
+    protected.access_points[0].bss.protection = Protection::RtsCts;
     assert_within_3_percent(mbps(&protected), by_hand(1.0, g + 34.0 + 10.0 + 34.0 + 10.0));
 }
 
@@ -78,7 +78,7 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
     assert_within_3_percent(mbps(&config(Standard::Ax, 1)), by_hand(42.0, exchange));
     // 256 * 1544 = 395264 bytes are 3162128 bits or 388 symbols: 5320 us, which is within 5484 us.
     let mut long = config(Standard::Ax, 1);
-    long.bss.ampdu = Bytes::new(4_194_303);
+    long.access_points[0].bss.ampdu = Bytes::new(4_194_303);
     let exchange = spaces + 43.2 + 388.0 * 13.6;
     assert_within_3_percent(mbps(&long), by_hand(256.0, exchange));
 }
@@ -86,7 +86,7 @@ fn ax_at_600_mbps_fills_65535_bytes_or_256_subframes() {
 #[test]
 fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
     let mut config = config(Standard::N, 1);
-    config.bss.ampdu_subframes = 4;
+    config.access_points[0].bss.ampdu_subframes = 4;
     // 3 * 1544 + 1542 = 6174 bytes: 49414 bits, 191 symbols.
     let exchange = 43.0 + BACKOFF_US + (36.0 + 764.0) + 16.0 + (20.0 + 12.0);
     assert_within_3_percent(mbps(&config), by_hand(4.0, exchange));
@@ -95,18 +95,18 @@ fn an_ampdu_has_no_more_subframes_than_the_access_point_says() {
 #[test]
 fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
     let mut config = config(Standard::Ax, 1);
-    config.bss.width = Width::Mhz40;
-    config.bss.streams = 4;
-    config.stations[0] = WifiStationConfig::new(Standard::N, &config.bss);
+    config.access_points[0].bss.width = Width::Mhz40;
+    config.access_points[0].bss.streams = 4;
+    config.stations[0] = WifiStationConfig::new(Standard::N, &config.access_points[0].bss);
     config.stations[0].radio.rate = Rate::from_mbps(540);
     // An HT A-MPDU ends at 65535 bytes. 41 * 1544 + 1542 = 64846 bytes are 518790 bits, or 241
     // symbols of 2160 bits. The preamble has four training fields.
-    config.bss.ampdu = Bytes::new(1_000_000);
+    config.access_points[0].bss.ampdu = Bytes::new(1_000_000);
     let exchange = 43.0 + BACKOFF_US + (48.0 + 964.0) + 16.0 + (20.0 + 12.0);
     assert_within_3_percent(mbps(&config), by_hand(42.0, exchange));
     // An HT BlockAck is for 64 frames. A packet of 100 bytes is an MPDU of 138 bytes, or 144 with
     // delimiter and padding. 63 * 144 + 142 = 9214 bytes are 73734 bits, or 35 symbols.
-    config.bss.ampdu_subframes = 256;
+    config.access_points[0].bss.ampdu_subframes = 256;
     let exchange = 43.0 + BACKOFF_US + (48.0 + 140.0) + 16.0 + (20.0 + 12.0);
     let (warmup, measured) = (Duration::from_millis(100), Duration::from_secs(20));
     let found = saturate_uplink(&config, 100, warmup, measured, 1).mbps(72);
@@ -116,11 +116,11 @@ fn a_station_of_an_older_standard_keeps_to_its_own_aggregates() {
 #[test]
 fn a_station_of_an_older_standard_has_its_own_guard_interval() {
     let mut config = config(Standard::Ax, 1);
-    config.stations[0] = WifiStationConfig::new(Standard::N, &config.bss);
-    config.bss.guard_interval = GuardInterval::Ns800;
+    config.stations[0] = WifiStationConfig::new(Standard::N, &config.access_points[0].bss);
+    config.access_points[0].bss.guard_interval = GuardInterval::Ns800;
     let as_ever = mbps(&config);
     for guard in [GuardInterval::Ns1600, GuardInterval::Ns3200] {
-        config.bss.guard_interval = guard;
+        config.access_points[0].bss.guard_interval = guard;
         assert_within_3_percent(mbps(&config), as_ever);
     }
 }
@@ -128,7 +128,7 @@ fn a_station_of_an_older_standard_has_its_own_guard_interval() {
 #[test]
 fn rts_and_cts_protect_an_ampdu_too() {
     let mut config = config(Standard::N, 1);
-    config.bss.protection = Protection::RtsCts;
+    config.access_points[0].bss.protection = Protection::RtsCts;
     // As in the test of 65 Mbit/s, but with RTS and CTS (28 us each at 24 Mbit/s) and a SIFS after
     // each.
     let exchange = 43.0 + BACKOFF_US + 2.0 * (28.0 + 16.0) + 5_360.0 + 16.0 + 32.0;
@@ -138,7 +138,7 @@ fn rts_and_cts_protect_an_ampdu_too() {
 #[test]
 fn a_txop_holds_as_many_exchanges_as_fit() {
     let mut config = config(Standard::N, 1);
-    config.bss.ampdu_subframes = 1;
+    config.access_points[0].bss.ampdu_subframes = 1;
     let txop = Duration::from_micros(2_528);
     contend(&mut config, Contention { txop, ..Contention::of(Standard::N) });
     // One MPDU of 1538 bytes is 12326 bits, or 48 symbols of 260 bits: 36 + 192 = 228 us. With SIFS

@@ -42,7 +42,7 @@ fn saturate_downlink(config: &WifiConfig, every: Duration) -> (Vec<u64>, Vec<f64
 
 fn slow_and_fast(queue: QueueDiscipline) -> WifiConfig {
     let mut config = config(Standard::G, 3);
-    config.bss.queue = queue;
+    config.access_points[0].bss.queue = queue;
     config.stations[0].radio.rate = Rate::from_mbps(6);
     config
 }
@@ -70,8 +70,8 @@ fn a_fair_queue_gives_stations_equal_air() {
 fn a_fair_queue_keeps_a_flood_from_crowding_out_a_trickle() {
     let trickle_through = |queue| {
         let mut config = config(Standard::G, 2);
-        config.bss.queue = queue;
-        config.buffer = QueueLimit::Packets(50);
+        config.access_points[0].bss.queue = queue;
+        config.access_points[0].buffer = QueueLimit::Packets(50);
         let mut medium = medium(&config, 1);
         let mut now = Instant::ZERO;
         for round in 0..1_000 {
@@ -112,7 +112,7 @@ fn an_access_point_aggregates_what_lies_apart_in_its_fifo() {
 fn room_is_what_still_fits() {
     let mut config = config(Standard::G, 2);
     config.stations[1].queue = 4;
-    config.wired.queue = QueueLimit::Packets(3);
+    config.access_points[0].wired.queue = QueueLimit::Packets(3);
     let mut medium = medium(&config, 1);
     for (from, to, limit) in [(station(1), TO_SERVER, 4), (Node::Server, to_station(0), 3)] {
         for taken in 0..limit {

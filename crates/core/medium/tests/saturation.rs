@@ -29,7 +29,7 @@ fn bianchi(n: i32, window: f64, m: i32, attempts: i32) -> f64 {
 
 fn saturated_g(stations: usize, protection: Protection) -> Saturation {
     let mut config = config(Standard::G, stations);
-    config.bss.protection = protection;
+    config.access_points[0].bss.protection = protection;
     saturate_uplink(&config, 1_500, Duration::from_secs(2), Duration::from_secs(20), 1)
 }
 
@@ -118,8 +118,8 @@ fn with_rts_collisions_cost_an_rts_and_never_a_data_frame() {
 fn frames_up_to_the_rts_threshold_go_without_rts() {
     let goodput = |protection, threshold| {
         let mut config = config(Standard::G, 10);
-        config.bss.protection = protection;
-        config.bss.rts_threshold = Bytes::new(threshold);
+        config.access_points[0].bss.protection = protection;
+        config.access_points[0].bss.rts_threshold = Bytes::new(threshold);
         let (warmup, measured) = (Duration::from_secs(1), Duration::from_secs(5));
         saturate_uplink(&config, 1_500, warmup, measured, 1).arrived
     };

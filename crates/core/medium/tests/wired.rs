@@ -15,7 +15,7 @@ fn packet(id: u64) -> Datagram {
 #[test]
 fn the_wire_carries_its_rate_exactly() {
     let mut config = config(Standard::N, 1);
-    config.wired.rate = Rate::from_mbps(7);
+    config.access_points[0].wired.rate = Rate::from_mbps(7);
     let mut medium = medium(&config, 1);
     for id in 0..1_000 {
         medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(id)).unwrap();
@@ -30,8 +30,8 @@ fn the_wire_carries_its_rate_exactly() {
 #[test]
 fn a_station_without_load_sees_the_delays_and_the_air_alone() {
     let mut config = config(Standard::G, 1);
-    config.wired.rate = Rate::from_mbps(1_000);
-    config.wired.delay = Duration::from_millis(5);
+    config.access_points[0].wired.rate = Rate::from_mbps(1_000);
+    config.access_points[0].wired.delay = Duration::from_millis(5);
     config.stations[0].wired_delay = Duration::from_millis(100);
     let mut medium = medium(&config, 1);
     let now = Instant::ZERO + Duration::from_secs(1);
@@ -46,8 +46,8 @@ fn a_station_without_load_sees_the_delays_and_the_air_alone() {
 #[test]
 fn a_full_wire_drops_and_counts_both_ways() {
     let mut config = config(Standard::N, 1);
-    config.wired.rate = Rate::from_mbps(1);
-    config.wired.queue = QueueLimit::Packets(10);
+    config.access_points[0].wired.rate = Rate::from_mbps(1);
+    config.access_points[0].wired.queue = QueueLimit::Packets(10);
     let mut medium = medium(&config, 1);
     for id in 0..100 {
         medium.enqueue(Instant::ZERO, station(0), TO_SERVER, packet(id)).unwrap();

@@ -87,6 +87,28 @@ impl<'a> Fields<'a> {
         field
     }
 
+    /// The entries of this table without the keys `own`, and those of `outer` that it does not have, without the keys
+    /// `outer_own`: a table whose absent keys are those of another one.
+    pub fn over(&self, outer: Option<&Table>, own: &[&str], outer_own: &[&str]) -> Table {
+        let entries = self.table.entries.iter().filter(|entry| !own.contains(&entry.key.as_str()));
+        let mut merged = Table { entries: entries.cloned().collect() };
+        for entry in outer.into_iter().flat_map(|outer| &outer.entries) {
+            if merged.get(&entry.key).is_none() && !outer_own.contains(&entry.key.as_str()) {
+                merged.insert(&entry.key, entry.node.clone());
+            }
+        }
+        merged
+    }
+
+    /// The keys of `table` in the place of this one, with the same path. The keys that were read count as known.
+    pub fn with_table<'b>(&self, table: &'b Table) -> Fields<'b>
+    where
+        'a: 'b,
+    {
+        let (path, known) = (self.path.clone(), self.known.clone());
+        Fields { table, origin: self.origin, path, known, problems: self.problems }
+    }
+
     /// Reports the keys that were not read.
     pub fn finish(self) {
         for entry in &self.table.entries {

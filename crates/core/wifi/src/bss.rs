@@ -29,6 +29,8 @@ pub struct Bss {
     /// The largest number of subframes of an A-MPDU, which is also the window of a BlockAck
     /// agreement; see [`Bss::subframes_of`].
     pub ampdu_subframes: u16,
+    /// The longest A-MSDU (several packets in one MPDU); zero for none. See [`Bss::amsdu_of`].
+    pub amsdu: Bytes,
     /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
     pub retry_limit: u8,
     /// The rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` for the default of
@@ -54,6 +56,7 @@ impl Bss {
             // (docs/reference/scenario.md).
             ampdu: Bytes::new(65_535),
             ampdu_subframes: standard.most_subframes(),
+            amsdu: Bytes::ZERO,
             retry_limit: 7,
             control_rate: None,
             contention: Contention::of(standard),
@@ -76,6 +79,15 @@ impl Bss {
     /// aggregate.
     pub fn subframes_of(&self, standard: Standard) -> u16 {
         self.ampdu_subframes.min(standard.most_subframes())
+    }
+
+    /// The longest A-MSDU of a station of `standard`. In an A-MPDU of HT it is at most 4065 bytes, because the length
+    /// field of the delimiter holds 4095 bytes of an MPDU (802.11-2020 9.7.1, 10.11).
+    pub fn amsdu_of(&self, standard: Standard) -> Bytes {
+        let longest = standard.longest_amsdu();
+        let in_ampdu = standard == Standard::N && self.subframes_of(standard) > 1;
+        let longest = if in_ampdu { longest.min(Bytes::new(4_065)) } else { longest };
+        self.amsdu.min(longest)
     }
 
     /// The rate of ACK, BlockAck, RTS and CTS around data frames of `data_rate`. It is the

@@ -111,6 +111,17 @@ impl Standard {
         }
     }
 
+    /// The longest A-MSDU that a receiver accepts; zero for a and g. HT has 7935 bytes (802.11-2020 9.4.2.55.2), VHT
+    /// and HE what an MPDU of 11454 bytes holds beside its header of 26 bytes and its check sequence of 4
+    /// (9.4.2.157.2).
+    pub const fn longest_amsdu(self) -> Bytes {
+        match self {
+            Self::A | Self::G => Bytes::ZERO,
+            Self::N => Bytes::new(7_935),
+            Self::Ac | Self::Ax => Bytes::new(11_424),
+        }
+    }
+
     /// The most subframes of an A-MPDU, which is also the largest window of a BlockAck agreement
     /// (802.11-2020 10.25, 802.11ax-2021); 1 for a and g.
     pub const fn most_subframes(self) -> u16 {
@@ -121,11 +132,16 @@ impl Standard {
         }
     }
 
+    /// Whether stations of both standards use the same band: 2.4 GHz (g only) or 5 GHz.
+    pub fn shares_band(self, other: Self) -> bool {
+        (self == Self::G) == (other == Self::G)
+    }
+
     /// Whether a station of this standard can join an access point of the standard `access_point`.
     /// Both have to use the same band (only 802.11g uses 2.4 GHz), and the station's standard must
     /// not be newer.
     pub fn can_join(self, access_point: Self) -> bool {
-        self == access_point || (self != Self::G && access_point != Self::G && self < access_point)
+        self == access_point || (self.shares_band(access_point) && self < access_point)
     }
 }
 

@@ -85,7 +85,9 @@ fn probe(config: WifiConfig, limit: Rate) -> Result<BufferReport, Unmeasured> {
 }
 
 fn config(standard: Standard, buffer: u32, stations: usize) -> WifiConfig {
-    WifiConfig { buffer: QueueLimit::Packets(buffer), ..WifiConfig::new(standard, stations) }
+    let mut config = WifiConfig::new(standard, stations);
+    config.access_points[0].buffer = QueueLimit::Packets(buffer);
+    config
 }
 
 #[test]
@@ -113,7 +115,8 @@ fn a_limit_in_bytes_is_told_from_one_in_packets() {
     for standard in [Standard::G, Standard::N] {
         for kilobytes in [75, 450] {
             let limit = QueueLimit::Bytes(Bytes::new(kilobytes * 1_000));
-            let config = WifiConfig { buffer: limit, ..WifiConfig::new(standard, 1) };
+            let mut config = WifiConfig::new(standard, 1);
+            config.access_points[0].buffer = limit;
             let report = probe(config, Rate::from_mbps(900)).unwrap();
             println!("{standard} {kilobytes} kB: {report:?}");
             let found = report.packets.unwrap().median * 1.5;
@@ -135,7 +138,7 @@ fn a_queue_per_station_is_told_from_one_for_all() {
     {
         for standard in [Standard::G, Standard::N] {
             let mut config = config(standard, 300, 2);
-            config.bss.queue = queue;
+            config.access_points[0].bss.queue = queue;
             let report = probe(config, Rate::from_mbps(900)).unwrap();
             println!("{standard} {queue:?}: {report:?}");
             assert_eq!(report.stations, Some(expected), "{report:?}");
@@ -151,7 +154,7 @@ fn a_queue_per_station_is_told_from_one_for_all() {
 fn a_queue_for_all_is_recognised_where_aggregates_collect_packets_from_its_middle() {
     for buffer in (50..=1_000).step_by(7) {
         let mut config = config(Standard::N, buffer, 2);
-        config.bss.queue = QueueDiscipline::Fifo;
+        config.access_points[0].bss.queue = QueueDiscipline::Fifo;
         let report = probe(config, Rate::from_mbps(900)).unwrap();
         assert_eq!(report.stations, Some(Isolation::Shared), "{buffer}: {report:?}");
     }
@@ -167,7 +170,7 @@ fn a_wire_that_is_slower_than_the_air_is_reported() {
 fn losses_on_the_air_do_not_pass_for_active_queue_management() {
     let mut config = config(Standard::G, 300, 1);
     config.stations[0].frame_error_ppm = 100_000;
-    config.bss.retry_limit = 1;
+    config.access_points[0].bss.retry_limit = 1;
     let report = probe(config, Rate::from_mbps(900)).unwrap();
     println!("{report:?}");
     assert!(report.air_loss > 0.05, "{report:?}");

@@ -17,7 +17,7 @@ use wakeai_control::ReservationState;
 use wakeai_host::Lease;
 use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant, Rate};
-use wakeai_world::agent::{BSSID, acquaintance, station_number};
+use wakeai_world::agent::{acquaintance, bssid, station_number};
 use wakeai_world::reservations::{ReservationLog, reserved};
 use wakeai_world::{STATION_BROADCAST, StationFacts};
 
@@ -230,10 +230,11 @@ fn config(
     facts: &StationFacts,
     reserve: Option<Rate>,
 ) -> Config {
-    let access_point = &condition.experiment.access_point;
+    let group = condition.experiment.group_of(index);
+    let access_point = condition.experiment.access_point_of(group);
     let mut config = Config::new(STATION_INTERFACE, key_file);
     config.station = Some(station_number(index));
-    config.bssid = Some(Bssid(BSSID));
+    config.bssid = Some(Bssid(bssid(group.bss)));
     config.link_rate = facts.link_rate;
     config.max = facts.max;
     config.max_down = facts.max_down;

@@ -51,8 +51,8 @@ pub(crate) fn fifo_packets(group: &StationGroup) -> u32 {
 
 /// The configuration of the medium of `experiment`.
 pub(crate) fn medium_config(experiment: &Experiment) -> MediumConfig {
-    let access_point = &experiment.access_point;
     wakeai_world::medium_config(experiment, |group| {
+        let access_point = experiment.access_point_of(group);
         StationQueue::fifo(split_queue(access_point, group).medium)
     })
 }
@@ -107,7 +107,7 @@ mod tests {
                     stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n";
         let config = medium_config(&Scenario::parse(text).unwrap());
         let MediumConfig::Wifi(config) = config else { panic!("{config:?}") };
-        assert_eq!(config.bss.ampdu_subframes, 5);
+        assert_eq!(config.access_points[0].bss.ampdu_subframes, 5);
     }
 
     #[test]

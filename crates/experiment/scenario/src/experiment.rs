@@ -19,6 +19,9 @@ pub struct Experiment {
     pub access_point: AccessPoint,
     /// The leg between the access point and the server.
     pub wired: Wired,
+    /// The entries of `[[bss]]`, in the order of the file. Empty where the file has none: then there is one BSS,
+    /// that of [`Self::access_point`] and [`Self::wired`].
+    pub bsss: Vec<BssSpec>,
     /// The groups of equal stations, in the order of the file.
     pub stations: Vec<StationGroup>,
     /// The entries of `[[flows]]`, in the order of the file.
@@ -128,9 +131,26 @@ pub struct EventSpec {
 }
 
 impl Experiment {
+    /// The access point of the stations of `group`.
+    pub fn access_point_of(&self, group: &StationGroup) -> &AccessPoint {
+        self.bsss.get(group.bss).map_or(&self.access_point, |bss| &bss.access_point)
+    }
+
     /// The number of stations in all groups together.
     pub fn station_count(&self) -> u32 {
         self.stations.iter().map(|group| group.count).sum()
+    }
+
+    /// The group of the station at `index` in [`Expanded::stations`](crate::Expanded::stations). Panics if there is no
+    /// such station.
+    pub fn group_of(&self, index: usize) -> &StationGroup {
+        let mut first = 0;
+        let mut groups = self.stations.iter();
+        let group = groups.find(|group| {
+            first += group.count as usize;
+            index < first
+        });
+        group.expect("the station is a member of a group")
     }
 
     /// The index of a group's first station in [`Expanded::stations`](crate::Expanded::stations).
@@ -204,6 +224,21 @@ impl AccessPoint {
     }
 }
 
+/// An entry of `[[bss]]`: one of several access points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BssSpec {
+    /// The name, which is unique among the BSSs and the groups of stations.
+    pub name: String,
+    /// The channel. BSSs on one channel share its air.
+    pub channel: u32,
+    /// The access point.
+    pub access_point: AccessPoint,
+    /// The leg between the access point and the server.
+    pub wired: Wired,
+    /// The groups and the other BSSs that the access point hears beside its own stations; `None` for all.
+    pub hears: Option<Vec<String>>,
+}
+
 /// A group of `count` equal stations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StationGroup {
@@ -211,6 +246,11 @@ pub struct StationGroup {
     pub name: String,
     /// The number of stations: 1 to 10000.
     pub count: u32,
+    /// The index of their BSS in [`Experiment::bsss`]; 0 where that is empty.
+    pub bss: usize,
+    /// The groups, and the BSSs (their access points), that the stations hear beside their own access point;
+    /// `None` for all. Stations of the group hear each other only where the list has the group itself.
+    pub hears: Option<Vec<String>>,
     /// The radio of each station; `None` on a cellular link.
     pub radio: Option<StationRadio>,
     /// The length of each host's queue, in packets of all flows together.

@@ -119,6 +119,7 @@ fn alone(experiment: &Experiment, flow: &Flow, from: Node, to: Node) -> SoloRun 
     let condition = Condition { name: "solo".to_owned(), ..Condition::default() };
     let experiment = Experiment {
         name: experiment.name.clone(),
+        bsss: experiment.bsss.clone(),
         stations,
         flows: vec![endless],
         events: Vec::new(),

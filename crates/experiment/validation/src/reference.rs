@@ -30,6 +30,10 @@ pub struct Ns3Run {
     pub case: Case,
     /// Whether the stations use RTS/CTS.
     pub rts: bool,
+    /// `hidden` where no two stations hear each other, `row` where neighbours in a row do; `None` where all do.
+    pub topology: Option<String>,
+    /// The longest A-MSDU in bytes; `None` where ns-3 has A-MPDUs of 65,535 bytes alone.
+    pub amsdu: Option<u32>,
     /// The size of each station's transfer, MB; zero if it is endless.
     pub megabytes: f64,
     /// The run's seed.
@@ -84,7 +88,9 @@ impl Reference {
 
     /// The runs of saturated uplinks, with RTS/CTS or without, in the order of the file.
     pub fn saturated(&self, rts: bool) -> impl Iterator<Item = &Ns3Run> {
-        self.rows.iter().filter(move |row| row.traffic == "udp" && row.rts == rts)
+        let plain = |row: &&Ns3Run| row.topology.is_none() && row.amsdu.is_none();
+        let saturated = move |row: &&Ns3Run| row.traffic == "udp" && row.rts == rts;
+        self.rows.iter().filter(plain).filter(saturated)
     }
 
     /// The goodput of one endless connection, Mbit/s, for each run.

@@ -8,8 +8,11 @@ use wakeai_results::result::Max;
 use wakeai_scenario::{Direction, Experiment, ResolvedCondition, StationDirection};
 use wakeai_units::{Duration, Rate};
 
-/// The emulated access point's address. It is locally administered and spells "WAKEA".
-pub const BSSID: [u8; 6] = [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41];
+/// The address of the emulated access point with this index. It is locally administered; that of the first
+/// spells "WAKEA".
+pub fn bssid(index: usize) -> [u8; 6] {
+    [0x02, 0x57, 0x41, 0x4b, 0x45, 0x41 + index as u8]
+}
 
 /// What the configuration of an agent says about its station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,8 +68,11 @@ pub fn controller_config(
     facts: StationFacts,
     group_key: [u8; 32],
 ) -> ControllerConfig {
-    let access_point = &condition.experiment.access_point;
-    let mut config = ControllerConfig::new(StationId(station_number(index)), BSSID, group_key);
+    let experiment = &condition.experiment;
+    let group = experiment.group_of(index);
+    let access_point = experiment.access_point_of(group);
+    let bssid = bssid(group.bss);
+    let mut config = ControllerConfig::new(StationId(station_number(index)), bssid, group_key);
     config.access_point_buffer = access_point.buffer.full_packets();
     config.max_rate = facts.max;
     config.max_down_rate = facts.max_down;

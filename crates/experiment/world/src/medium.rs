@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{
-    CellularConfig, CellularStationConfig, Change, HostQueueKind, MediumConfig, StationId,
-    WifiConfig, WifiStationConfig,
+    AccessPointConfig, CellularConfig, CellularStationConfig, Change, HostQueueKind, MediumConfig,
+    StationId, WifiConfig, WifiStationConfig,
 };
-use wakeai_scenario::{AccessPoint, Experiment, HostQueue, StationGroup};
+use wakeai_scenario::{AccessPoint, BssSpec, Experiment, HostQueue, StationGroup};
 use wakeai_units::Instant;
 use wakeai_wifi::{Bss, Cell};
 
@@ -96,13 +96,14 @@ fn wifi(
     bss: Bss,
     queue: impl Fn(&StationGroup) -> StationQueue,
 ) -> WifiConfig {
-    let AccessPoint { buffer, medium: _ } = experiment.access_point;
-    let stations = experiment.stations.iter().filter_map(|group| {
+    let stations = experiment.stations.iter().enumerate().filter_map(|(number, group)| {
         let StationQueue { packets, kind } = queue(group);
         // Every field is named, so that the compiler reports a field that is added later.
         let StationGroup {
             name: _,
             count,
+            bss,
+            hears: _,
             radio,
             queue: _,
             host_queue: _,
@@ -113,19 +114,59 @@ fn wifi(
             proxy: _,
             announces: _,
         } = *group;
-        let (queue, host_queue) = (packets as usize, kind);
-        let radio = radio?;
-        let station = WifiStationConfig { radio, queue, host_queue, frame_error_ppm, wired_delay };
+        let station = WifiStationConfig {
+            access_point: bss as u32,
+            zone: number as u32,
+            radio: radio?,
+            queue: packets as usize,
+            host_queue: kind,
+            frame_error_ppm,
+            wired_delay,
+        };
         Some(std::iter::repeat_n(station, count as usize))
     });
     WifiConfig {
-        bss,
-        buffer,
-        wired: experiment.wired,
+        access_points: access_points(experiment, bss),
         stations: stations.flatten().collect(),
+        hidden: hidden(experiment),
         eifs_after_collision: false,
         hand_up_after_ppdu: false,
     }
+}
+
+/// The access points: those of `[[bss]]`, or the one of `[access_point]`, whose settings are `plain`. Their zones
+/// are numbered after those of the groups.
+fn access_points(experiment: &Experiment, plain: Bss) -> Vec<AccessPointConfig> {
+    let Experiment { access_point, wired, bsss, stations, .. } = experiment;
+    let first = stations.len() as u32;
+    if bsss.is_empty() {
+        let AccessPoint { buffer, medium: _ } = *access_point;
+        let wired = *wired;
+        return vec![AccessPointConfig { channel: 0, zone: first, bss: plain, buffer, wired }];
+    }
+    let access_points = (first..).zip(bsss).filter_map(|(zone, spec)| {
+        let BssSpec { name: _, channel, access_point, wired, hears: _ } = spec;
+        let AccessPoint { buffer, medium: _ } = *access_point;
+        let (channel, wired, bss) = (*channel, *wired, *access_point.wifi()?);
+        Some(AccessPointConfig { channel, zone, bss, buffer, wired })
+    });
+    access_points.collect()
+}
+
+/// The pairs of zones that do not hear each other. A group or an access point hears those that its `hears` names,
+/// or all, and two of them hear each other only where each hears the other.
+fn hidden(experiment: &Experiment) -> Vec<(u32, u32)> {
+    let groups = experiment.stations.iter().map(|group| (&group.name, &group.hears));
+    let zones: Vec<_> =
+        groups.chain(experiment.bsss.iter().map(|bss| (&bss.name, &bss.hears))).collect();
+    let hears = |one: usize, other: usize| {
+        zones[one].1.as_ref().is_none_or(|heard| heard.contains(zones[other].0))
+    };
+    let is_group = |zone: usize| zone < experiment.stations.len();
+    let pairs = (0..zones.len()).flat_map(|one| (one..zones.len()).map(move |other| (one, other)));
+    let pairs = pairs.filter(|&(one, other)| one != other || is_group(one));
+    let pairs = pairs.filter(|&(one, other)| !(hears(one, other) && hears(other, one)));
+    pairs.map(|(one, other)| (one as u32, other as u32)).collect()
 }
 
 /// A change at its time.

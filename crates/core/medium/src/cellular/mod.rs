@@ -91,9 +91,9 @@ impl<P: Packet> Cellular<P> {
         let packets = |station: &CellularStationConfig| QueueLimit::Packets(station.queue);
         let queues = stations.iter().map(packets).collect();
         let buffers = vec![*buffer; stations.len()];
-        let delays = stations.iter().map(|station| station.wired_delay).collect();
+        let delays: Vec<_> = stations.iter().map(|station| station.wired_delay).collect();
         Ok(Self {
-            base: Base::new(wired, delays),
+            base: Base::new([wired].into_iter(), vec![0; delays.len()], delays),
             uplink: CellDirection::new(uplink, scheduler, queues),
             downlink: CellDirection::new(downlink, scheduler, buffers),
         })
@@ -131,7 +131,7 @@ impl<P: Packet> Cellular<P> {
             match event {
                 CellEvent::Wired(event) => {
                     let arrived = self.base.handle(at, event);
-                    if let Some(transit) = arrived
+                    if let Some((_, transit)) = arrived
                         && let Destination::Unicast(Node::Station(station)) = transit.to
                     {
                         self.send_down(at, station.index(), transit);
@@ -163,7 +163,7 @@ impl<P: Packet> Cellular<P> {
             if let Destination::Unicast(Node::Station(to)) = transit.to {
                 self.send_down(at, to.index(), transit);
             } else {
-                self.base.send_to_server(at, station, transit.packet);
+                self.base.send_up(at, station, transit.to, transit.packet);
             }
         }
         self.uplink.grant(at);
@@ -206,7 +206,7 @@ impl<P: Packet> Cellular<P> {
         self.uplink.queued(station)
     }
 
-    pub(crate) fn queued_at_access_point(&self) -> usize {
+    pub(crate) fn queued_at_access_points(&self) -> usize {
         self.downlink.all_queued()
     }
 }

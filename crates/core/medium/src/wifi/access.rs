@@ -4,36 +4,36 @@
 use wakeai_units::{Duration, Instant};
 
 use super::Wifi;
-use super::attempt::{Attempt, Contender, Path, Turn};
+use super::attempt::{Attempt, Contender, Path, Receiver, Turn};
 use super::frames::{Framing, Limits};
-use super::link::StationLink;
+use super::ports::queue_mut;
 use crate::node::{Node, Packet, StationId};
 
 /// The limits of a broadcast, which is one MPDU (frame) without a QoS field.
-const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0 };
+const BROADCAST: Limits = Limits { framing: Framing::Single, subframes: 1, psdu: 0, amsdu: 0 };
 
 impl<P: Packet> Wifi<P> {
-    /// Starts the transmissions of all contenders whose backoff counter has reached zero.
-    pub(crate) fn begin_access(&mut self, at: Instant) {
-        self.contention.begin(&mut self.senders, &mut self.rng);
-        self.base.counters.airtime.idle += at - self.quiet_since;
+    /// Starts the transmissions of all contenders of a channel whose backoff counter has reached zero.
+    pub(crate) fn begin_access(&mut self, number: usize, at: Instant) {
+        let channel = &mut self.channels[number];
+        channel.contention.begin(&mut self.senders, &mut channel.rng);
+        self.base.counters.airtime.idle += at - channel.quiet_since;
         self.base.counters.accesses += self.senders.len() as u64;
         for place in 0..self.senders.len() {
             let index = self.senders[place] as usize;
-            let is_station = index < self.links.len();
-            let sender =
-                if is_station { Contender::Station(index) } else { Contender::AccessPoint };
+            let sender = Contender::of(index, self.links.len());
             let turn = Turn { start: at, txop_end: at + self.txops[index], first: true };
             let attempt =
                 self.plan(sender, turn).expect("a contender that counts down has a frame");
-            self.on_air.push(attempt);
+            self.channels[number].on_air.push(attempt);
         }
         self.senders.clear();
-        let collided = self.on_air.len() > 1;
-        let ends = self.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });
-        self.busy_until = ends.max();
-        if let [alone] = self.on_air[..] {
-            self.begin_reception(alone);
+        let channel = &mut self.channels[number];
+        let collided = channel.on_air.len() > 1;
+        let ends = channel.on_air.iter().map(|a| if collided { a.end_if_collided } else { a.end });
+        channel.busy_until = ends.max();
+        if let [alone] = channel.on_air[..] {
+            self.begin_reception(number, alone);
         }
     }
 
@@ -41,15 +41,19 @@ impl<P: Packet> Wifi<P> {
     /// fits.
     pub(crate) fn plan(&mut self, sender: Contender, turn: Turn) -> Option<Attempt> {
         let path = match sender {
-            Contender::AccessPoint => Path::Down(self.access_point.next_receiver()?),
+            Contender::AccessPoint(place) => {
+                Path::Down(place, self.access_points[place].queues.next_receiver()?)
+            }
             Contender::Station(station) => {
                 self.take_from_host(station, turn);
                 Path::Up(station)
             }
         };
-        match path.station() {
-            Some(station) => self.plan_data(path, &self.links[station], turn),
-            None => self.plan_broadcast(path, turn),
+        match path {
+            Path::Up(station) | Path::Down(_, Receiver::Station(station)) => {
+                self.plan_data(path, station, turn)
+            }
+            Path::Down(place, Receiver::Everyone) => self.plan_broadcast(path, place, turn),
         }
     }
 
@@ -70,8 +74,10 @@ impl<P: Packet> Wifi<P> {
         });
     }
 
-    fn plan_data(&self, path: Path, station: &StationLink, turn: Turn) -> Option<Attempt> {
-        let psdu = self.queue(path).plan(&turn.limits(station))?;
+    fn plan_data(&mut self, path: Path, station: usize, turn: Turn) -> Option<Attempt> {
+        let limits = turn.limits(&self.links[station]);
+        let psdu = queue_mut(&mut self.uplinks, &mut self.access_points, path).plan(&limits)?;
+        let station = &self.links[station];
         let is_protected = turn.first && psdu.bytes > station.protected_above;
         let lead = if is_protected { station.lead } else { Duration::ZERO };
         let end = turn.start + lead + station.rate.duration(psdu.bytes);
@@ -81,12 +87,12 @@ impl<P: Packet> Wifi<P> {
             attempt.lead_frames = station.lead_frames;
             attempt.end_if_collided = station.rts.map_or(end, |rts| turn.start + rts);
         }
-        turn.admits(end + self.bss.sifs + station.answer(psdu.mpdus)).then_some(attempt)
+        turn.admits(end + station.standard.sifs() + station.answer(psdu.mpdus)).then_some(attempt)
     }
 
-    fn plan_broadcast(&self, path: Path, turn: Turn) -> Option<Attempt> {
-        let psdu = self.queue(path).plan(&BROADCAST)?;
-        let end = turn.start + self.bss.broadcast.duration(psdu.bytes);
+    fn plan_broadcast(&mut self, path: Path, place: usize, turn: Turn) -> Option<Attempt> {
+        let psdu = queue_mut(&mut self.uplinks, &mut self.access_points, path).plan(&BROADCAST)?;
+        let end = turn.start + self.access_points[place].common.broadcast.duration(psdu.bytes);
         turn.admits(end).then(|| Attempt::unprotected(path, psdu, turn, end))
     }
 }

@@ -10,58 +10,67 @@ use super::link::StationLink;
 pub(crate) enum Contender {
     /// A station, given by its index.
     Station(usize),
-    AccessPoint,
+    /// An access point, given by its index.
+    AccessPoint(usize),
 }
 
 impl Contender {
-    /// The index among all contenders: the stations come first, and the access point last.
+    /// The index among all contenders: the stations come first, and the access points last.
     pub(crate) fn index(self, stations: usize) -> usize {
         match self {
             Self::Station(station) => station,
-            Self::AccessPoint => stations,
+            Self::AccessPoint(place) => stations + place,
         }
     }
 
-    /// The index of the station; `None` for the access point.
+    /// The contender with this index.
+    pub(crate) fn of(index: usize, stations: usize) -> Self {
+        match index.checked_sub(stations) {
+            Some(place) => Self::AccessPoint(place),
+            None => Self::Station(index),
+        }
+    }
+
+    /// The index of the station; `None` for an access point.
     pub(crate) fn station(self) -> Option<usize> {
         match self {
             Self::Station(station) => Some(station),
-            Self::AccessPoint => None,
+            Self::AccessPoint(_) => None,
         }
     }
 }
 
-/// A receiver of the access point's frames.
+/// A receiver of an access point's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receiver {
     /// A station, given by its index.
     Station(usize),
-    /// All stations: a broadcast.
+    /// All stations of the access point: a broadcast.
     Everyone,
 }
 
 /// The sender and the receiver of the frames of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// From the station with this index to the access point.
+    /// From the station with this index to its access point.
     Up(usize),
-    /// From the access point to this receiver.
-    Down(Receiver),
+    /// From the access point with this index to this receiver.
+    Down(usize, Receiver),
 }
 
 impl Path {
     pub(crate) fn sender(self) -> Contender {
         match self {
             Self::Up(station) => Contender::Station(station),
-            Self::Down(_) => Contender::AccessPoint,
+            Self::Down(place, _) => Contender::AccessPoint(place),
         }
     }
 
     /// The station at one end of the link; `None` for a broadcast.
     pub(crate) fn station(self) -> Option<usize> {
         match self {
-            Self::Up(station) | Self::Down(Receiver::Station(station)) => Some(station),
-            Self::Down(Receiver::Everyone) => None,
+            Self::Up(station) | Self::Down(_, Receiver::Station(station)) => Some(station),
+            Self::Down(_, Receiver::Everyone) => None,
         }
     }
 }

@@ -9,17 +9,17 @@ use wakeai_wifi::{Bss, Contention, QueueLimit, Standard, StationRadio, Wired};
 use crate::error::ConfigError;
 use crate::ranges::{self, range};
 
-/// A BSS and the wire behind it.
+/// Access points with their stations, and the wire behind each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WifiConfig {
-    /// The settings that the access point decides for the whole BSS.
-    pub bss: Bss,
-    /// The limit of what the access point keeps for the air, over all stations together.
-    pub buffer: QueueLimit,
-    /// The wired leg between the access point and the server.
-    pub wired: Wired,
+    /// The access points. Those on one channel share its air.
+    pub access_points: Vec<AccessPointConfig>,
     /// The stations, in the order of their [`StationId`](crate::StationId).
     pub stations: Vec<WifiStationConfig>,
+    /// Pairs of zones whose stations and access points do not hear each other, either way. A pair of a
+    /// zone with itself means that its members do not hear one another. A station and its own access point
+    /// always hear each other.
+    pub hidden: Vec<(u32, u32)>,
     /// Whether the other stations wait EIFS (the wait after a damaged frame) also after a
     /// collision. By default they do not: no station can decode the preamble of a collided frame,
     /// so the other stations only see a busy medium.
@@ -34,19 +34,45 @@ impl WifiConfig {
     pub fn new(standard: Standard, stations: usize) -> Self {
         let bss = Bss::new(standard);
         Self {
-            bss,
-            buffer: QueueLimit::Packets(300),
-            wired: Wired::default(),
+            access_points: vec![AccessPointConfig::new(bss)],
             stations: vec![WifiStationConfig::new(standard, &bss); stations],
+            hidden: Vec::new(),
             eifs_after_collision: false,
             hand_up_after_ppdu: false,
         }
     }
 }
 
+/// One access point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessPointConfig {
+    /// The channel. Access points with the same number share the air, and do not hear those of other
+    /// numbers.
+    pub channel: u32,
+    /// The zone, for [`WifiConfig::hidden`].
+    pub zone: u32,
+    /// The settings that the access point decides for its whole BSS.
+    pub bss: Bss,
+    /// The limit of what the access point keeps for the air, over all stations together.
+    pub buffer: QueueLimit,
+    /// The wired leg between the access point and the server.
+    pub wired: Wired,
+}
+
+impl AccessPointConfig {
+    /// An access point on channel 0 and in zone 0, with a buffer of 300 packets and the default wire.
+    pub fn new(bss: Bss) -> Self {
+        Self { channel: 0, zone: 0, bss, buffer: QueueLimit::Packets(300), wired: Wired::default() }
+    }
+}
+
 /// One station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WifiStationConfig {
+    /// The position of its access point in [`WifiConfig::access_points`].
+    pub access_point: u32,
+    /// The zone, for [`WifiConfig::hidden`].
+    pub zone: u32,
     /// The station's standard, rate and contention parameters.
     pub radio: StationRadio,
     /// The most packets that the station keeps for the air.
@@ -64,6 +90,8 @@ impl WifiStationConfig {
     /// The defaults of a station of `standard` in `bss`.
     pub fn new(standard: Standard, bss: &Bss) -> Self {
         Self {
+            access_point: 0,
+            zone: 0,
             radio: StationRadio::new(standard, bss),
             queue: 1_000,
             host_queue: HostQueueKind::Fifo,
@@ -89,14 +117,36 @@ pub enum HostQueueKind {
     FqCodel,
 }
 
+/// The most access points.
+const MOST_ACCESS_POINTS: u64 = 1_000;
+
 /// Checks everything except the rates, which are looked up where they are used.
 pub(super) fn validate(config: &WifiConfig) -> Result<(), ConfigError> {
-    ranges::limit("buffer", config.buffer)?;
-    bss(&config.bss)?;
-    ranges::wired(&config.wired)?;
+    let access_points = &config.access_points;
+    let count = access_points.len() as u64;
+    range("access_points", count, 1, MOST_ACCESS_POINTS, "1 to 1000")?;
+    for (place, one) in access_points.iter().enumerate() {
+        ranges::limit("buffer", one.buffer)?;
+        bss(&one.bss)?;
+        ranges::wired(&one.wired)?;
+        let before = access_points[..place].iter().find(|other| other.channel == one.channel);
+        if let Some(other) =
+            before.filter(|other| !other.bss.standard.shares_band(one.bss.standard))
+        {
+            let (found, other) = (one.bss.standard, other.bss.standard);
+            return Err(ConfigError::Band { channel: one.channel, found, other });
+        }
+    }
     ranges::stations(config.stations.len())?;
     for (place, one) in config.stations.iter().enumerate() {
-        validate_station(place, one, &config.bss)?;
+        range(
+            "access_point",
+            u64::from(one.access_point),
+            0,
+            count - 1,
+            "the place of an access point",
+        )?;
+        validate_station(place, one, &access_points[one.access_point as usize].bss)?;
     }
     Ok(())
 }

@@ -63,7 +63,23 @@ struct Late {
     immediate: bool,
 }
 
-/// All contenders of the medium.
+/// How a contender contends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContenderRules {
+    pub(crate) rules: Rules,
+    /// Whether it contends by EDCA.
+    pub(crate) qos: bool,
+    pub(crate) retry_limit: u8,
+}
+
+impl ContenderRules {
+    /// What decides on the class.
+    fn kind(&self) -> (u8, bool) {
+        (self.rules.aifsn, self.qos)
+    }
+}
+
+/// All contenders of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Contention {
     sifs: Duration,
@@ -78,27 +94,28 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    /// Makes the contenders. `rules` has for each the contention parameters, and whether it
-    /// contends by EDCA.
+    /// Makes the contenders. Those for which `is_member` does not hold are on another channel, and never
+    /// contend here.
     pub(crate) fn new(
         sifs: Duration,
         slot: Duration,
-        retry_limit: u8,
-        rules: &[(Rules, bool)],
+        rules: &[ContenderRules],
+        is_member: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut kinds: Vec<(u8, bool)> = rules.iter().map(|(r, qos)| (r.aifsn, *qos)).collect();
+        let members = || rules.iter().enumerate().filter(|(index, _)| is_member(*index));
+        let mut kinds: Vec<(u8, bool)> = members().map(|(_, one)| one.kind()).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let most = rules.iter().map(|(r, _)| u64::from(r.cw_max)).max().unwrap_or(0);
+        let most = members().map(|(_, one)| u64::from(one.rules.cw_max)).max().unwrap_or(0);
         let classes = kinds.iter().map(|&(aifsn, qos)| Class {
             aifsn: u64::from(aifsn),
             qos,
             count: 0,
             waiting: Wheel::new(rules.len(), most + MOST_LATE),
         });
-        let contenders = rules.iter().map(|&(rules, qos)| {
-            let class = kinds.partition_point(|kind| *kind < (rules.aifsn, qos));
-            Backoff::new(rules, class, retry_limit)
+        let contenders = rules.iter().map(|one| {
+            let class = kinds.partition_point(|kind| *kind < one.kind());
+            Backoff::new(one.rules, class, one.retry_limit)
         });
         Self {
             sifs,
@@ -314,13 +331,18 @@ impl Backoff {
         self.cw = self.cw_min;
     }
 
+    /// Doubles the window, for an access whose repetitions are not counted.
+    pub(crate) fn widen(&mut self) {
+        self.cw = (2 * self.cw + 1).min(self.cw_max);
+    }
+
     /// Records an access without an answer. The window doubles; at the retry limit it is reset.
     pub(crate) fn failed(&mut self) {
         self.failures += 1;
         if self.failures >= self.retry_limit {
             self.succeeded();
         } else {
-            self.cw = (2 * self.cw + 1).min(self.cw_max);
+            self.widen();
         }
         debug_assert!((self.cw_min..=self.cw_max).contains(&self.cw));
     }

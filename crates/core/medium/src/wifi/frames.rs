@@ -19,6 +19,10 @@ const DATA_HEADER: u32 = 24;
 const QOS_CONTROL: u32 = 2;
 /// MPDU delimiter of an A-MPDU subframe (9.7.1).
 pub(crate) const DELIMITER: u32 = 4;
+/// Header of an A-MSDU subframe: two addresses and a length (9.3.2.2.2).
+const SUBFRAME_HEADER: u32 = 14;
+/// The most packets in the MPDU of an A-MSDU for which a host's queue is asked.
+const MOST_MSDUS: usize = 64;
 
 /// How MPDUs (single frames) are put into a PSDU (the data field of a transmission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,8 @@ pub(crate) struct Limits {
     pub(crate) subframes: usize,
     /// The longest PSDU of several MPDUs, in bytes. A PSDU of a single MPDU may be longer.
     pub(crate) psdu: u32,
+    /// The longest A-MSDU (several packets in one MPDU), in bytes; 0 for none.
+    pub(crate) amsdu: u32,
 }
 
 /// A PSDU. It consists of those among the first `span` frames that are neither acknowledged nor
@@ -88,6 +94,8 @@ pub(crate) struct Settled {
     pub(crate) failed: usize,
     /// The part of `failed` that was given up.
     pub(crate) dropped: usize,
+    /// The MPDUs that failed, each with the frames of its A-MSDU.
+    pub(crate) failed_mpdus: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +120,18 @@ pub(crate) struct Frame<P> {
     shape: Shape,
     attempts: u8,
     state: FrameState,
+    /// Whether the receiver has it, although its sender does not know, because the answer was lost.
+    received: bool,
+    /// Whether it is in the MPDU of the frame before it: an A-MSDU.
+    joined: bool,
 }
 
 impl<P> Frame<P> {
+    /// Its length as a subframe of an A-MSDU, without padding.
+    fn subframe(&self) -> u32 {
+        SUBFRAME_HEADER + LLC_SNAP + self.shape.packet
+    }
+
     /// Whether its sender still waits for its ACK or BlockAck.
     fn is_unsettled(&self) -> bool {
         matches!(self.state, FrameState::Waiting | FrameState::Decoded | FrameState::Damaged)
@@ -164,6 +181,8 @@ impl<P> Frames<P> {
             shape,
             attempts: 0,
             state: FrameState::Waiting,
+            received: false,
+            joined: false,
         });
         self.waiting += 1;
         self.bytes += u64::from(shape.packet);
@@ -178,10 +197,15 @@ impl<P> Frames<P> {
         mut next: impl FnMut() -> Option<(P, Node, Destination, Shape)>,
     ) {
         let most = if limits.framing == Framing::Single { 1 } else { limits.subframes };
+        let (most, most_bytes) = match limits.amsdu {
+            0 => (most, limits.psdu),
+            amsdu if most == 1 => (MOST_MSDUS, amsdu),
+            amsdu => (most * MOST_MSDUS, limits.psdu.max(amsdu)),
+        };
         let whole = |shape: Shape| (DELIMITER + shape.mpdu).next_multiple_of(4);
         let waiting = self.queue.iter().filter(|frame| frame.state == FrameState::Waiting);
         let mut bytes: u32 = waiting.map(|frame| whole(frame.shape)).sum();
-        while self.queue.len() < most && (self.waiting == 0 || bytes < limits.psdu) {
+        while self.queue.len() < most && (self.waiting == 0 || bytes < most_bytes) {
             let Some((packet, from, to, shape)) = next() else { return };
             bytes += whole(shape);
             self.push(packet, from, to, shape);
@@ -201,13 +225,90 @@ impl<P> Frames<P> {
 
     /// The PSDU that is sent now. It has as many of the waiting frames in front as the limits
     /// allow, and at least one. `None` where no frame waits.
-    pub(crate) fn plan(&self, limits: &Limits) -> Option<Psdu> {
+    pub(crate) fn plan(&mut self, limits: &Limits) -> Option<Psdu> {
         let first = self.queue.front()?;
         debug_assert!(first.is_unsettled(), "the frame in front is not settled");
         match limits.framing {
             Framing::Single => Some(Psdu { span: 1, mpdus: 1, bytes: first.shape.mpdu }),
-            Framing::Ht | Framing::Vht => Some(self.aggregate(limits)),
+            Framing::Ht | Framing::Vht if limits.amsdu == 0 => Some(self.aggregate(limits)),
+            Framing::Ht | Framing::Vht => {
+                self.join(limits);
+                Some(self.aggregate_joined(limits))
+            }
         }
+    }
+
+    /// Puts frames that were not sent yet into A-MSDUs. What was sent stays as it is, because a retry has the
+    /// same MPDU.
+    fn join(&mut self, limits: &Limits) {
+        let (mut mpdus, mut bytes, mut grows) = (0, 0, false);
+        for frame in &mut self.queue {
+            let subframe = frame.subframe();
+            let waits = frame.state == FrameState::Waiting;
+            if frame.joined {
+                bytes = u32::next_multiple_of(bytes, 4) + subframe;
+                continue;
+            }
+            let longer = u32::next_multiple_of(bytes, 4) + subframe;
+            if grows && waits && frame.attempts == 0 && longer <= limits.amsdu {
+                frame.joined = true;
+                bytes = longer;
+                continue;
+            }
+            mpdus += 1;
+            if mpdus > limits.subframes {
+                return;
+            }
+            (bytes, grows) = (subframe, waits && frame.attempts == 0);
+        }
+    }
+
+    /// The MPDUs in the queue: the place of the first frame, the place after the last, and the length.
+    fn mpdus_from(&self, place: usize) -> impl Iterator<Item = (usize, usize, u32)> {
+        let mut first = place;
+        std::iter::from_fn(move || {
+            let leader = self.queue.get(first)?;
+            let (mut end, mut bytes) = (first + 1, leader.subframe());
+            while let Some(next) = self.queue.get(end).filter(|next| next.joined) {
+                bytes = bytes.next_multiple_of(4) + next.subframe();
+                end += 1;
+            }
+            let alone = end == first + 1;
+            let headers = leader.shape.mpdu - leader.shape.packet - LLC_SNAP;
+            let mpdu = if alone { leader.shape.mpdu } else { headers + bytes };
+            let found = (first, end, mpdu);
+            first = end;
+            Some(found)
+        })
+    }
+
+    /// As [`Self::aggregate`], of MPDUs that may be A-MSDUs.
+    fn aggregate_joined(&self, limits: &Limits) -> Psdu {
+        let pad_last = limits.framing == Framing::Vht;
+        let mut psdu = Psdu { span: 0, mpdus: 0, bytes: 0 };
+        let mut padded = 0;
+        let window = self.mpdus_from(0).take(limits.subframes);
+        for (_, end, mpdu) in
+            window.filter(|(first, ..)| self.queue[*first].state == FrameState::Waiting)
+        {
+            let whole = (DELIMITER + mpdu).next_multiple_of(4);
+            let bytes = padded + if pad_last { whole } else { DELIMITER + mpdu };
+            if psdu.mpdus > 0 && bytes > limits.psdu {
+                break;
+            }
+            padded += whole;
+            psdu = Psdu { span: end, mpdus: psdu.mpdus + 1, bytes };
+        }
+        if psdu.mpdus == 1 && !pad_last {
+            psdu.bytes -= DELIMITER;
+        }
+        psdu
+    }
+
+    /// The part of `psdu` that counts as sent where only an RTS was: its first MPDU.
+    pub(crate) fn first_of(&self, psdu: Psdu) -> Psdu {
+        let span = self.mpdus_from(0).next().map_or(1, |(_, end, _)| end);
+        Psdu { span, mpdus: 1, ..psdu }
     }
 
     fn aggregate(&self, limits: &Limits) -> Psdu {
@@ -242,17 +343,28 @@ impl<P> Frames<P> {
         bytes
     }
 
-    /// The first frame from `place` on that is neither acknowledged nor given up: its place, and
-    /// the length of its MPDU.
+    /// The first MPDU from `place` on that is neither acknowledged nor given up: the place of its first frame, and
+    /// its length.
     pub(crate) fn unsettled_from(&self, place: usize) -> Option<(usize, u32)> {
         let ahead = self.queue.iter().enumerate().skip(place);
-        let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled());
-        unsettled.next().map(|(place, frame)| (place, frame.shape.mpdu))
+        let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled() && !frame.joined);
+        let (place, _) = unsettled.next()?;
+        self.mpdus_from(place).next().map(|(place, _, mpdu)| (place, mpdu))
     }
 
-    /// Records, while the aggregate goes on, that the frame at `place` was decoded or damaged.
+    /// Records, while the aggregate goes on, that the MPDU at `place` was decoded or damaged.
+    /// A receiver that has the frame already decodes it again, as a duplicate.
     pub(crate) fn decode(&mut self, place: usize, damaged: bool) {
-        self.queue[place].state = if damaged { FrameState::Damaged } else { FrameState::Decoded };
+        let mut frame = &mut self.queue[place];
+        let is_missing = damaged && !frame.received;
+        let state = if is_missing { FrameState::Damaged } else { FrameState::Decoded };
+        frame.state = state;
+        let mut next = place + 1;
+        while self.queue.get(next).is_some_and(|frame| frame.joined) {
+            frame = &mut self.queue[next];
+            frame.state = state;
+            next += 1;
+        }
     }
 
     /// The next frame that the receiver may hand up in order while the aggregate goes on.
@@ -279,13 +391,16 @@ impl<P> Frames<P> {
         mut gone: impl FnMut(&P),
     ) -> Settled {
         let mut settled = Settled::default();
+        let (mut has_arrived, mut mpdus) = (false, 0);
         for frame in self.queue.iter_mut().take(psdu.span) {
-            let has_arrived = match frame.state {
+            has_arrived = match frame.state {
                 FrameState::Held | FrameState::GivenUp => continue,
+                FrameState::Waiting if frame.joined => has_arrived,
                 FrameState::Waiting => arrived(),
                 FrameState::Decoded => true,
                 FrameState::Damaged => false,
             };
+            mpdus += usize::from(!frame.joined);
             if has_arrived {
                 frame.state = FrameState::Held;
                 settled.acknowledged += 1;
@@ -294,6 +409,7 @@ impl<P> Frames<P> {
                 continue;
             }
             settled.failed += 1;
+            settled.failed_mpdus += usize::from(!frame.joined);
             frame.state = FrameState::Waiting;
             frame.attempts += 1;
             if frame.attempts >= retry_limit {
@@ -303,8 +419,41 @@ impl<P> Frames<P> {
                 gone(&frame.packet);
             }
         }
-        debug_assert_eq!(settled.acknowledged + settled.failed, psdu.mpdus, "each has an outcome");
+        debug_assert_eq!(mpdus, psdu.mpdus, "each has an outcome");
         debug_assert!(settled.dropped <= settled.failed);
+        self.waiting -= settled.acknowledged + settled.dropped;
+        settled
+    }
+
+    /// Records that nothing answered `psdu`, whatever its receiver has decoded. A frame that has failed
+    /// `retry_limit` times is given up, but one that its receiver has is handed up. `gone` is called for
+    /// each packet that the sender removes.
+    pub(crate) fn fail(
+        &mut self,
+        psdu: Psdu,
+        retry_limit: u8,
+        mut gone: impl FnMut(&P),
+    ) -> Settled {
+        let mut settled = Settled::default();
+        for frame in self.queue.iter_mut().take(psdu.span).filter(|frame| frame.is_unsettled()) {
+            frame.received |= frame.state == FrameState::Decoded;
+            frame.state = FrameState::Waiting;
+            frame.attempts += 1;
+            settled.failed += 1;
+            settled.failed_mpdus += usize::from(!frame.joined);
+            if frame.attempts < retry_limit {
+                continue;
+            }
+            if frame.received {
+                frame.state = FrameState::Held;
+                settled.acknowledged += 1;
+            } else {
+                frame.state = FrameState::GivenUp;
+                settled.dropped += 1;
+            }
+            self.bytes -= u64::from(frame.shape.packet);
+            gone(&frame.packet);
+        }
         self.waiting -= settled.acknowledged + settled.dropped;
         settled
     }

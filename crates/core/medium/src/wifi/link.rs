@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
-use super::config::{WifiConfig, WifiStationConfig};
+use super::config::WifiStationConfig;
 use super::frames::{Framing, Limits};
 use super::phy::PhyRate;
 use crate::error::ConfigError;
@@ -14,6 +14,8 @@ use crate::error::ConfigError;
 const RTS: u32 = 20;
 const CTS: u32 = 14;
 pub(crate) const ACK: u32 = 14;
+/// A compressed `BlockAckReq` (9.3.1.7).
+const BLOCK_ACK_REQ: u32 = 24;
 /// The lengths of a compressed BlockAck with a bitmap for 64 frames, and for 256 frames (9.3.1.8.2,
 /// 802.11ax).
 const BLOCK_ACK_64: u32 = 32;
@@ -36,6 +38,8 @@ pub(crate) struct StationLink {
     pub(crate) rts: Option<Duration>,
     ack: Duration,
     block_ack: Duration,
+    /// The duration of a `BlockAckReq`.
+    pub(crate) block_ack_req: Duration,
     /// The share of damaged MPDUs (frames of an aggregate), in parts per million.
     pub(crate) frame_error_ppm: u32,
     /// The most packets in the station's queue.
@@ -44,8 +48,15 @@ pub(crate) struct StationLink {
 
 impl StationLink {
     pub(crate) fn new(station: &WifiStationConfig, bss: &Bss) -> Result<Self, ConfigError> {
-        let WifiStationConfig { radio, queue, host_queue: _, frame_error_ppm, wired_delay: _ } =
-            *station;
+        let WifiStationConfig {
+            access_point: _,
+            zone: _,
+            radio,
+            queue,
+            host_queue: _,
+            frame_error_ppm,
+            wired_delay: _,
+        } = *station;
         let StationRadio { standard, rate: data_rate, contention: _ } = radio;
         let mode = bss.mode(standard, data_rate).ok_or_else(|| ConfigError::Rate {
             what: "rate",
@@ -71,6 +82,7 @@ impl StationLink {
                 framing: Framing::of(standard),
                 subframes: usize::from(subframes),
                 psdu: most_bytes.min(rate.longest_psdu(LONGEST_PPDU)),
+                amsdu: u32::try_from(bss.amsdu_of(standard).get()).unwrap_or(u32::MAX),
             },
             protected_above: match bss.protection {
                 Protection::RtsCts => u32::try_from(bss.rts_threshold.get()).unwrap_or(u32::MAX),
@@ -84,6 +96,7 @@ impl StationLink {
             rts: (bss.protection == Protection::RtsCts).then_some(rts),
             ack,
             block_ack: control.duration(if subframes > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }),
+            block_ack_req: control.duration(BLOCK_ACK_REQ),
             frame_error_ppm,
             queue,
         })
@@ -122,10 +135,10 @@ fn names(rates: &[Rate]) -> String {
 }
 
 /// aRxPHYStartDelay (17.4.4): the preamble and SIGNAL of the answer, which is a non-HT frame.
-const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
+pub(crate) const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
 
 /// The times and settings that all stations of the BSS share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Common {
     pub(crate) sifs: Duration,
     pub(crate) slot: Duration,
@@ -138,8 +151,8 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(config: &WifiConfig) -> Result<Self, ConfigError> {
-        let Bss { standard, basic_rate, .. } = config.bss;
+    pub(crate) fn new(bss: &Bss) -> Result<Self, ConfigError> {
+        let Bss { standard, basic_rate, .. } = *bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
         let lowest = legacy("rate", standard, LEGACY_RATES[0])?;
         Ok(Self {

@@ -1,15 +1,16 @@
-//! An 802.11 BSS: stations that contend for the air with their access point.
+//! 802.11: stations that contend for the air of a channel with their access points.
 //!
-//! The model leaves out hidden stations, capture, rate adaptation, power saving, beacons and
-//! management frames, errors in control frames, A-MSDU, fragments, and transmission to several
-//! users at once.
+//! The model leaves out capture, rate adaptation, power saving, management frames other than beacons,
+//! errors in control frames, fragments, and transmission to several users at once.
 
 mod access;
 mod access_point;
 mod attempt;
+mod channel;
 mod config;
 mod contention;
 mod frames;
+mod hidden;
 mod host_queue;
 mod link;
 mod outcome;
@@ -20,26 +21,29 @@ mod wheel;
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
-use wakeai_wifi::{Bss, Contention as Rules};
+use wakeai_wifi::Bss;
 
 use access_point::AccessPoint;
-use attempt::Attempt;
-pub use config::{HostQueueKind, WifiConfig, WifiStationConfig};
-use contention::Contention;
+use channel::Channel;
+pub use config::{AccessPointConfig, HostQueueKind, WifiConfig, WifiStationConfig};
+use contention::ContenderRules;
 use frames::{Frames, Shape};
 use host_queue::{HostQueue, Room};
 use link::{Common, StationLink};
-use reception::Reception;
 
 use crate::base::{Base, WiredEvent, earlier};
 use crate::error::ConfigError;
 use crate::node::{Destination, Packet, StationId};
 
-/// One BSS and the wired leg to the server. [`crate::Medium`] documents the order of calls.
+/// Access points, their stations, and the wired legs to the server. [`crate::Medium`] documents the
+/// order of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Wifi<P> {
     pub(crate) base: Base<P>,
-    bss: Common,
+    /// By access point.
+    access_points: Vec<AccessPointState<P>>,
+    /// For each station, the index of its access point.
+    access_point_of: Vec<u32>,
     /// The link of each station.
     links: Vec<StationLink>,
     /// For each station, the frames that it sends.
@@ -47,26 +51,27 @@ pub(crate) struct Wifi<P> {
     /// For each station, the FQ-CoDel queue from which its frames are taken. `None` for a station
     /// with a FIFO: its frames are the queue.
     hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
-    access_point: AccessPoint<P>,
-    /// The backoffs of the stations, and after them of the access point.
-    contention: Contention,
     /// For each contender, the limit of its TXOP (the time of one access, for one or several
-    /// exchanges).
+    /// exchanges). The stations come first, and the access points last.
     txops: Vec<Duration>,
-    /// The transmissions on the air, until `busy_until`.
-    on_air: Vec<Attempt>,
-    busy_until: Option<Instant>,
-    /// The reception of the aggregate on the air, as long as an MPDU (frame) is to arrive before
-    /// the last one.
-    reception: Option<Reception>,
-    /// The end of the last exchange.
-    quiet_since: Instant,
+    channels: Vec<Channel>,
     config: WifiConfig,
-    rng: Pcg64Mcg,
     /// Buffers that are kept for reuse: the contenders that begin an access, and the stations that
     /// did not receive a broadcast.
     senders: Vec<u32>,
     damaged: Vec<usize>,
+}
+
+/// One access point.
+#[derive(Clone, Debug)]
+struct AccessPointState<P> {
+    queues: AccessPoint<P>,
+    /// The index of its channel.
+    channel: u32,
+    common: Common,
+    retry_limit: u8,
+    /// Its stations, in order.
+    stations: Vec<u32>,
 }
 
 /// A packet in a host's queue, which becomes a frame.
@@ -76,21 +81,136 @@ type Hosted<P> = (P, Destination, Shape);
 #[derive(Clone, Copy)]
 pub(crate) enum AirEvent {
     Wired(WiredEvent),
-    /// An MPDU of the aggregate on the air has arrived.
-    MpduEnds,
-    /// All frames on the air have ended.
-    AirEnds,
-    /// A backoff is over.
-    AirBegins,
+    /// An MPDU of the aggregate on the air of this channel has arrived.
+    MpduEnds(usize),
+    /// All frames on the air of this channel have ended.
+    AirEnds(usize),
+    /// A backoff on this channel is over.
+    AirBegins(usize),
+    /// Something happens on this channel, on which not all hear each other.
+    Partial(usize),
 }
 
 impl<P: Packet> Wifi<P> {
     pub(crate) fn new(config: &WifiConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         config::validate(config)?;
-        let bss = Common::new(config)?;
         // Each setting is named here, so that a new setting that nothing uses does not compile. The
-        // settings of a link are used in `StationLink::new`, and the settings of the BSS in `Common::new`.
+        // settings of a link are used in `StationLink::new`, those of an access point in
+        // `AccessPointState::new`.
         let WifiConfig {
+            access_points,
+            stations: configs,
+            hidden: _,
+            eifs_after_collision: _,
+            hand_up_after_ppdu: _,
+        } = config;
+        let bss_of =
+            |station: &WifiStationConfig| &access_points[station.access_point as usize].bss;
+        let links: Result<Vec<StationLink>, _> =
+            configs.iter().map(|station| StationLink::new(station, bss_of(station))).collect();
+        let links = links?;
+        let stations = links.len();
+        let rules = rules(config);
+        let channels = channel::channels(config, &rules, rng)?;
+        let access_point_of: Vec<u32> =
+            configs.iter().map(|station| station.access_point).collect();
+        let states: Result<Vec<_>, _> = (0..)
+            .zip(access_points)
+            .map(|(place, one)| {
+                let number = channels.numbers.iter().position(|channel| *channel == one.channel);
+                let channel = number.expect("each access point has a channel") as u32;
+                AccessPointState::new(one, place, channel, &access_point_of)
+            })
+            .collect();
+        let delays = configs.iter().map(|station| station.wired_delay).collect();
+        let wires = access_points.iter().map(|one| &one.wired);
+        Ok(Self {
+            base: Base::new(wires, access_point_of.clone(), delays),
+            access_points: states?,
+            access_point_of,
+            uplinks: (0..stations).map(|_| Frames::new()).collect(),
+            hosts: configs.iter().map(host_queue).collect(),
+            txops: rules.iter().map(|one| one.rules.txop).collect(),
+            channels: channels.channels,
+            config: config.clone(),
+            senders: Vec::with_capacity(stations + 1),
+            damaged: Vec::with_capacity(stations),
+            links,
+        })
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
+            self.base.advance(at);
+            match event {
+                AirEvent::Wired(event) => {
+                    if let Some((place, transit)) = self.base.handle(at, event) {
+                        self.send_down(at, place, transit.from, transit.to, transit.packet);
+                    }
+                }
+                AirEvent::MpduEnds(channel) => self.end_mpdu(channel, at),
+                AirEvent::AirEnds(channel) => self.end_access(channel, at),
+                AirEvent::AirBegins(channel) => self.begin_access(channel, at),
+                AirEvent::Partial(channel) => self.step_partial(channel, at),
+            }
+        }
+    }
+
+    /// The next event. Where several events have the same time, the wire comes first, so that a
+    /// packet that arrives can still be sent.
+    pub(crate) fn next_event(&self) -> Option<(Instant, AirEvent)> {
+        let mut next = self.base.next_event().map(|(at, event)| (at, AirEvent::Wired(event)));
+        for (number, channel) in self.channels.iter().enumerate() {
+            if let Some(partial) = &channel.partial {
+                let event = partial.next_event().map(|at| (at, AirEvent::Partial(number)));
+                next = earlier(next, event);
+                continue;
+            }
+            let access =
+                || channel.contention.next_access().map(|at| (at, AirEvent::AirBegins(number)));
+            let end = channel.busy_until.map(|end| (end, AirEvent::AirEnds(number)));
+            let air = end.or_else(access);
+            let mpdu = channel.reception.map(|one| (one.at, AirEvent::MpduEnds(number)));
+            next = earlier(earlier(next, mpdu), air);
+        }
+        next
+    }
+
+    pub(crate) fn packets(&self) -> usize {
+        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
+        let hosts: usize = self.hosts.iter().flatten().map(|host| host.packets).sum();
+        let down: usize = self.access_points.iter().map(|one| one.queues.packets()).sum();
+        up + down + hosts
+    }
+
+    /// Changes a station's configuration for the frames that start from now on.
+    pub(crate) fn change(
+        &mut self,
+        station: StationId,
+        change: impl FnOnce(&mut WifiStationConfig),
+    ) -> Result<(), ConfigError> {
+        let place = self.base.check_station(station)?;
+        let mut changed = self.config.stations[place].clone();
+        change(&mut changed);
+        let bss = &self.config.access_points[self.access_point_of[place] as usize].bss;
+        config::validate_station(place, &changed, bss)?;
+        self.links[place] = StationLink::new(&changed, bss)?;
+        self.config.stations[place] = changed;
+        Ok(())
+    }
+}
+
+impl<P> AccessPointState<P> {
+    /// The state of the access point `place`, whose stations are those that `access_point_of` gives it.
+    fn new(
+        config: &AccessPointConfig,
+        place: u32,
+        channel: u32,
+        access_point_of: &[u32],
+    ) -> Result<Self, ConfigError> {
+        let AccessPointConfig {
+            channel: _,
+            zone: _,
             bss:
                 Bss {
                     queue,
@@ -106,86 +226,19 @@ impl<P: Packet> Wifi<P> {
                     guard_interval: _,
                     ampdu: _,
                     ampdu_subframes: _,
+                    amsdu: _,
                 },
             buffer,
-            wired,
-            stations: configs,
-            eifs_after_collision: _,
-            hand_up_after_ppdu: _,
-        } = config;
-        let links: Result<Vec<StationLink>, _> =
-            configs.iter().map(|station| StationLink::new(station, &config.bss)).collect();
-        let links = links?;
-        let stations = links.len();
-        let rules = rules(config);
-        let delays = configs.iter().map(|station| station.wired_delay).collect();
+            wired: _,
+        } = *config;
+        let mine = (0..).zip(access_point_of).filter(|(_, of)| **of == place);
         Ok(Self {
-            base: Base::new(wired, delays),
-            uplinks: (0..stations).map(|_| Frames::new()).collect(),
-            hosts: configs.iter().map(host_queue).collect(),
-            access_point: AccessPoint::new(stations, *queue, *buffer),
-            contention: Contention::new(bss.sifs, bss.slot, *retry_limit, &rules),
-            txops: rules.iter().map(|(rules, _)| rules.txop).collect(),
-            on_air: Vec::with_capacity(stations + 1),
-            busy_until: None,
-            reception: None,
-            quiet_since: Instant::ZERO,
-            config: config.clone(),
-            rng,
-            senders: Vec::with_capacity(stations + 1),
-            damaged: Vec::with_capacity(stations),
-            bss,
-            links,
+            queues: AccessPoint::new(access_point_of.len(), queue, buffer),
+            channel,
+            common: Common::new(&config.bss)?,
+            retry_limit,
+            stations: mine.map(|(station, _)| station).collect(),
         })
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
-            self.base.advance(at);
-            match event {
-                AirEvent::Wired(event) => {
-                    if let Some(transit) = self.base.handle(at, event) {
-                        self.send_down(at, transit.from, transit.to, transit.packet);
-                    }
-                }
-                AirEvent::MpduEnds => self.end_mpdu(at),
-                AirEvent::AirEnds => self.end_access(at),
-                AirEvent::AirBegins => self.begin_access(at),
-            }
-        }
-    }
-
-    /// The next event. Where several events have the same time, the wire comes first, so that a
-    /// packet that arrives can still be sent.
-    pub(crate) fn next_event(&self) -> Option<(Instant, AirEvent)> {
-        let air = match self.busy_until {
-            Some(end) => Some((end, AirEvent::AirEnds)),
-            None => self.contention.next_access().map(|at| (at, AirEvent::AirBegins)),
-        };
-        let wired = self.base.next_event().map(|(at, event)| (at, AirEvent::Wired(event)));
-        let mpdu = self.reception.map(|reception| (reception.at, AirEvent::MpduEnds));
-        earlier(earlier(wired, mpdu), air)
-    }
-
-    pub(crate) fn packets(&self) -> usize {
-        let up: usize = self.uplinks.iter().map(Frames::packets).sum();
-        let hosts: usize = self.hosts.iter().flatten().map(|host| host.packets).sum();
-        up + self.access_point.packets() + hosts
-    }
-
-    /// Changes a station's configuration for the frames that start from now on.
-    pub(crate) fn change(
-        &mut self,
-        station: StationId,
-        change: impl FnOnce(&mut WifiStationConfig),
-    ) -> Result<(), ConfigError> {
-        let place = self.base.check_station(station)?;
-        let mut changed = self.config.stations[place].clone();
-        change(&mut changed);
-        config::validate_station(place, &changed, &self.config.bss)?;
-        self.links[place] = StationLink::new(&changed, &self.config.bss)?;
-        self.config.stations[place] = changed;
-        Ok(())
     }
 }
 
@@ -198,11 +251,18 @@ fn host_queue<T>(station: &WifiStationConfig) -> Option<Box<HostQueue<T>>> {
     }
 }
 
-/// The contention parameters of each contender, and whether it uses EDCA. The stations come first,
-/// and the access point last.
-fn rules(config: &WifiConfig) -> Vec<(Rules, bool)> {
-    let stations = config.stations.iter();
-    let stations =
-        stations.map(|station| (station.radio.contention, station.radio.standard.is_qos()));
-    stations.chain([(config.bss.contention, config.bss.standard.is_qos())]).collect()
+/// How each contender contends. The stations come first, and the access points last.
+fn rules(config: &WifiConfig) -> Vec<ContenderRules> {
+    let WifiConfig { access_points, stations, .. } = config;
+    let stations = stations.iter().map(|station| ContenderRules {
+        rules: station.radio.contention,
+        qos: station.radio.standard.is_qos(),
+        retry_limit: access_points[station.access_point as usize].bss.retry_limit,
+    });
+    let access_points = access_points.iter().map(|one| ContenderRules {
+        rules: one.bss.contention,
+        qos: one.bss.standard.is_qos(),
+        retry_limit: one.bss.retry_limit,
+    });
+    stations.chain(access_points).collect()
 }

@@ -2,10 +2,9 @@
 
 use wakeai_units::Instant;
 
-use super::Wifi;
-use super::access_point::AccessPoint;
 use super::attempt::{Contender, Path, Receiver};
 use super::frames::{Frames, Shape};
+use super::{AccessPointState, Wifi};
 use crate::node::{Destination, Node, Packet, StationId};
 
 impl<P: Packet> Wifi<P> {
@@ -34,9 +33,8 @@ impl<P: Packet> Wifi<P> {
         } else {
             uplink.push(packet, Node::Station(StationId(station as u32)), to, shape);
         }
-        if !self.contention.is_active(station) {
-            self.contention.request(station, now, &mut self.rng);
-        }
+        let place = self.access_point_of[station] as usize;
+        self.contend(self.access_points[place].channel, station, now);
         Ok(())
     }
 
@@ -51,13 +49,30 @@ impl<P: Packet> Wifi<P> {
         self.uplinks[station].waiting + self.hosts[station].as_ref().map_or(0, |host| host.packets)
     }
 
-    pub(crate) fn queued_at_access_point(&self) -> usize {
-        self.access_point.waiting
+    pub(crate) fn queued_at_access_points(&self) -> usize {
+        self.access_points.iter().map(|one| one.queues.waiting).sum()
     }
 
-    /// Puts a packet into the access point's queue for a station, or for all stations.
-    pub(crate) fn send_down(&mut self, at: Instant, from: Node, to: Destination, packet: P) {
-        let me = Contender::AccessPoint.index(self.links.len());
+    /// Makes a contender that got a frame contend for its channel, unless it does already.
+    fn contend(&mut self, channel: u32, contender: usize, now: Instant) {
+        let channel = &mut self.channels[channel as usize];
+        if let Some(partial) = &mut channel.partial {
+            partial.request(contender, now, &mut channel.rng);
+        } else if !channel.contention.is_active(contender) {
+            channel.contention.request(contender, now, &mut channel.rng);
+        }
+    }
+
+    /// Puts a packet into an access point's queue for a station, or for all its stations.
+    pub(crate) fn send_down(
+        &mut self,
+        at: Instant,
+        place: usize,
+        from: Node,
+        to: Destination,
+        packet: P,
+    ) {
+        let me = Contender::AccessPoint(place).index(self.links.len());
         let (receiver, qos) = match to {
             Destination::Unicast(Node::Station(id)) => {
                 (Receiver::Station(id.index()), self.links[id.index()].standard.is_qos())
@@ -68,26 +83,28 @@ impl<P: Packet> Wifi<P> {
             }
         };
         let shape = Shape::of(qos, &packet);
-        let on_air = self.on_air.iter().find_map(|attempt| match attempt.path {
-            Path::Down(receiver) => Some((receiver, attempt.psdu.span)),
-            Path::Up(_) => None,
+        let access_point = &mut self.access_points[place];
+        let channel = &self.channels[access_point.channel as usize];
+        let on_air = channel.attempts_of(me).find_map(|attempt| match attempt.path {
+            Path::Down(by, receiver) if by == place => Some((receiver, attempt.psdu.span)),
+            Path::Down(..) | Path::Up(_) => None,
         });
-        let dropped = self.access_point.push(receiver, (packet, from, to, shape), on_air);
+        let number = access_point.channel;
+        let dropped = access_point.queues.push(receiver, (packet, from, to, shape), on_air);
         let counters = &mut self.base.counters.access_point;
         counters.offered += 1;
         counters.queue_drops += dropped;
-        if !self.contention.is_active(me) {
-            self.contention.request(me, at, &mut self.rng);
-        }
+        self.contend(number, me, at);
     }
 
     /// Hands on the packets that are in order after the outcome of some frames of a queue was
     /// recorded. `gone` is the number of these frames that have left the queue.
     pub(crate) fn handed_on(&mut self, path: Path, station: usize, gone: usize, at: Instant) {
-        if let Path::Down(receiver) = path {
-            self.access_point.left(receiver, gone);
+        if let Path::Down(place, receiver) = path {
+            self.access_points[place].queues.left(receiver, gone);
         }
-        while let Some(frame) = queue_mut(&mut self.uplinks, &mut self.access_point, path).release()
+        while let Some(frame) =
+            queue_mut(&mut self.uplinks, &mut self.access_points, path).release()
         {
             self.arrive(path, station, at, frame.from, frame.to, frame.packet);
         }
@@ -104,17 +121,21 @@ impl<P: Packet> Wifi<P> {
         to: Destination,
         packet: P,
     ) {
-        if let Path::Down(_) = path {
+        if let Path::Down(..) = path {
             self.base.counters.access_point.delivered += 1;
             self.base.deliver(at, Node::Station(StationId(station as u32)), from, packet);
             return;
         }
         self.base.counters.stations[station].delivered += 1;
+        let place = self.access_point_of[station] as usize;
         match to {
-            Destination::Unicast(Node::Server) => self.base.send_to_server(at, station, packet),
-            Destination::Unicast(Node::Station(_)) | Destination::Broadcast => {
-                self.send_down(at, from, to, packet);
+            Destination::Unicast(Node::Station(id))
+                if self.access_point_of[id.index()] as usize == place =>
+            {
+                self.send_down(at, place, from, to, packet);
             }
+            Destination::Unicast(_) => self.base.send_up(at, station, to, packet),
+            Destination::Broadcast => self.send_down(at, place, from, to, packet),
         }
     }
 
@@ -122,7 +143,7 @@ impl<P: Packet> Wifi<P> {
     pub(crate) fn queue(&self, path: Path) -> &Frames<P> {
         match path {
             Path::Up(station) => &self.uplinks[station],
-            Path::Down(receiver) => self.access_point.frames(receiver),
+            Path::Down(place, receiver) => self.access_points[place].queues.frames(receiver),
         }
     }
 }
@@ -130,11 +151,11 @@ impl<P: Packet> Wifi<P> {
 /// The queue from which an access takes its frames.
 pub(crate) fn queue_mut<'a, P>(
     uplinks: &'a mut [Frames<P>],
-    access_point: &'a mut AccessPoint<P>,
+    access_points: &'a mut [AccessPointState<P>],
     path: Path,
 ) -> &'a mut Frames<P> {
     match path {
         Path::Up(station) => &mut uplinks[station],
-        Path::Down(receiver) => access_point.frames_mut(receiver),
+        Path::Down(place, receiver) => access_points[place].queues.frames_mut(receiver),
     }
 }

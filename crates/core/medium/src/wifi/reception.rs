@@ -50,9 +50,9 @@ impl Reception {
 
 impl<P: Packet> Wifi<P> {
     /// Begins the reception of a frame that does not collide.
-    pub(crate) fn begin_reception(&mut self, attempt: Attempt) {
+    pub(crate) fn begin_reception(&mut self, number: usize, attempt: Attempt) {
         let Attempt { path, psdu, .. } = attempt;
-        self.reception = None;
+        self.channels[number].reception = None;
         let Some(station) = path.station() else { return };
         if psdu.mpdus < 2 || self.config.hand_up_after_ppdu {
             return;
@@ -68,24 +68,25 @@ impl<P: Packet> Wifi<P> {
             bytes: 0,
             at: start,
         };
-        self.reception = whole.seek(self.queue(path), 0);
+        self.channels[number].reception = whole.seek(self.queue(path), 0);
     }
 
-    /// Handles the arrival of an MPDU of the aggregate on the air.
-    pub(crate) fn end_mpdu(&mut self, at: Instant) {
-        let Some(reception) = self.reception.take() else { return };
+    /// Handles the arrival of an MPDU of the aggregate on the air of a channel.
+    pub(crate) fn end_mpdu(&mut self, number: usize, at: Instant) {
+        let channel = &mut self.channels[number];
+        let Some(reception) = channel.reception.take() else { return };
         let Reception { path, station, place, .. } = reception;
-        let damaged = is_damaged(self.links[station].frame_error_ppm, &mut self.rng);
-        let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
+        let damaged = is_damaged(self.links[station].frame_error_ppm, &mut channel.rng);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         frames.decode(place, damaged);
-        self.reception = reception.seek(frames, place + 1);
+        channel.reception = reception.seek(frames, place + 1);
         self.hand_up(path, station, at);
     }
 
     /// Hands up the packets that are in order, before the sender has its BlockAck.
-    fn hand_up(&mut self, path: Path, station: usize, at: Instant) {
+    pub(crate) fn hand_up(&mut self, path: Path, station: usize, at: Instant) {
         loop {
-            let frames = queue_mut(&mut self.uplinks, &mut self.access_point, path);
+            let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
             let Some(frame) = frames.hand_up() else { return };
             let (packet, from, to) = (frame.packet.clone(), frame.from, frame.to);
             self.arrive(path, station, at, from, to, packet);

@@ -43,14 +43,14 @@ pub fn to_station(index: usize) -> Destination {
 /// A BSS whose wire is never the bottleneck.
 pub fn config(standard: Standard, stations: usize) -> WifiConfig {
     let mut config = WifiConfig::new(standard, stations);
-    config.wired.rate = Rate::from_mbps(100_000);
-    config.wired.delay = Duration::ZERO;
+    config.access_points[0].wired.rate = Rate::from_mbps(100_000);
+    config.access_points[0].wired.delay = Duration::ZERO;
     config
 }
 
 /// Gives the access point and all stations the same contention parameters.
 pub fn contend(config: &mut WifiConfig, contention: Contention) {
-    config.bss.contention = contention;
+    config.access_points[0].bss.contention = contention;
     for station in &mut config.stations {
         station.radio.contention = contention;
     }
@@ -114,6 +114,17 @@ pub fn saturate_uplink(
     measured: Duration,
     seed: u64,
 ) -> Saturation {
+    saturate(config, config.stations.len(), length, (warmup, measured), seed)
+}
+
+/// As [`saturate_uplink`], where only the first `senders` stations have packets.
+pub fn saturate(
+    config: &WifiConfig,
+    senders: usize,
+    length: usize,
+    (warmup, measured): (Duration, Duration),
+    seed: u64,
+) -> Saturation {
     let mut medium = medium(config, seed);
     let stations = config.stations.len();
     let mut id = 0;
@@ -123,7 +134,7 @@ pub fn saturate_uplink(
             medium.enqueue(now, station(index), TO_SERVER, Datagram { id, length }).unwrap();
         }
     };
-    for index in 0..stations {
+    for index in 0..senders {
         fill(&mut medium, Instant::ZERO, index);
     }
     let (start, end) = (Instant::ZERO + warmup, Instant::ZERO + warmup + measured);

@@ -44,7 +44,7 @@ impl Testbed {
         for (index, station) in expanded.stations.iter().enumerate() {
             shared.check()?;
             let group = &experiment.stations[station.group];
-            let queue = split_queue(&experiment.access_point, group).host;
+            let queue = split_queue(experiment.access_point_of(group), group).host;
             let id = StationId(index as u32);
             let (mut host, tun) =
                 Host::station(shared.lease, &station.name, id, queue, shared.steering)?;

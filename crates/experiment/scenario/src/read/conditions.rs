@@ -60,7 +60,8 @@ fn event(mut fields: Fields<'_>, context: &Context<'_>) -> Option<EventSpec> {
 impl Context<'_> {
     /// The field; on a cellular link it is refused.
     fn on_wifi<'f, 'a>(&self, field: &'f Field<'a>) -> Option<&'f Field<'a>> {
-        let is_wifi = self.access_point.is_none_or(|read| read.access_point.wifi().is_some());
+        let plain = self.access_points.plain.as_ref();
+        let is_wifi = plain.is_none_or(|read| read.access_point.wifi().is_some());
         field.or_refuse(is_wifi.then_some(field), || {
             "nothing on a cellular link: no frame errors, and one rate for all stations".to_owned()
         })
@@ -70,9 +71,9 @@ impl Context<'_> {
 /// The PHY rate that an event gives to `stations`.
 fn new_rate(field: &Field<'_>, context: &Context<'_>, stations: Option<Selector>) -> Option<Rate> {
     context.on_wifi(field)?;
-    let bss = context.access_point?.access_point.wifi()?;
-    let radio = context.groups[stations?.group].radio?;
-    phy_rate(field, radio.standard, bss)
+    let group = &context.groups[stations?.group];
+    let bss = context.access_points.of(group.bss)?.access_point.wifi()?;
+    phy_rate(field, group.radio?.standard, bss)
 }
 
 pub(super) fn read(fields: &mut Fields<'_>, names: &Names<'_>) -> Vec<Condition> {

@@ -1,5 +1,6 @@
 //! Turns the tree of the file's values into the typed experiment.
 
+mod bss;
 mod conditions;
 mod flows;
 pub(crate) mod names;
@@ -10,7 +11,7 @@ use wakeai_settings::{Field, Fields, Finding, Origin, Problems, Table};
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{QueueLimit, Wired};
 
-use crate::experiment::{Experiment, StationGroup};
+use crate::experiment::{BssSpec, Experiment, StationGroup};
 use names::Names;
 
 /// The longest delay in each direction.
@@ -38,8 +39,27 @@ pub(crate) struct Span {
 struct Context<'a> {
     names: &'a Names<'a>,
     groups: &'a [StationGroup],
-    access_point: Option<&'a radio::Read>,
+    /// The access points that were read: `[access_point]`, or one for each `[[bss]]`.
+    access_points: &'a AccessPoints,
     span: &'a Span,
+}
+
+/// The access points of a scenario. One that could not be read is `None`.
+struct AccessPoints {
+    /// That of `[access_point]`.
+    plain: Option<radio::Read>,
+    /// The entries of `[[bss]]`.
+    bsss: Vec<Option<(BssSpec, radio::Read)>>,
+}
+
+impl AccessPoints {
+    /// The access point of the stations with this `bss`.
+    fn of(&self, bss: usize) -> Option<&radio::Read> {
+        match self.bsss.get(bss) {
+            Some(entry) => entry.as_ref().map(|(_, read)| read),
+            None => self.plain.as_ref(),
+        }
+    }
 }
 
 /// Reads the whole experiment, and reports all its problems.
@@ -48,11 +68,15 @@ pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment,
     let name = fields.require("name", "a text of 1 to 100 characters").and_then(|f| title(&f));
     let span = span(&mut fields);
     let access_point = radio::access_point(&mut fields);
-    let wired = wired(&mut fields);
-    let stations = stations::read(&mut fields, access_point.as_ref());
+    let wired =
+        fields.get("wired").map_or_else(Wired::default, |field| wired(&field, Wired::default()));
+    let bsss = bss::read(&mut fields, root, access_point.as_ref(), wired);
+    let access_points = AccessPoints { plain: access_point, bsss };
+    let stations = stations::read(&mut fields, &access_points);
     let names = Names::new(&stations);
-    let (groups, access) = (&stations, access_point.as_ref());
-    let context = Context { names: &names, groups, access_point: access, span: &span };
+    bss::check_hearing(&mut fields, &access_points, &names);
+    let context =
+        Context { names: &names, groups: &stations, access_points: &access_points, span: &span };
     let flows = flows::read(&mut fields, &context);
     let events = conditions::events(&mut fields, &context);
     let conditions = conditions::read(&mut fields, &names);
@@ -62,8 +86,9 @@ pub(crate) fn experiment(root: &Table, problems: Problems) -> Result<Experiment,
         name: name.expect("its absence is a problem"),
         duration: span.duration,
         warmup: span.warmup,
-        access_point: access_point.expect("its absence is a problem").access_point,
+        access_point: access_points.plain.expect("its absence is a problem").access_point,
         wired,
+        bsss: access_points.bsss.into_iter().flatten().map(|(spec, _)| spec).collect(),
         flows,
         events,
         conditions,
@@ -95,9 +120,9 @@ fn span(fields: &mut Fields<'_>) -> Span {
     Span { duration: duration.unwrap_or(LONGEST_RUN), warmup }
 }
 
-fn wired(fields: &mut Fields<'_>) -> Wired {
-    let defaults = Wired::default();
-    let Some(mut wired) = fields.read("wired", Field::table) else { return defaults };
+/// Reads a table `wired`. Absent keys have the values of `defaults`.
+fn wired(field: &Field<'_>, defaults: Wired) -> Wired {
+    let Some(mut wired) = field.table() else { return defaults };
     let read = Wired {
         rate: wired.read_or("rate", defaults.rate, rate),
         delay: wired.read_or("delay", defaults.delay, delay),

@@ -27,6 +27,11 @@ impl<'a> Names<'a> {
         self.member(name)
     }
 
+    /// Whether a group has this name.
+    pub(crate) fn is_group(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// The numbered member that `name` selects.
     fn member(&self, name: &str) -> Option<Selector> {
         numbered(name).find_map(|(prefix, number)| {

@@ -17,6 +17,7 @@ use wakeai_settings::{Field, Fields, quoted};
 const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 
 /// The access point, and its keys of contention, which are the defaults of its stations.
+#[derive(Clone, Copy)]
 pub(super) struct Read {
     pub(super) access_point: AccessPoint,
     pub(super) contention: ContentionKeys,
@@ -27,15 +28,28 @@ pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
     let mut fields = field.table()?;
     let kinds = [("wifi", false), ("cellular", true)];
     let is_cellular = fields.read_or("medium", false, |field| field.choice(&kinds));
-    let buffer = fields.read_or("buffer", QueueLimit::Packets(300), limit);
-    let read = if is_cellular {
-        cellular(&mut fields).map(|cell| (Medium::Cellular(cell), ContentionKeys::default()))
-    } else {
-        bss(&mut fields).map(|(bss, contention)| (Medium::Wifi(bss), contention))
-    };
+    if !is_cellular {
+        return wifi_table(fields);
+    }
+    let buffer = buffer(&mut fields);
+    let cell = cellular(&mut fields);
     fields.finish();
-    let (medium, contention) = read?;
+    let medium = Medium::Cellular(cell?);
+    let contention = ContentionKeys::default();
     Some(Read { access_point: AccessPoint { buffer, medium }, contention })
+}
+
+/// Reads the keys of an 802.11 access point, all of which the table has.
+pub(super) fn wifi_table(mut fields: Fields<'_>) -> Option<Read> {
+    let buffer = buffer(&mut fields);
+    let read = bss(&mut fields);
+    fields.finish();
+    let (bss, contention) = read?;
+    Some(Read { access_point: AccessPoint { buffer, medium: Medium::Wifi(bss) }, contention })
+}
+
+fn buffer(fields: &mut Fields<'_>) -> QueueLimit {
+    fields.read_or("buffer", QueueLimit::Packets(300), limit)
 }
 
 fn cellular(fields: &mut Fields<'_>) -> Option<Cell> {
@@ -87,6 +101,9 @@ fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
         }),
         ampdu_subframes: fields.read_or("ampdu_subframes", defaults.ampdu_subframes, |field| {
             aggregating(field, standard)?.integer(1..=standard.most_subframes())
+        }),
+        amsdu: fields.read_or("amsdu", defaults.amsdu, |field| {
+            aggregating(field, standard)?.size(Bytes::ZERO..=standard.longest_amsdu())
         }),
         retry_limit: fields
             .read_or("retry_limit", defaults.retry_limit, |field| field.integer(1..=255)),

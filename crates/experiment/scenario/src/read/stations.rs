@@ -5,18 +5,20 @@ use wakeai_wifi::{Bss, Standard, StationRadio};
 
 use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
-use super::{FASTEST, delay, queue, rate, with_places};
-use crate::experiment::{AnnouncedRate, Announces, HostQueue, Medium, StationGroup, TcpProfile};
+use super::{AccessPoints, FASTEST, delay, queue, rate, with_places};
+use crate::experiment::{
+    AnnouncedRate, Announces, BssSpec, HostQueue, Medium, StationGroup, TcpProfile,
+};
 use wakeai_settings::{Field, Fields, quoted};
 
 /// The largest number of stations in a group, and in all groups together.
 const MOST: u32 = 10_000;
 
-pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<StationGroup> {
+pub(super) fn read(fields: &mut Fields<'_>, access_points: &AccessPoints) -> Vec<StationGroup> {
     let field = fields.require("stations", "at least one [[stations]]");
     let tables = field.map(|field| field.tables(MOST as usize)).unwrap_or_default();
     let problems = fields.problems;
-    let (places, groups) = with_places(tables, |table| group(table, access_point));
+    let (places, groups) = with_places(tables, |table| group(table, access_points));
     let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
     if total > u64::from(MOST) {
         let origin = places.last().map_or(fields.origin, |(origin, _)| *origin);
@@ -35,12 +37,15 @@ pub(super) fn read(fields: &mut Fields<'_>, access_point: Option<&Read>) -> Vec<
     groups
 }
 
-fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationGroup> {
+fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<StationGroup> {
     let name = fields.require("name", names::ALLOWED);
     let name = name.and_then(|field| field.text_if(names::ALLOWED, wakeai_settings::is_name));
     let count = fields.read_or("count", 1, |field| field.integer(1..=MOST));
+    let bss = bss(&mut fields, access_points);
+    let access_point = access_points.of(bss.unwrap_or(0));
     let medium = access_point.map(|read| &read.access_point.medium);
     let is_cellular = matches!(medium, Some(Medium::Cellular(_)));
+    let hears = fields.read("hears", super::bss::heard);
     let (radio, frame_error_ppm) = match medium {
         Some(Medium::Cellular(_)) => {
             refuse_radio_keys(&mut fields);
@@ -78,6 +83,8 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
     Some(StationGroup {
         name: name?.to_owned(),
         count,
+        bss: bss?,
+        hears,
         radio,
         queue: queue.unwrap_or(host_queue.default_packets()),
         host_queue,
@@ -88,6 +95,33 @@ fn group(mut fields: Fields<'_>, access_point: Option<&Read>) -> Option<StationG
         proxy,
         announces,
     })
+}
+
+/// The index of the BSS that the group names. Without `[[bss]]` there is one, which has no name.
+fn bss(fields: &mut Fields<'_>, access_points: &AccessPoints) -> Option<usize> {
+    let specs = &access_points.bsss;
+    let names = || quoted(specs.iter().flatten().map(|(spec, _)| &spec.name));
+    let field = match fields.get("bss") {
+        Some(field) => field,
+        None if specs.len() < 2 => return Some(0),
+        None => {
+            fields.require("bss", &format!("the name of a BSS: {}", names()));
+            return None;
+        }
+    };
+    let named = |name: &str| {
+        let is_named = |entry: &Option<(BssSpec, Read)>| {
+            entry.as_ref().is_some_and(|(spec, _)| spec.name == name)
+        };
+        specs.iter().position(is_named)
+    };
+    let found = field.node.as_str().and_then(named);
+    let unreadable = specs.iter().any(Option::is_none);
+    if found.is_none() && !unreadable {
+        let none = "nothing without [[bss]]".to_owned();
+        field.refuse(if specs.is_empty() { none } else { names() });
+    }
+    found.or(unreadable.then_some(0))
 }
 
 fn station_radio(
@@ -117,7 +151,7 @@ fn station_radio(
 }
 
 fn refuse_radio_keys(fields: &mut Fields<'_>) {
-    for key in ["standard", "rate", "contention", "frame_error_rate"] {
+    for key in ["standard", "rate", "contention", "frame_error_rate", "hears"] {
         if let Some(field) = fields.get(key) {
             field.refuse("nothing on a cellular link: its rates are the access point's");
         }

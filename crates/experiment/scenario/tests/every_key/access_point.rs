@@ -33,6 +33,7 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("access_point.guard_interval", "400ns")]),
     Case::run(&[], &[("access_point.ampdu", "10000")]),
     Case::run(&[], &[("access_point.ampdu_subframes", "4")]),
+    Case::run(&[], &[("access_point.amsdu", "3839")]),
     Case::run(&[("stations.tablet.frame_error_rate", "0.5")], &[("access_point.retry_limit", "2")]),
     Case::run(&[], &[("access_point.contention.aifsn", "7")]),
     Case::run(&[], &[("access_point.contention.cw_min", "63")]),

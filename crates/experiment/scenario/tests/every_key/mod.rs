@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
 mod access_point;
+mod bss;
 mod conditions;
 mod flows;
 pub(crate) mod page;
@@ -106,7 +107,8 @@ pub(crate) fn overridden(
 
 /// All changes, in the order of the page.
 pub(crate) fn cases() -> Vec<Case> {
-    [run::CASES, access_point::CASES, stations::CASES, flows::CASES, conditions::CASES].concat()
+    [run::CASES, access_point::CASES, bss::CASES, stations::CASES, flows::CASES, conditions::CASES]
+        .concat()
 }
 
 /// A path of `--set` without the names and numbers of entries: `stations.tablet.queue` becomes
@@ -119,7 +121,7 @@ fn key_of_path(path: &str) -> String {
             key.push('.');
         }
         key.push_str(part);
-        if ["stations", "flows", "events", "conditions", "bounds", "laws"].contains(&part)
+        if ["bss", "stations", "flows", "events", "conditions", "bounds", "laws"].contains(&part)
             && parts.clone().next().is_some()
         {
             parts.next();

@@ -8,10 +8,13 @@ use wakeai_scenario::Scenario;
 use super::page;
 
 /// The tables: for each, the prefix of its keys here, and its path in the page's last example.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 16] = [
     ("access_point.", "access_point"),
     ("access_point.contention.", "access_point.contention"),
     ("wired.", "wired"),
+    ("bss[].", "bss.near"),
+    ("bss[].contention.", "bss.near.contention"),
+    ("bss[].wired.", "bss.near.wired"),
     ("stations[].", "stations.tablet"),
     ("stations[].contention.", "stations.tablet.contention"),
     ("stations[].announces.", "stations.tablet.announces"),
@@ -39,7 +42,13 @@ pub(crate) fn keys() -> BTreeSet<String> {
     let cellular = of_table("access_point", &[CELLULAR]);
     keys.extend(cellular.into_iter().map(|key| format!("access_point.{key}")));
     // Tables are removed from the list, because their keys are in it.
-    let tables = ["access_point.contention", "stations[].contention", "stations[].announces"];
+    let tables = [
+        "access_point.contention",
+        "bss[].contention",
+        "bss[].wired",
+        "stations[].contention",
+        "stations[].announces",
+    ];
     let tables = tables.map(str::to_owned);
     for table in tables.into_iter().chain(page::tables()) {
         assert!(keys.remove(&table), "{table} is a table");

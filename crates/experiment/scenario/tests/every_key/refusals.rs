@@ -49,6 +49,7 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     ),
     refused(DCF, &[("access_point.ampdu", "4000")], "access_point.ampdu"),
     refused(DCF, &[("access_point.ampdu_subframes", "4")], "access_point.ampdu_subframes"),
+    refused(DCF, &[("access_point.amsdu", "3839")], "access_point.amsdu"),
     refused(DCF, &[("access_point.width", "40MHz")], "access_point.width"),
     refused(DCF, &[("access_point.streams", "2")], "access_point.streams"),
     refused(DCF, &[("access_point.guard_interval", "400ns")], "access_point.guard_interval"),

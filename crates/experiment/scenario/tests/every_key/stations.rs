@@ -1,6 +1,7 @@
 //! The cases for the keys of `[[stations]]`.
 
 use super::access_point::CELL;
+use super::bss::BSSS;
 use super::{Case, Effect, Settings};
 
 /// Settings that start agents, without which announcements have no effect.
@@ -17,6 +18,8 @@ pub(super) const CASES: &[Case] = &[
         ]),
     },
     Case::run(&[], &[("stations.tablet.count", "3")]),
+    Case::run(BSSS, &[("stations.tablet.bss", "far")]),
+    Case::run(&[], &[("stations.tablet.hears", "[\"phone\"]")]),
     Case::run(&[], &[("stations.tablet.standard", "802.11a")]),
     Case::run(&[], &[("stations.tablet.rate", "13Mbit/s")]),
     Case::run(&[], &[("stations.tablet.contention.aifsn", "7")]),

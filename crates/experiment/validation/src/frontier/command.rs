@@ -159,7 +159,9 @@ fn base(setting: &Setting) -> &str {
 }
 
 fn with_condition(setting: &Setting, name: &str, keys: &str) -> anyhow::Result<Scenario> {
-    let text = format!("{}\n[[conditions]]\nname = '{name}'\n{keys}", base(setting));
+    let has_agents = setting.agents.filter(|_| keys.contains("law = "));
+    let agents = has_agents.map(|group| format!("agents = '{group}'\n")).unwrap_or_default();
+    let text = format!("{}\n[[conditions]]\nname = '{name}'\n{agents}{keys}", base(setting));
     Scenario::parse(&text).with_context(|| setting.name)
 }
 

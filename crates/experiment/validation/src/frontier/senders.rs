@@ -98,7 +98,7 @@ fn connections(experiment: &Experiment, group: usize, direction: Direction) -> u
 
 /// The packets and the bytes of the largest aggregate of a station; `None` without aggregation.
 fn aggregate(experiment: &Experiment, group: &StationGroup) -> Option<(u32, u64)> {
-    let (bss, radio) = (experiment.access_point.wifi()?, group.radio?);
+    let (bss, radio) = (experiment.access_point_of(group).wifi()?, group.radio?);
     let longest = bss.ampdu_of(radio.standard).get();
     let bytes = longest.min(radio.rate.bytes_in(LONGEST_PPDU).get());
     let packets = (bytes / MPDU_BYTES).min(u64::from(bss.subframes_of(radio.standard)));

@@ -4,7 +4,7 @@
 //! --write DIR` writes them as files). Whoever changes the law runs all of them.
 
 use super::setting::{JITTER, Promise, Setting, TSQ, bss};
-use super::{downloads, dynamics};
+use super::{channels, downloads, dynamics};
 
 const MAC80211: &str = "host_queue = 'mac80211'";
 const LIMITED: &str = "limit = '800kbit/s'\njitter = '500ms'";
@@ -12,7 +12,7 @@ const LIMITED: &str = "limit = '800kbit/s'\njitter = '500ms'";
 /// All settings of the matrix.
 pub fn matrix() -> Vec<Setting> {
     let beside = [uploads(), hosts(), unequal(), paths(), transfers(), neighbours()];
-    [beside.concat(), downloads::all(), dynamics::all()].concat()
+    [beside.concat(), downloads::all(), dynamics::all(), channels::all()].concat()
 }
 
 /// Settings of equal stations with endless uploads and plain FIFO hosts.

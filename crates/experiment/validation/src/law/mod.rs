@@ -1,5 +1,6 @@
 //! The law `airtime` over a matrix of settings, each with a promise and a verdict.
 
+mod channels;
 mod downloads;
 pub mod dynamics;
 pub mod figures;

@@ -82,6 +82,8 @@ pub struct Setting {
     pub scenario: Scenario,
     /// The scenario as TOML.
     pub toml: String,
+    /// The group that alone has agents; `None` where all stations have them.
+    pub agents: Option<&'static str>,
 }
 
 /// A key of `[[stations]]`: Linux's limit "TCP small queues" applies to the host queue.
@@ -145,6 +147,12 @@ impl Draft {
     /// Lets the agents of this group govern uploads alone, as those of earlier versions do.
     pub(super) fn uploads_alone(mut self, group: &'static str) -> Self {
         self.uploads_alone = Some(group);
+        self
+    }
+
+    /// Adds an access point, with the additional keys `keys` of `[[bss]]`. All are on one channel.
+    pub(super) fn access_point_named(mut self, name: &str, keys: &str) -> Self {
+        let _ = write!(self.body, "\n[[bss]]\nname = '{name}'\n{keys}\n");
         self
     }
 
@@ -213,7 +221,7 @@ impl Draft {
             }
         }
         let scenario = Scenario::parse(&toml).expect("every setting is a scenario");
-        Setting { name, promise, scenario, toml }
+        Setting { name, promise, scenario, toml, agents: self.agents }
     }
 }
 

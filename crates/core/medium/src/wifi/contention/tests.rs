@@ -16,7 +16,10 @@ fn rules(aifsn: u8, cw: u16) -> Rules {
 
 fn contention(rules: &[(Rules, bool)]) -> Contention {
     let (sifs, slot) = (Duration::from_micros(SIFS_US), Duration::from_micros(SLOT_US));
-    Contention::new(sifs, slot, 7, rules)
+    let one =
+        |(rules, qos): &(Rules, bool)| ContenderRules { rules: *rules, qos: *qos, retry_limit: 7 };
+    let rules: Vec<ContenderRules> = rules.iter().map(one).collect();
+    Contention::new(sifs, slot, &rules, |_| true)
 }
 
 fn micros(us: u64) -> Instant {

@@ -19,7 +19,7 @@ fn frames(count: u32) -> Frames<u32> {
 }
 
 fn ht(subframes: usize, psdu: u32) -> Limits {
-    Limits { framing: Framing::Ht, subframes, psdu }
+    Limits { framing: Framing::Ht, subframes, psdu, amsdu: 0 }
 }
 
 fn released(frames: &mut Frames<u32>) -> Vec<u32> {
@@ -53,7 +53,7 @@ fn a_failed_frame_holds_back_those_behind_it_and_the_window() {
     let psdu = frames.plan(&ht(4, 65_535)).unwrap();
     let mut outcomes = [false, true, true, true].into_iter();
     let settled = frames.settle(psdu, 7, || outcomes.next().unwrap(), |_| ());
-    assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
+    assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0, failed_mpdus: 1 });
     assert_eq!(released(&mut frames), []);
     // The window of 4 begins at frame 0, so frame 4 and all later frames have to wait.
     let retry = frames.plan(&ht(4, 65_535)).unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_handed_up_past_a_damaged_mpdu_until_its_retry() {
     }
     assert_eq!(handed_up(&mut frames), [0]);
     let settled = frames.settle(psdu, 7, || true, |_| ());
-    assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0 });
+    assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0, failed_mpdus: 1 });
     assert_eq!(released(&mut frames), []);
     // The retry is sent together with a new frame. The frames that were held back arrive with the
     // retry.
