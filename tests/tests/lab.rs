@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use wakeai_host::Namespace;
 use wakeai_tests::{
     ANY_LATENESS, Machine, host_state, leftovers, must, nothing_left, stderr, stdout, wait_for,
     wakeai,
@@ -430,4 +434,57 @@ fn the_lab_replaces_neither_its_scenario_nor_an_agents_file_that_is_not_its_own(
     }
     assert_eq!(fs::read(logs.join("tablet1.log")).unwrap(), b"mine");
     nothing_left();
+}
+
+#[test]
+fn a_network_is_held_for_any_program_until_ctrl_c() {
+    let Some(_machine) = Machine::take() else { return };
+    let (directory, before) = (tempfile::tempdir().unwrap(), host_state());
+    let path = file(directory.path(), SCENARIO);
+    let mut lab = Command::new(wakeai_tests::program())
+        .args(["lab", &path, "--hold", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(lab.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let held: Value = serde_json::from_str(&line).unwrap();
+    let hosts = held["hosts"].as_array().unwrap();
+    let names: Vec<_> = hosts.iter().map(|host| host["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["server", "tablet1", "tablet2"]);
+    let [server, tablet] = [0, 2].map(|index| {
+        let namespace = hosts[index]["namespace"].as_str().unwrap();
+        (Namespace::open(namespace).unwrap(), hosts[index]["address"].as_str().unwrap())
+    });
+    // Any program uses the air: a connection of this test, whose round trip takes the delays of the wire.
+    let listener = server.0.run(|| TcpListener::bind((server.1, 0)).unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let began = Instant::now();
+    let stream = tablet.0.run(|| TcpStream::connect(address).unwrap()).unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(20), "10 ms each way on the wire");
+    let accepted = listener.accept().unwrap();
+    drop((stream, accepted, listener, server, tablet));
+    kill(Pid::from_raw(lab.id().cast_signed()), Signal::SIGINT).unwrap();
+    let ended = lab.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("packets were released at most"), "{}", stderr(&ended));
+    nothing_left();
+    assert_eq!(before, host_state());
+}
+
+#[test]
+fn a_network_is_held_for_one_condition_and_no_runs() {
+    let Some(_machine) = Machine::share() else { return };
+    for (more, said) in [
+        (&["--repeat", "2"][..], "cannot be used with"),
+        (&["--conditions", "nothing"], "the conditions of the scenario are capped"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(directory.path(), SCENARIO);
+        let refused = wakeai(&[&["lab", &path, "--hold"], more].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(said), "{}", stderr(&refused));
+    }
 }

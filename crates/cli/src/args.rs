@@ -169,6 +169,7 @@ Examples:
   wakeai lab scenarios/quickstart.toml --set stations.tablet.rate=39Mbit/s --json
   wakeai lab scenarios/quickstart.toml --out results/quickstart   also keep records as Parquet
   wakeai lab scenarios/quickstart.toml --kernel 6.12 --jobs 2   on another kernel, without root
+  wakeai lab scenarios/quickstart.toml --hold                     the network and its air, for other programs
 
 On this machine's kernel the lab makes one run at a time: runs at the same time would delay each other's packets. A run that
 exceeds the bounds of lateness or of waits is not faithful, and the exit status is 1.")]
@@ -204,6 +205,10 @@ pub(crate) struct LabArguments {
     /// station's namespace has for itself
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics: Option<Local>,
+    /// Make no runs: keep the network of the first condition and its air until Ctrl-C, for any program that enters
+    /// the namespaces, which are printed (with --json as one object)
+    #[arg(long, conflicts_with_all = ["repeat", "wide", "out", "metrics", "waits_p99"])]
+    pub(crate) hold: bool,
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use wakeai_lab::{LabError, LabOptions};
+use wakeai_lab::{Held, LabError, LabOptions};
 use wakeai_results::result::Report;
 use wakeai_scenario::Scenario;
 use wakeai_virtual_lab::{VirtualLabError, VirtualLabOptions};
@@ -12,6 +12,7 @@ use wakeai_world::RunError;
 use super::experiment::{Bar, load, options, show, show_beside, show_made};
 use crate::args::{HOST, LabArguments};
 use crate::failure::Failure;
+use crate::output;
 
 pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     let in_guests = arguments.kernel != HOST;
@@ -21,6 +22,10 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         .context("cannot find the file of this program, from which the agents are started")
         .map_err(Failure::failed)?;
     let bar = Bar::new(true)?;
+    if arguments.hold {
+        let options = lab_options(arguments, wakeai);
+        return hold(&options, &scenario, &bar, arguments.experiment.json);
+    }
     let result = if in_guests {
         in_guests_run(arguments, &scenario, wakeai, &bar)
     } else {
@@ -35,6 +40,11 @@ fn check(arguments: &LabArguments, in_guests: bool) -> Result<(), Failure> {
     if in_guests && arguments.metrics.is_some() {
         return refused(
             "--metrics cannot be used with --kernel: nothing reaches an agent in a guest from outside",
+        );
+    }
+    if in_guests && arguments.hold {
+        return refused(
+            "--hold cannot be used with --kernel: nothing reaches the namespaces of a guest from outside",
         );
     }
     if !in_guests && arguments.jobs > 1 {
@@ -57,16 +67,7 @@ fn here(
     bar: &Bar,
 ) -> Result<Report, Failure> {
     let experiment = &arguments.experiment;
-    let options = LabOptions {
-        run: options(experiment),
-        lateness_p99: arguments.lateness_p99,
-        lateness_max: arguments.lateness_max,
-        waits_p99: arguments.waits_p99,
-        wakeai,
-        metrics: arguments.metrics,
-        digests: false,
-    };
-    let result = wakeai_lab::run(&options, scenario, bar);
+    let result = wakeai_lab::run(&lab_options(arguments, wakeai), scenario, bar);
     bar.clear();
     result.map_err(|error| {
         let status = error.exit_status();
@@ -82,6 +83,18 @@ fn here(
             error => failed(error),
         }
     })
+}
+
+fn lab_options(arguments: &LabArguments, wakeai: PathBuf) -> LabOptions {
+    LabOptions {
+        run: options(&arguments.experiment),
+        lateness_p99: arguments.lateness_p99,
+        lateness_max: arguments.lateness_max,
+        waits_p99: arguments.waits_p99,
+        wakeai,
+        metrics: arguments.metrics,
+        digests: false,
+    }
 }
 
 /// The runs on another kernel, each in a guest.
@@ -116,4 +129,32 @@ fn in_guests_run(
             error => failed(error),
         }
     })
+}
+
+/// Keeps the network of the scenario until Ctrl-C, which is then the intended end.
+fn hold(options: &LabOptions, scenario: &Scenario, bar: &Bar, json: bool) -> Result<(), Failure> {
+    bar.clear();
+    let ready = |held: &Held| {
+        let shown = if json { output::json(held) } else { output::write(&text(held)) };
+        shown.map(|_| ()).map_err(|failure| LabError::Shown(failure.to_string()))
+    };
+    wakeai_lab::hold(options, scenario, bar, &ready)
+        .map_err(|error| Failure::with_status(error.exit_status(), error))
+}
+
+/// The hosts and how to enter them.
+fn text(held: &Held) -> String {
+    let Held { scenario, condition, bssid, broadcast, hosts } = held;
+    let rows = hosts.iter().map(|host| {
+        let words = [&host.name, &host.namespace, host.interface];
+        let [name, namespace, interface] = words.map(str::to_owned);
+        [name, namespace, interface, host.address.to_string()]
+    });
+    let table = output::table("  ", ["host", "namespace", "interface", "address"], 4, rows);
+    let any = hosts.last().map_or("NAMESPACE", |host| &host.namespace);
+    format!(
+        "{scenario} with the condition {condition}, until Ctrl-C:\n\n{table}\n\
+         A program enters a host by its namespace:\n  nsenter --net=/run/netns/{any} COMMAND\n\
+         An agent in it needs the keys bssid = \"{bssid}\" and presence.broadcast = \"{broadcast}\".\n"
+    )
 }

@@ -78,6 +78,9 @@ pub enum LabError {
     /// A kernel feature is missing, or a BPF program could not be loaded.
     #[error(transparent)]
     Kernel(#[from] wakeai_kernel::Error),
+    /// The caller could not show the network that is kept.
+    #[error("{0}")]
+    Shown(String),
     /// The monitor failed.
     #[error("the monitor of the lab failed: {0}")]
     Monitor(String),

@@ -15,7 +15,7 @@ use crate::driver::Misrouted;
 use crate::driver::realtime::Realtime;
 use crate::error::{LabError, Lapse};
 use crate::host::Steering;
-use crate::run::{self, LabRun};
+use crate::run::{self, Held, LabRun};
 use crate::shared::SharedResources;
 use crate::{keys, preflight};
 
@@ -130,11 +130,63 @@ fn prepare<T>(
         };
         make(shared)
     });
+    note_undone(lease, progress);
+    result
+}
+
+/// Makes the network of the first condition that `options` ask for, and its air, and keeps both until the user interrupts
+/// the command, for any program that enters the namespaces. No agent, proxy or flow runs in it. `ready` is called once
+/// everything is there. When this function returns, every change on the host is undone, as by [`run`].
+///
+/// # Errors
+///
+/// [`LabError`]. The interruption is the intended end, and no error.
+pub fn hold(
+    options: &LabOptions,
+    scenario: &Scenario,
+    progress: &dyn Progress,
+    ready: &dyn Fn(&Held) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let asked = Asked::new(scenario, &options.run)?;
+    preflight::check_network()?;
+    let condition = asked.conditions.first().expect("a scenario has a condition");
+    asked.note_keys_without_effect(keys::without_effect, progress);
+    let lease = Lease::take(Role::Lab)?;
+    note_other_labs(progress);
+    let realtime = Realtime::prepare();
+    realtime.missing.iter().for_each(|missing| progress.note(missing));
+    let steering = Steering::plan();
+    let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
+    let result = scratch(&lease).and_then(|scratch| {
+        let shared = SharedResources {
+            lease: &lease,
+            progress,
+            wakeai: &options.wakeai,
+            realtime: realtime.guarded(),
+            steering,
+            targets: None,
+            metrics: None,
+            scratch: &scratch,
+        };
+        run::hold(&shared, condition, options.run.seed, ready)
+    });
+    note_undone(lease, progress);
+    let driver = result?;
+    let lateness = &driver.lateness;
+    let (p99, max) = (lateness.percentile(99.0), lateness.max);
+    progress.note(&format!("packets were released at most {max} late, 99 % within {p99}"));
+    if p99 > options.lateness_p99 || max > options.lateness_max {
+        progress.note("that is more than a faithful run has: repeat it on a quieter machine");
+    }
+    Ok(())
+}
+
+/// Undoes the changes, and names those for which that was not possible.
+fn note_undone(lease: Lease, progress: &dyn Progress) {
     for (change, reason) in wakeai_kernel::release(lease) {
         progress
             .note(&format!("could not be undone: {change} ({reason}); `wakeai sweep` undoes it"));
     }
-    result
 }
 
 /// Warns of other labs, because the drivers of all labs run on the same processor.

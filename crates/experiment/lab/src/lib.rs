@@ -3,7 +3,7 @@
 //! Congestion control and agents are real.
 //!
 //! [`run`] makes all runs of a scenario: each condition, as often as asked. It needs root, iperf3
-//! and, for agents and proxies, the `wakeai` program. `docs/concepts/lab.md` explains how the lab
+//! and, for agents and proxies, the `wakeai` program. [`hold`] keeps network and air of a scenario for other programs. `docs/concepts/lab.md` explains how the lab
 //! works, and its limits.
 
 mod agents;
@@ -23,4 +23,5 @@ mod traffic;
 mod watch;
 
 pub use error::{LabError, Lapse};
-pub use experiment::{LabOptions, check, run, run_one};
+pub use experiment::{LabOptions, check, hold, run, run_one};
+pub use run::{Held, HeldHost};

@@ -16,24 +16,30 @@ use crate::error::LabError;
 use crate::host::dying_with_us;
 use crate::traffic::iperf;
 
-/// Returns an error that names the first missing requirement.
-pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
+/// Returns an error that names the first missing requirement of a network with its air.
+pub(crate) fn check_network() -> Result<(), LabError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(LabError::missing(
             "root",
             "run `sudo wakeai lab`: it makes network namespaces and loads BPF programs",
         ));
     }
-    let found = features::detect();
-    found.to_monitor()?;
-    if conditions.iter().flat_map(ResolvedCondition::laws).any(|law| law.is_some()) {
-        found.to_bound()?;
-    }
     if !Path::new("/dev/net/tun").exists() {
         return Err(LabError::missing(
             "/dev/net/tun",
             "modprobe tun, or give the container that device",
         ));
+    }
+    Ok(())
+}
+
+/// Returns an error that names the first missing requirement of runs.
+pub(crate) fn check(conditions: &[ResolvedCondition]) -> Result<(), LabError> {
+    check_network()?;
+    let found = features::detect();
+    found.to_monitor()?;
+    if conditions.iter().flat_map(ResolvedCondition::laws).any(|law| law.is_some()) {
+        found.to_bound()?;
     }
     if !dying_with_us("true").status().is_ok_and(|status| status.success()) {
         return Err(LabError::missing(

@@ -25,7 +25,7 @@ use tun::Tun;
 /// The name of every station's network interface.
 pub(crate) const STATION_INTERFACE: &str = "wlan0";
 /// The network interface of the server, and of a sender behind a station.
-const WIRED_INTERFACE: &str = "eth0";
+pub(crate) const WIRED_INTERFACE: &str = "eth0";
 /// The station's end of the veth link to a sender behind it.
 pub(crate) const CABLE_INTERFACE: &str = "lan0";
 /// The largest length of an IP packet in the emulated network.

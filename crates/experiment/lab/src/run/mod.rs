@@ -1,5 +1,6 @@
 //! One run of one condition: its testbed, agents, proxies and traffic, and its measurements.
 
+mod hold;
 mod testbed;
 mod traffic;
 
@@ -20,6 +21,8 @@ use crate::error::LabError;
 use crate::shared::SharedResources;
 use crate::traffic::{self as flows, FlowPlan, SenderFacts};
 use crate::watch::Watch;
+pub(crate) use hold::hold;
+pub use hold::{Held, HeldHost};
 use testbed::Testbed;
 use traffic::{Stopped, Traffic};
 
@@ -97,6 +100,8 @@ pub(crate) fn run(
         lateness: None,
         packets_digest: driver.digest.map(PacketsDigest::value),
         drops: None,
+        wall_s: None,
+        field: None,
     };
     let late_starts = late_starts(span, &plans, &opened, end);
     Ok(LabRun { outcome, driver, waits, has_helpers, late_starts, lost })
