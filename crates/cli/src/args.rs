@@ -1,5 +1,6 @@
 //! The arguments of all commands.
 
+mod field;
 mod probe;
 mod put;
 mod serve;
@@ -18,6 +19,7 @@ use wakeai_net::Local;
 use wakeai_proxy::Config;
 use wakeai_units::{Duration, Rate};
 
+pub(crate) use field::{FieldArguments, FieldStationArguments};
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, OtherEnd, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
@@ -33,11 +35,11 @@ pub(crate) const HOST: &str = "host";
 const EXIT_STATUS: &str = "\
 Exit status:
   0   done
-  1   failed, or the timing of a lab run was not faithful to its scenario
+  1   failed, or a run of lab was not faithful to its scenario, or one of field does not count
   2   bad usage, a bad configuration or a bad scenario
   3   proxy and use: another program has changed what they hold on the host, and it is not put back
   77  a privilege or a kernel feature is missing
-  130 a run of sim or lab was interrupted by Ctrl-C; 143 by SIGTERM
+  130 a run of sim, lab or field was interrupted by Ctrl-C; 143 by SIGTERM
 
 Every command that runs as root, except sim, grid, compare, report and man, first undoes the changes of
 wakeai processes that died, and reports that on standard error.";
@@ -55,6 +57,9 @@ pub(crate) enum WakeaiCommand {
     Sim(SimArguments),
     Grid(GridArguments),
     Lab(LabArguments),
+    Field(FieldArguments),
+    #[command(hide = true)]
+    FieldStation(FieldStationArguments),
     Compare(CompareArguments),
     Report(ReportArguments),
     Agent(AgentArguments),
@@ -74,7 +79,7 @@ pub(crate) enum WakeaiCommand {
     Sweep,
 }
 
-/// The arguments that `sim` and `lab` share.
+/// The arguments that `sim`, `lab` and `field` share.
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
     /// The experiment, as TOML; - is standard input

@@ -60,6 +60,8 @@ fn run(command: WakeaiCommand) -> Result<(), Failure> {
         WakeaiCommand::Sim(arguments) => commands::sim::run(&arguments),
         WakeaiCommand::Grid(arguments) => commands::grid::run(&arguments),
         WakeaiCommand::Lab(arguments) => commands::lab::run(&arguments),
+        WakeaiCommand::Field(arguments) => commands::field::run(&arguments),
+        WakeaiCommand::FieldStation(arguments) => commands::field::station(&arguments),
         WakeaiCommand::Compare(arguments) => commands::compare::run(&arguments),
         WakeaiCommand::Report(arguments) => commands::report::run(&arguments),
         WakeaiCommand::Agent(arguments) => commands::agent::run(&arguments),

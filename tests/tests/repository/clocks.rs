@@ -18,6 +18,11 @@ const READS: &[(&str, &str)] = &[
         "device/probe/src/io/clock.rs",
         "the kernel stamps datagrams with it; stamps are compared with each other",
     ),
+    (
+        "experiment/field/src/check.rs",
+        "compares this machine's wall clock with that of another machine",
+    ),
+    ("experiment/field/src/station/inspect.rs", "tells the wall clock for that comparison"),
     ("device/top/src/source/mod.rs", "a recording says when it was made"),
 ];
 

@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod completion;
 pub(crate) mod doctor;
 mod experiment;
+pub(crate) mod field;
 pub(crate) mod grid;
 pub(crate) mod lab;
 pub(crate) mod man;

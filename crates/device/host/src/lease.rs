@@ -36,6 +36,15 @@ pub enum LeaseError {
         /// The target.
         what: String,
     },
+    /// Another experiment uses this machine.
+    #[error(
+        "another experiment of `wakeai field` uses this machine (pid {pid}): wait for its end; without its controlling command it \
+         ends by itself"
+    )]
+    FieldRuns {
+        /// The process of the other experiment.
+        pid: ProcessId,
+    },
     /// Another process has made the same change.
     #[error("process {pid} has made this change already: {change}; stop that process first")]
     Held {
@@ -199,6 +208,9 @@ fn refusal(role: &Role, other: &Holder) -> Option<LeaseError> {
             if what == wanted =>
         {
             Some(LeaseError::UseRuns { pid, what: what.clone() })
+        }
+        (Role::Field { netns: wanted }, Role::Field { netns }) if netns == wanted => {
+            Some(LeaseError::FieldRuns { pid })
         }
         _ => None,
     }

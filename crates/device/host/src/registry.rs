@@ -36,6 +36,11 @@ pub enum Role {
         /// The target in words, if only one command at a time may have it; otherwise `None`.
         exclusive: Option<String>,
     },
+    /// The helper of an experiment on real machines, of which a network namespace has at most one.
+    Field {
+        /// Its namespace.
+        netns: NetnsId,
+    },
     /// Any other command.
     Command,
 }

@@ -120,10 +120,10 @@ impl Aggregate {
     }
 }
 
-/// The runs of each condition, in the order in which conditions first occur.
+/// The runs of each condition that count, in the order in which conditions first occur.
 pub fn by_condition(runs: &[Run]) -> Vec<Vec<&Run>> {
     let mut conditions: Vec<Vec<&Run>> = Vec::new();
-    for run in runs {
+    for run in runs.iter().filter(|run| run.counts()) {
         match conditions.iter_mut().find(|of| of[0].condition == run.condition) {
             Some(of) => of.push(run),
             None => conditions.push(vec![run]),

@@ -17,7 +17,7 @@ use wakeai_scenario::repeat_seed;
 pub struct Side {
     /// The scenario's name.
     pub scenario: String,
-    /// `sim` or `lab`.
+    /// `sim`, `lab` or `field`.
     pub world: String,
     /// The version of Wakeai.
     pub version: String,
@@ -54,6 +54,19 @@ impl Side {
             )
         })
     }
+
+    /// What makes two runs a pair.
+    fn pairs_by(&self) -> &'static str {
+        if self.world == FIELD { "block" } else { "seed" }
+    }
+}
+
+/// The world whose runs depend on the hour: only those of one block, in one result, are pairs.
+const FIELD: &str = "field";
+
+/// Whether runs of two reports may be pairs.
+fn may_pair(a: &Report, b: &Report) -> bool {
+    a == b || (a.world != FIELD && b.world != FIELD)
 }
 
 /// A comparison of two sides.
@@ -74,8 +87,8 @@ pub struct Row {
     pub a: String,
     /// The condition of the second side.
     pub b: String,
-    /// Whether the figures are those of pairs of runs with the same seed ([`Row::PAIRS`]). Otherwise the runs count
-    /// as independent, and the intervals are Welch's.
+    /// Whether the figures are those of pairs of runs with the same seed ([`Row::PAIRS`]), on real machines of the same
+    /// block. Otherwise the runs count as independent, and the intervals are Welch's.
     pub paired: bool,
     /// The number of runs of each side that have no partner and are left out.
     pub left_out: LeftOut,
@@ -145,7 +158,7 @@ impl Comparison {
         for runs in &of_a {
             let same = |other: &&Vec<&Run>| other[0].condition == runs[0].condition;
             if let Some(other) = of_b.iter().find(same) {
-                conditions.push(Row::of((a.seed, runs), (b.seed, other)));
+                conditions.push(Row::of((a.seed, runs), (b.seed, other), may_pair(a, b)));
             }
         }
         if conditions.is_empty() {
@@ -164,7 +177,8 @@ impl Comparison {
         (b, second): (&Report, &str),
     ) -> Result<Self, CompareError> {
         let (of_a, of_b) = (by_condition(&a.runs), by_condition(&b.runs));
-        let row = Row::of((a.seed, find(&of_a, first)?), (b.seed, find(&of_b, second)?));
+        let (runs, others) = (find(&of_a, first)?, find(&of_b, second)?);
+        let row = Row::of((a.seed, runs), (b.seed, others), may_pair(a, b));
         Ok(Self { a: Side::of(a), b: Side::of(b), conditions: vec![row] })
     }
 
@@ -186,7 +200,7 @@ impl Comparison {
             text.push_str("these are different scenarios\n");
         }
         if self.a.world != self.b.world {
-            text.push_str("one is simulated and the other is not\n");
+            text.push_str("they are of different worlds\n");
         }
         if let Some(words) = self.a.other_guest(&self.b) {
             text.push_str(&words);
@@ -198,10 +212,10 @@ impl Comparison {
             let (runs_a, runs_b) = row.runs();
             let how = match (row.paired, runs_a.min(runs_b)) {
                 (_, 0 | 1) => "a single run has no interval".to_owned(),
-                (true, runs) => format!("{runs} runs each, paired by seed"),
+                (true, runs) => format!("{runs} runs each, paired by {}", self.a.pairs_by()),
                 (false, _) => format!("{runs_a} and {runs_b} runs, independent (Welch)"),
             };
-            let how = how + &row.left_out.words();
+            let how = how + &row.left_out.words(self.a.pairs_by());
             let _ = write!(text, "\n{name}: {how}\n{}\n", row.table(wide).trim_fmt());
         }
         text.push_str("b - a with its 95 % confidence interval; * where 0 is outside of it\n");
@@ -213,13 +227,13 @@ impl Comparison {
 }
 
 impl LeftOut {
-    fn words(self) -> String {
+    fn words(self, by: &str) -> String {
         let of = |runs: usize, side: &str| (runs > 0).then(|| format!("{runs} of {side}"));
         let sides: Vec<String> = [of(self.a, "a"), of(self.b, "b")].into_iter().flatten().collect();
         if sides.is_empty() {
             return String::new();
         }
-        format!("; left out without a partner of the same seed: {}", sides.join(" and "))
+        format!("; left out without a partner of the same {by}: {}", sides.join(" and "))
     }
 }
 
@@ -232,7 +246,14 @@ enum Compared<'a> {
 impl<'a> Compared<'a> {
     /// The seeds that both have are pairs. A single pair beside other runs of both sides is no use, because
     /// it has no interval: the runs count as independent then.
-    fn of((seed_a, a): (u64, &'a [&'a Run]), (seed_b, b): (u64, &'a [&'a Run])) -> Self {
+    fn of(
+        (seed_a, a): (u64, &'a [&'a Run]),
+        (seed_b, b): (u64, &'a [&'a Run]),
+        may_pair: bool,
+    ) -> Self {
+        if !may_pair {
+            return Self::Independent(a, b);
+        }
         let by_seed = |seed, runs: &[&'a Run]| -> BTreeMap<u64, &'a Run> {
             runs.iter().map(|run| (repeat_seed(seed, run.repeat), *run)).collect()
         };
@@ -273,8 +294,8 @@ impl Row {
     /// has fewer runs and each of them has a partner, they are enough, too.
     pub const PAIRS: usize = 2;
 
-    fn of(a: (u64, &[&Run]), b: (u64, &[&Run])) -> Self {
-        let compared = Compared::of(a, b);
+    fn of(a: (u64, &[&Run]), b: (u64, &[&Run]), may_pair: bool) -> Self {
+        let compared = Compared::of(a, b, may_pair);
         let left_out = match &compared {
             Compared::Pairs(pairs) => {
                 LeftOut { a: a.1.len() - pairs.len(), b: b.1.len() - pairs.len() }

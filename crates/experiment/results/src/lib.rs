@@ -1,6 +1,6 @@
 //! What came of an experiment: the figures of its runs, the result and the records.
 //!
-//! A world (the simulator or the lab) fills a [`result::Outcome`] for each run, with the help of
+//! A world (the simulator, the lab or the field) fills a [`result::Outcome`] for each run, with the help of
 //! [`figures`]. [`result::Report`] has all runs of a command; [`document`] is its JSON, [`table::render`] prints it,
 //! [`records`] keeps it, and [`compare`] compares two reports.
 
@@ -8,6 +8,7 @@ pub mod aggregate;
 pub mod columns;
 pub mod compare;
 pub mod document;
+mod field;
 pub mod figures;
 pub mod records;
 pub mod result;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
+pub use crate::field::{FieldRun, FieldStation, RadioReading};
 use crate::figures::{self, DurationHistogram};
 use wakeai_scenario::{
     Direction, Experiment, FlowKind, ResolvedCondition, Station, StationDirection, first_flows,
@@ -19,7 +20,7 @@ use wakeai_scenario::{
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
-    /// `sim` or `lab`.
+    /// `sim`, `lab` or `field`.
     pub world: String,
     /// The version of Wakeai that wrote the report.
     pub version: String,
@@ -107,6 +108,9 @@ pub struct Run {
     /// The number of dropped packets at each place. Only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,
+    /// What the machines of the run did. Only the field has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<FieldRun>,
 }
 
 /// The numbers of packets that were dropped in the whole run, by place.
@@ -410,9 +414,18 @@ pub struct Outcome {
     pub packets_digest: Option<u64>,
     /// The number of dropped packets at each place. Only the simulator counts them.
     pub drops: Option<Drops>,
+    /// The real time that the run took, seconds, where it was made before.
+    pub wall_s: Option<f64>,
+    /// What the machines of the run did. Only the field has it.
+    pub field: Option<FieldRun>,
 }
 
 impl Run {
+    /// Whether the run counts for the figures of its condition. In the field one does not in which a machine failed.
+    pub fn counts(&self) -> bool {
+        self.field.as_ref().is_none_or(|field| field.counts)
+    }
+
     /// The figures of one run of `condition`, which took `wall_s` seconds of real time. `maxima` has the solo goodput
     /// of each station, in each direction.
     pub fn new(
@@ -447,7 +460,7 @@ impl Run {
             condition: condition.name().to_owned(),
             repeat,
             simulated_s: outcome.end.as_secs_f64(),
-            wall_s,
+            wall_s: outcome.wall_s.unwrap_or(wall_s),
             total_goodput_mbps: Rate::of(received, outcome.end.saturating_sub(warmup))
                 .as_mbps_f64(),
             jain: figures::jain(&per_station),
@@ -461,6 +474,7 @@ impl Run {
             lateness: outcome.lateness,
             packets_digest: outcome.packets_digest.map(|digest| format!("{digest:016x}")),
             drops: outcome.drops,
+            field: outcome.field.clone(),
         }
     }
 }

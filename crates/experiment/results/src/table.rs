@@ -43,7 +43,11 @@ pub fn render(report: &Report, layout: Layout) -> String {
     let title = format!("{scenario} in the {world}{kernel}, seed {seed}, wakeai {version}");
     let mut text = sheet.folded(&title);
     if sheet.conditions.is_empty() {
-        return text + "no runs\n";
+        text.push_str(if runs.is_empty() { "no runs\n" } else { "no run counts\n" });
+        for line in field_lines(runs) {
+            text.push_str(&sheet.folded(&line));
+        }
+        return text;
     }
     let tables = [Some(sheet.totals()), sheet.groups(), sheet.targets()];
     let tables: Vec<String> = tables.iter().flatten().map(Table::trim_fmt).collect();
@@ -287,6 +291,7 @@ impl Sheet<'_> {
             let advice = "a run that is not faithful says nothing: repeat it on a quieter machine";
             lines.push(advice.to_owned());
         }
+        lines.extend(field_lines(&report.runs));
         if self.layout.wide {
             let events = "(1) to (4): congestion events, by the codes of Matsuno et al., table 2";
             lines.push(events.to_owned());
@@ -307,6 +312,31 @@ impl Sheet<'_> {
         let width = textwrap::Options::new(self.layout.columns);
         textwrap::fill(text, width.word_splitter(WordSplitter::NoHyphenation)) + "\n"
     }
+}
+
+/// What there is to say of runs on real machines: how exact their starts were, which do not count, and what else may explain
+/// the figures.
+fn field_lines(runs: &[Run]) -> Vec<String> {
+    let of = |run: &Run| format!("{} of block {}", run.condition, run.repeat + 1);
+    let field = || runs.iter().filter_map(|run| Some((run, run.field.as_ref()?)));
+    let mut lines = Vec::new();
+    let skew = field().filter_map(|(_, field)| field.start_skew_ms).reduce(f64::max);
+    let error = field().map(|(_, field)| field.clock_error_ms).reduce(f64::max);
+    if let Some((skew, error)) = skew.zip(error) {
+        lines.push(format!(
+            "flows began at most {skew:.1} ms apart (clocks compared within {error:.1} ms)"
+        ));
+    }
+    for (run, field) in field() {
+        for station in field.stations.iter().filter(|station| !station.counts) {
+            let reason = station.reason.as_deref().unwrap_or("the reason is not known");
+            lines.push(format!("DOES NOT COUNT: {}: {}: {reason}", of(run), station.station));
+        }
+    }
+    for (run, field) in field().filter(|(_, field)| field.counts) {
+        lines.extend(field.verdict.iter().map(|said| format!("{}: {said}", of(run))));
+    }
+    lines
 }
 
 const UNKNOWN: &str = "-";

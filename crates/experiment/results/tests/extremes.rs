@@ -115,6 +115,8 @@ fn run(case: &Case) -> Run {
             wired_down: count,
             air: count,
         }),
+        wall_s: None,
+        field: None,
     };
     let mut condition = scenario.conditions().swap_remove(0);
     Arc::make_mut(&mut condition.experiment).warmup = case.warmup;
@@ -337,6 +339,8 @@ fn a_hundred_thousand_flows_have_figures() {
         lateness: None,
         packets_digest: None,
         drops: None,
+        wall_s: None,
+        field: None,
     };
     let run = Run::new(&scenario.conditions()[0], 0, 1.0, &BTreeMap::new(), &outcome);
     assert_eq!((run.flows.len(), run.stations.len()), (100_000, 10_000));

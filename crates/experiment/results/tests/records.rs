@@ -60,6 +60,8 @@ fn run(scenario: &Scenario, expanded: &Expanded) -> Run {
         lateness: None,
         packets_digest: None,
         drops: None,
+        wall_s: None,
+        field: None,
     };
     Run::new(&scenario.conditions()[0], 0, 10.0, &BTreeMap::new(), &outcome)
 }

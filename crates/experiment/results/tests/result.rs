@@ -43,6 +43,8 @@ fn outcome(
         lateness: None,
         packets_digest: None,
         drops: None,
+        wall_s: None,
+        field: None,
     }
 }
 

@@ -81,6 +81,8 @@ impl<O: Observer> Simulation<O> {
             lateness: None,
             packets_digest: None,
             drops: Some(drops(&counters)),
+            wall_s: None,
+            field: None,
         };
         (SimOutcome { outcome, counters, flows: details }, self.carrier.observer)
     }

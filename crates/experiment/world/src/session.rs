@@ -10,7 +10,7 @@ use std::time::Instant;
 use wakeai_results::result::{
     FailedRun, GuestMachine, Max, MaxFrom, MeasuredFlow, Outcome, Report, Run, given_maxima,
 };
-use wakeai_scenario::{ResolvedCondition, repeat_seed, solo_lengths, solo_plan};
+use wakeai_scenario::{ResolvedCondition, StationDirection, repeat_seed, solo_lengths, solo_plan};
 use wakeai_units::Duration;
 
 use crate::VERSION;
@@ -22,7 +22,7 @@ use crate::solos::{KnownSolos, SoloKey};
 /// The name of a solo run in messages.
 const ALONE: &str = "one station alone";
 
-/// An implementation that runs scenarios: the simulator or the lab.
+/// An implementation that runs scenarios: the simulator, the lab or the field.
 pub trait World {
     /// The name of the world in a result.
     const NAME: &'static str;
@@ -37,6 +37,12 @@ pub trait World {
 
     /// The guests in which the runs are made, if they are.
     fn guest(&self) -> Option<GuestMachine> {
+        None
+    }
+
+    /// What each station reaches alone, in a world that has measured it for each by itself. `None`: the session makes the solo
+    /// runs, of which equal stations share one.
+    fn maxima(&self) -> Option<BTreeMap<StationDirection, Max>> {
         None
     }
 
@@ -97,7 +103,8 @@ where
     W::Error: Send,
 {
     let mut known = asked.known.clone();
-    let solos = asked.solos().into_iter().filter(|(key, _)| !known.contains_key(key));
+    let solos = if world.maxima().is_some() { BTreeMap::new() } else { asked.solos() };
+    let solos = solos.into_iter().filter(|(key, _)| !known.contains_key(key));
     let solos: Vec<(SoloKey, ResolvedCondition)> = solos.collect();
     let repeats = asked.conditions.iter().flat_map(|of| vec![of; asked.repeat as usize]);
     let alone = solos.iter().filter_map(|(_, solo)| solo_lengths(&solo.experiment).next());
@@ -165,8 +172,13 @@ impl<W: World> Session<'_, W> {
         let (index, repeat) = self.place(ordinal);
         let condition = &self.asked.conditions[index];
         let seed = repeat_seed(self.asked.seed, repeat);
+        let measured = self.world.maxima();
         let mut maxima = given_maxima(condition);
-        for solo in solo_plan(condition) {
+        let plan = if measured.is_some() { Vec::new() } else { solo_plan(condition) };
+        for (key, max) in measured.into_iter().flatten() {
+            maxima.entry(key).or_insert(max);
+        }
+        for solo in plan {
             let mbps = self.known[&SoloKey { run: solo.key(), seed }];
             let max = Max { mbps, from: MaxFrom::Solo };
             maxima.extend(solo.applies_to.into_iter().map(|to| (to, max)));

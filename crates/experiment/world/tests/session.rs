@@ -80,6 +80,8 @@ impl World for Fake {
             lateness: None,
             packets_digest: None,
             drops: None,
+            wall_s: None,
+            field: None,
         })
     }
 }

@@ -9,8 +9,8 @@ use wakeai_scenario::ResolvedCondition;
 use wakeai_world::agent::BSSID;
 use wakeai_world::{STATION_BROADCAST, generator};
 
-use super::testbed::Testbed;
 use super::CHECK_INTERVAL;
+use super::testbed::Testbed;
 use crate::clock;
 use crate::driver::DriverReport;
 use crate::error::LabError;

@@ -271,6 +271,7 @@ impl Possible<'_> {
             lateness,
             packets_digest,
             drops,
+            field: _,
         } = self.run;
         let duration = self.experiment.duration.as_secs_f64();
         let warmup = self.experiment.warmup.as_secs_f64();

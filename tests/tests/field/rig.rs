@@ -1,0 +1,292 @@
+//! Machines for tests: the hosts of `wakeai lab --hold`, each with an sshd and a /run of its own, and a network apart from the
+//! measured one, over which a controlling namespace reaches them.
+//!
+//! All share one kernel, whose congestion controls belong to all. So they share the records of what is registered
+//! (`/run/wakeai`), as the stations of a lab do; everything is named by its network namespace there.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+use wakeai_tests::{must, wait_for};
+
+/// The address of the control network at which this host's sshd listens.
+fn control_address(index: usize) -> String {
+    format!("10.99.1.{}", index + 1)
+}
+
+/// The hosts of a scenario as machines.
+pub(crate) struct Rig {
+    pub(crate) directory: TempDir,
+    lab: Option<Child>,
+    held: Value,
+    control: String,
+    daemons: Vec<Child>,
+    scenario: PathBuf,
+}
+
+impl Rig {
+    /// Holds the network of `scenario`, and starts an sshd in each host.
+    pub(crate) fn new(scenario: &str) -> Self {
+        fs::create_dir_all("/run/wakeai").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("scenario.toml");
+        fs::write(&path, scenario).unwrap();
+        // `ip netns` makes the directory of names a mount of its own, which has to come before the lab's names.
+        let control = format!("wkf-{}-control", std::process::id());
+        must("ip", &format!("netns add {control}"));
+        let mut lab = Command::new(wakeai_tests::program())
+            .args(["lab", path.to_str().unwrap(), "--hold", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(lab.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let held = serde_json::from_str(&line).unwrap();
+        let mut rig =
+            Self { directory, lab: Some(lab), held, control, daemons: Vec::new(), scenario: path };
+        rig.ip_control("link set lo up");
+        rig.ip_control("link add br0 type bridge");
+        rig.ip_control("addr add 10.99.0.1/16 dev br0");
+        rig.ip_control("link set br0 up");
+        rig.keys();
+        for index in 0..rig.hosts().len() {
+            rig.connect(index);
+            rig.start_sshd(index, "true");
+        }
+        rig.write_files("");
+        rig
+    }
+
+    fn hosts(&self) -> &Vec<Value> {
+        self.held["hosts"].as_array().unwrap()
+    }
+
+    /// The place of a host among all: the server is 0.
+    pub(crate) fn index(&self, host: &str) -> usize {
+        self.hosts().iter().position(|one| one["name"] == host).unwrap()
+    }
+
+    pub(crate) fn namespace(&self, host: &str) -> String {
+        self.hosts()[self.index(host)]["namespace"].as_str().unwrap().to_owned()
+    }
+
+    fn ip_control(&self, arguments: &str) {
+        must("ip", &format!("-n {} {arguments}", self.control));
+    }
+
+    /// Runs `ip` in a host.
+    pub(crate) fn ip(&self, host: &str, arguments: &str) {
+        must("ip", &format!("-n {} {arguments}", self.namespace(host)));
+    }
+
+    /// Takes a host off the control network, or puts it back.
+    pub(crate) fn cable(&self, host: &str, state: &str) {
+        self.ip_control(&format!("link set m{} {state}", self.index(host)));
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    fn keys(&self) {
+        for name in ["host", "user"] {
+            let path = self.file(name);
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-f", &path]);
+            assert!(command.status().unwrap().success());
+        }
+        fs::copy(self.file("user.pub"), self.file("authorized")).unwrap();
+    }
+
+    /// Lays a cable of the control network to a host.
+    fn connect(&self, index: usize) {
+        let (namespace, control) =
+            (self.hosts()[index]["namespace"].as_str().unwrap(), &self.control);
+        let address = control_address(index);
+        must(
+            "ip",
+            &format!("-n {namespace} link add mgmt0 type veth peer name m{index} netns {control}"),
+        );
+        must("ip", &format!("-n {namespace} addr add {address}/16 dev mgmt0"));
+        must("ip", &format!("-n {namespace} link set mgmt0 up"));
+        must("ip", &format!("-n {namespace} link set lo up"));
+        self.ip_control(&format!("link set m{index} master br0 up"));
+    }
+
+    /// Starts the sshd of a host, in a mount namespace with a /run of its own, after `first` has run there.
+    pub(crate) fn start_sshd(&mut self, index: usize, first: &str) {
+        let address = control_address(index);
+        let [config, host, authorized, bind] =
+            ["sshd", "host", "authorized", "bind"].map(|name| self.file(name));
+        let config = format!("{config}{index}");
+        let text = format!(
+            "Port 22\nListenAddress {address}\nHostKey {host}\nPidFile none\nAuthorizedKeysFile {authorized}\n\
+             PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\n\
+             PermitRootLogin prohibit-password\n"
+        );
+        fs::write(&config, text).unwrap();
+        let script = format!(
+            "mkdir -p {bind}{index} && mount --bind /run/wakeai {bind}{index} && mount -t tmpfs none /run && \
+             mkdir -p /run/sshd /run/wakeai && mount --bind {bind}{index} /run/wakeai && {first} && \
+             exec /usr/sbin/sshd -D -f {config}"
+        );
+        let namespace = self.hosts()[index]["namespace"].as_str().unwrap().to_owned();
+        let daemon = Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{namespace}"))
+            .args(["unshare", "--mount", "sh", "-c", &script])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.daemons.push(daemon);
+        let listening = format!("--net=/run/netns/{namespace}");
+        wait_for("sshd listens", || {
+            let output = Command::new("nsenter").args([&listening, "ss", "-ltn"]).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.contains(&format!("{address}:22")).then_some(())
+        });
+    }
+
+    /// Writes the machines file, with `more` keys for each station, and the configuration of ssh.
+    pub(crate) fn write_files(&self, more: &str) {
+        let program = wakeai_tests::program();
+        let [bssid, broadcast] = ["bssid", "broadcast"].map(|key| self.held[key].as_str().unwrap());
+        let (mut machines, mut config) = (String::new(), String::new());
+        for (index, host) in self.hosts().iter().enumerate() {
+            let [name, interface, address] =
+                ["name", "interface", "address"].map(|key| host[key].as_str().unwrap());
+            let _ = writeln!(config, "Host {name}\n  HostName {}", control_address(index));
+            let _ = writeln!(
+                machines,
+                "[[machines]]\nstation = \"{name}\"\nmachine = \"{name}\"\ninterface = \"{interface}\"\n\
+                 address = \"{address}\""
+            );
+            let more = if index == 0 { "" } else { more };
+            if !more.contains("program") {
+                let _ = writeln!(machines, "program = \"{program}\"");
+            }
+            if index > 0 {
+                let _ =
+                    writeln!(machines, "bssid = \"{bssid}\"\nbroadcast = \"{broadcast}\"\n{more}");
+            }
+        }
+        let [user, known] = ["user", "known"].map(|name| self.file(name));
+        let _ = writeln!(
+            config,
+            "Host *\n  User root\n  IdentityFile {user}\n  UserKnownHostsFile {known}\n  StrictHostKeyChecking accept-new"
+        );
+        fs::write(self.file("machines.toml"), machines).unwrap();
+        fs::write(self.file("config"), config).unwrap();
+        self.script("ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", self.file("config")));
+    }
+
+    /// Puts a program into the path of the controlling command.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        let bin = self.directory.path().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// `wakeai field` with the scenario and the machines, in the controlling namespace.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let path = format!("{}:{}", self.file("bin"), std::env::var("PATH").unwrap());
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.control)).arg(wakeai_tests::program());
+        command.arg("field").arg(&self.scenario).args(["--machines", &self.file("machines.toml")]);
+        command.args(arguments).env("PATH", path).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn field(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The processes in a host, with their commands.
+    pub(crate) fn processes(&self, host: &str) -> Vec<(i32, String)> {
+        let pids = must("ip", &format!("netns pids {}", self.namespace(host)));
+        let pids = pids.lines().filter_map(|line| line.trim().parse().ok());
+        let with_command = pids.map(|pid: i32| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (pid, String::from_utf8_lossy(&command).replace('\0', " "))
+        });
+        with_command.collect()
+    }
+
+    /// The processes of Wakeai in a host.
+    pub(crate) fn own_processes(&self, host: &str) -> Vec<(i32, String)> {
+        let mut all = self.processes(host);
+        all.retain(|(_, command)| command.contains("field-station") || command.contains(" agent "));
+        all
+    }
+
+    /// Waits until a run goes on: until a flow of a host has its connection to the server's port.
+    pub(crate) fn wait_for_traffic(&self, host: &str) {
+        let namespace = format!("--net=/run/netns/{}", self.namespace(host));
+        wait_for("traffic flows", || {
+            let output = Command::new("nsenter").args([&namespace, "ss", "-tn"]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().contains(":5201").then_some(())
+        });
+    }
+
+    /// What the experiment has left on the machines.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let hosts = self.hosts().iter().map(|host| host["name"].as_str().unwrap());
+        let processes = hosts.flat_map(|host| self.own_processes(host));
+        let mut left: Vec<String> = processes.map(|(_, command)| command).collect();
+        for directory in ["/run/wakeai", "/run/wakeai/leases"] {
+            let names = fs::read_dir(directory).into_iter().flatten().flatten();
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            // The lab has a lease of its own.
+            let lab = self.lab.as_ref().map_or(String::new(), |lab| format!("{}-", lab.id()));
+            left.extend(names.filter(|name| {
+                name.starts_with("field-") || (name.contains(".json") && !name.starts_with(&lab))
+            }));
+        }
+        if must("bpftool", "struct_ops list").contains("wakeai") {
+            left.push("a registration".to_owned());
+        }
+        left
+    }
+
+    /// Waits until nothing is left on the machines: the deadline of each helper is a few seconds away.
+    pub(crate) fn wait_until_nothing_is_left(&self) {
+        wait_for("the machines have nothing left", || self.left().is_empty().then_some(()));
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        for mut daemon in self.daemons.drain(..) {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        let hosts: Vec<String> =
+            self.hosts().iter().map(|host| host["name"].as_str().unwrap().to_owned()).collect();
+        for (pid, _) in hosts.iter().flat_map(|host| self.processes(host)) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        if let Some(mut lab) = self.lab.take() {
+            let _ = kill(Pid::from_raw(lab.id().cast_signed()), Signal::SIGINT);
+            let _ = lab.wait();
+        }
+        let _ = Command::new("ip").args(["netns", "del", &self.control]).status();
+        wakeai_tests::wakeai(&["sweep"]);
+    }
+}
