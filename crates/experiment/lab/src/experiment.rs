@@ -166,6 +166,7 @@ pub fn hold(
             steering,
             targets: None,
             metrics: None,
+            digests: false,
             scratch: &scratch,
         };
         run::hold(&shared, condition, options.run.seed, ready)

@@ -207,6 +207,8 @@ impl Measured {
             lateness: self.lateness,
             packets_digest: self.packets_digest,
             drops: None,
+            wall_s: None,
+            field: None,
         })
     }
 }
@@ -252,6 +254,8 @@ mod tests {
             lateness: None,
             packets_digest: Some(u64::MAX),
             drops: None,
+            wall_s: None,
+            field: None,
         };
         let allowed_p99 = Duration::from_millis(1);
         let lapse = Lapse::Late {

@@ -131,7 +131,7 @@ mod tests {
         journal.keep_solos(&BTreeMap::from([("a up".to_owned(), 5.0)])).unwrap();
         let again = Journal::open(Some(&out), &command("1")).unwrap();
         assert_eq!(again.runs(), BTreeMap::from([((2, 1), run)]));
-        assert_eq!(again.solos()["a up"], 5.0);
+        assert_eq!(again.solos(), BTreeMap::from([("a up".to_owned(), 5.0)]));
         let other = Journal::open(Some(&out), &command("2")).err().unwrap().to_string();
         assert!(other.contains("out.runs: it has runs of another command: seed"), "{other}");
         again.remove();

@@ -74,6 +74,7 @@ pub(super) fn outcome(
         errors,
         lateness: None,
         drops: None,
+        packets_digest: None,
         wall_s: Some(raw.wall_s),
         field: Some(field),
     }
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!((outcome.wall_s, outcome.end), (Some(12.5), Duration::from_secs(10)));
         assert!(field.counts && field.stations.iter().all(|one| one.reason.is_none()), "{field:?}");
         assert_eq!((field.block, field.position, field.start_skew_ms), (2, 1, Some(3.0)));
-        assert_eq!(field.clock_error_ms, 0.6, "two clocks, each 0.3 ms");
+        assert!((field.clock_error_ms - 0.6).abs() < 1e-9, "two clocks, each 0.3 ms");
         assert_eq!(field.stations[1].delivered_bytes, 10_000_000);
         assert_eq!(field.stations[0].delivered_bytes, 0, "the server is no station");
     }
@@ -360,7 +361,7 @@ mod tests {
             ),
             (
                 |raw| {
-                    raw.machines[1].data.as_mut().unwrap().flows[0].opened_ns = Some(2_300_000_000)
+                    raw.machines[1].data.as_mut().unwrap().flows[0].opened_ns = Some(2_300_000_000);
                 },
                 "flow 1 began 2.3 s late",
             ),

@@ -224,8 +224,8 @@ mod tests {
             }
         };
         accepted.set_nonblocking(false).unwrap();
-        stream.write_all(&[7; 100_000]).unwrap();
-        accepted.read_exact(&mut [0; 100_000]).unwrap();
+        stream.write_all(&vec![7; 100_000]).unwrap();
+        accepted.read_exact(&mut vec![0; 100_000]).unwrap();
         let local = stream.local_addr().unwrap();
         assert_eq!(senders.place(local, to), Some((3, 1)));
         assert_eq!(senders.place(to, local), None, "the receiver's end");
