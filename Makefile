@@ -10,7 +10,7 @@ export CARGO_INCREMENTAL ?= 0
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean test-operator static test-static dist test-dist deb test-deb
+.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-field test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean test-operator static test-static dist test-dist deb test-deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -77,6 +77,9 @@ test-packetdrill: ## our algorithms beside the kernel's: make test-packetdrill P
 
 test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; root)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test faults -- --include-ignored --nocapture --test-threads=1
+
+test-field: deps ## wakeai field on machines that are hosts of a lab: faults, six stations beside the lab, forty machines (minutes; root)
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test field -- --include-ignored --nocapture --test-threads=1
 
 test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts; others' clients to serve (minutes; root; needs Go)
 	@scripts/test-peers

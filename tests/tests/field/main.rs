@@ -4,8 +4,10 @@
 #![allow(clippy::print_stdout, reason = "the harness shows it where a test fails or is skipped")]
 
 mod faults;
+mod many;
 mod rig;
 mod runs;
+mod ways;
 
 /// A short experiment of two stations with two conditions.
 const TWO: &str = r#"

@@ -148,7 +148,10 @@ impl Rig {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        self.daemons.push(daemon);
+        match self.daemons.get_mut(index) {
+            Some(before) => *before = daemon,
+            None => self.daemons.push(daemon),
+        }
         let listening = format!("--net=/run/netns/{namespace}");
         wait_for("sshd listens", || {
             let output = Command::new("nsenter").args([&listening, "ss", "-ltn"]).output().unwrap();
@@ -188,6 +191,31 @@ impl Rig {
         fs::write(self.file("machines.toml"), machines).unwrap();
         fs::write(self.file("config"), config).unwrap();
         self.script("ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", self.file("config")));
+    }
+
+    /// The process of a host's sshd, which has the machine's mounts.
+    pub(crate) fn daemon(&self, host: &str) -> u32 {
+        self.daemons[self.index(host)].id()
+    }
+
+    /// The machines file after a change.
+    pub(crate) fn edit_machines(&self, edit: impl FnOnce(String) -> String) {
+        let path = self.file("machines.toml");
+        fs::write(&path, edit(fs::read_to_string(&path).unwrap())).unwrap();
+    }
+
+    /// The bytes that the control network has carried to and from each host.
+    pub(crate) fn carried(&self) -> Vec<u64> {
+        let text = must("ip", &format!("-n {} -s -j link show", self.control));
+        let links: Value = serde_json::from_str(&text).unwrap();
+        let links = links.as_array().unwrap();
+        let of = |index: usize| {
+            let name = format!("m{index}");
+            let link = links.iter().find(|link| link["ifname"] == name.as_str()).unwrap();
+            let bytes = |way: &str| link["stats64"][way]["bytes"].as_u64().unwrap();
+            bytes("rx") + bytes("tx")
+        };
+        (0..self.hosts().len()).map(of).collect()
     }
 
     /// Puts a program into the path of the controlling command.
@@ -267,7 +295,15 @@ impl Rig {
 
     /// Waits until nothing is left on the machines: the deadline of each helper is a few seconds away.
     pub(crate) fn wait_until_nothing_is_left(&self) {
-        wait_for("the machines have nothing left", || self.left().is_empty().then_some(()));
+        let mut left = Vec::new();
+        for _ in 0..300 {
+            left = self.left();
+            if left.is_empty() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("the machines have this left: {left:?}");
     }
 }
 
