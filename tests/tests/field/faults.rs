@@ -207,7 +207,7 @@ fn an_agent_that_runs_already_is_named_and_stays() {
     let config = rig.directory.path().join("own.toml");
     let text = format!(
         "interface = \"wlan0\"\nbssid = \"02:00:00:00:00:01\"\nkey_file = \"{}\"\n\
-         presence = {{ broadcast = \"10.74.255.255\" }}\n",
+         presence = {{ broadcast = \"10.73.255.255\" }}\n",
         key.display()
     );
     std::fs::write(&config, text).unwrap();

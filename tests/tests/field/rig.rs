@@ -163,7 +163,7 @@ impl Rig {
     /// Writes the machines file, with `more` keys for each station, and the configuration of ssh.
     pub(crate) fn write_files(&self, more: &str) {
         let program = wakeai_tests::program();
-        let [bssid, broadcast] = ["bssid", "broadcast"].map(|key| self.held[key].as_str().unwrap());
+        let broadcast = self.held["broadcast"].as_str().unwrap();
         let (mut machines, mut config) = (String::new(), String::new());
         for (index, host) in self.hosts().iter().enumerate() {
             let [name, interface, address] =
@@ -179,6 +179,7 @@ impl Rig {
                 let _ = writeln!(machines, "program = \"{program}\"");
             }
             if index > 0 {
+                let bssid = host["bssid"].as_str().unwrap();
                 let _ =
                     writeln!(machines, "bssid = \"{bssid}\"\nbroadcast = \"{broadcast}\"\n{more}");
             }

@@ -144,17 +144,19 @@ fn hold(options: &LabOptions, scenario: &Scenario, bar: &Bar, json: bool) -> Res
 
 /// The hosts and how to enter them.
 fn text(held: &Held) -> String {
-    let Held { scenario, condition, bssid, broadcast, hosts } = held;
+    let Held { scenario, condition, broadcast, hosts } = held;
     let rows = hosts.iter().map(|host| {
         let words = [&host.name, &host.namespace, host.interface];
         let [name, namespace, interface] = words.map(str::to_owned);
-        [name, namespace, interface, host.address.to_string()]
+        let bssid = host.bssid.map(|bssid| bssid.to_string()).unwrap_or_default();
+        [name, namespace, interface, host.address.to_string(), bssid]
     });
-    let table = output::table("  ", ["host", "namespace", "interface", "address"], 4, rows);
+    let table =
+        output::table("  ", ["host", "namespace", "interface", "address", "BSSID"], 5, rows);
     let any = hosts.last().map_or("NAMESPACE", |host| &host.namespace);
     format!(
         "{scenario} with the condition {condition}, until Ctrl-C:\n\n{table}\n\
          A program enters a host by its namespace:\n  nsenter --net=/run/netns/{any} COMMAND\n\
-         An agent in it needs the keys bssid = \"{bssid}\" and presence.broadcast = \"{broadcast}\".\n"
+         An agent in it needs its BSSID as bssid, and presence.broadcast = \"{broadcast}\".\n"
     )
 }

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use serde::{Serialize, Serializer};
 use wakeai_api::config::Bssid;
 use wakeai_medium::Node;
-use wakeai_scenario::ResolvedCondition;
-use wakeai_world::agent::BSSID;
+use wakeai_scenario::{ResolvedCondition, Station};
+use wakeai_world::agent::bssid;
 use wakeai_world::{STATION_BROADCAST, generator};
 
 use super::CHECK_INTERVAL;
@@ -24,9 +24,6 @@ pub struct Held {
     pub scenario: String,
     /// The condition whose network it is.
     pub condition: String,
-    /// The access point's address, for the configurations of agents: a TUN device does not tell it.
-    #[serde(serialize_with = "text")]
-    pub bssid: Bssid,
     /// The address that reaches all stations, for the configurations of agents.
     pub broadcast: Ipv4Addr,
     /// The server, then the stations in their order, each followed by the sender behind it, if it has one.
@@ -44,28 +41,33 @@ pub struct HeldHost {
     pub interface: &'static str,
     /// The address of that interface.
     pub address: Ipv4Addr,
+    /// The address of a station's access point, for the configuration of an agent: a TUN device does not tell it.
+    #[serde(serialize_with = "text")]
+    pub bssid: Option<Bssid>,
 }
 
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn text<S: Serializer>(bssid: &Bssid, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(bssid)
+fn text<S: Serializer>(bssid: &Option<Bssid>, to: S) -> Result<S::Ok, S::Error> {
+    bssid.map(|bssid| bssid.to_string()).serialize(to)
 }
 
 impl HeldHost {
-    fn of(host: &Host, interface: &'static str) -> Self {
+    fn of(host: &Host, interface: &'static str, bssid: Option<Bssid>) -> Self {
         Self {
             name: host.name.clone(),
             namespace: host.namespace.name().to_owned(),
             interface,
             address: host.address,
+            bssid,
         }
     }
 
     /// A host, and the sender behind it.
-    fn with_sender(host: &Host) -> impl Iterator<Item = Self> {
-        let sender = host.behind.as_deref().map(|sender| Self::of(sender, WIRED_INTERFACE));
+    fn with_sender(host: &Host, bssid: Option<Bssid>) -> impl Iterator<Item = Self> {
+        let sender = host.behind.as_deref().map(|sender| Self::of(sender, WIRED_INTERFACE, None));
         let card = if host.node == Node::Server { WIRED_INTERFACE } else { STATION_INTERFACE };
-        std::iter::once(Self::of(host, card)).chain(sender)
+        std::iter::once(Self::of(host, card, bssid)).chain(sender)
     }
 }
 
@@ -80,11 +82,13 @@ pub(crate) fn hold(
     let experiment = &*condition.experiment;
     let expanded = experiment.expand(seed);
     let testbed = Testbed::build(shared, experiment, &expanded, generator(seed))?;
-    let hosts = testbed.hosts.iter().flat_map(HeldHost::with_sender).collect();
+    let bssid = |station: &Station| Some(Bssid(bssid(experiment.stations[station.group].bss)));
+    let bssids = std::iter::once(None).chain(expanded.stations.iter().map(bssid));
+    let hosts = testbed.hosts.iter().zip(bssids);
+    let hosts = hosts.flat_map(|(host, bssid)| HeldHost::with_sender(host, bssid)).collect();
     ready(&Held {
         scenario: experiment.name.clone(),
         condition: condition.name().to_owned(),
-        bssid: Bssid(BSSID),
         broadcast: STATION_BROADCAST,
         hosts,
     })?;
