@@ -192,6 +192,12 @@ pub(crate) struct LabArguments {
     /// The memory of each guest in MB (2^20 bytes) [default: 1024, and 8 for each station or 24 with an agent]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(32..=1 << 20))]
     pub(crate) memory: Option<u32>,
+    /// For grids: a file with the solo goodputs that are known, as JSON: a list of key, seed and Mbit/s
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) known: Option<PathBuf>,
+    /// For grids: make only the solo run whose key is in this file, and print its goodput as JSON
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) solo: Option<PathBuf>,
     /// The number of guests at a time; on this machine's kernel the lab allows only 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,

@@ -55,7 +55,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     """The parser of the command's arguments."""
     made = argparse.ArgumentParser(
         prog=program,
-        description="Simulates a scenario with every combination of values of some keys. An "
+        description="Runs a scenario with every combination of values of some keys. An "
         "interrupted grid continues where it stopped when the same command is given again.",
     )
     made.add_argument("scenario", metavar="FILE", type=Path, help="the scenario")
@@ -71,6 +71,16 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument("--repeat", metavar="N", type=int, default=1, help="the number of seeds")
     made.add_argument("--seed", metavar="N", type=int, default=1, help="the first seed")
     made.add_argument("--conditions", metavar="A,B", default="", help="the conditions to run")
+    made.add_argument(
+        "--world", choices=("sim", "lab"), default="sim", help="simulate, or run in guests"
+    )
+    made.add_argument(
+        "--kernel", metavar="VERSION|latest|IMAGE", help="of the lab: the kernel of the guests"
+    )
+    made.add_argument(
+        "--modules", metavar="DIR", help="of the lab: the modules of an IMAGE that are not beside it"
+    )
+    made.add_argument("--memory", metavar="MB", type=int, help="of the lab: each guest's memory")
     made.add_argument(
         "--jobs", metavar="N", type=int, help="the number of processes; by default one per processor"
     )
@@ -112,8 +122,9 @@ def grid_main(arguments: list[str] | None = None, program: str = "wakeai-grid") 
 
 def _make(asked: argparse.Namespace) -> list[_grid.Failure]:
     conditions = [name for name in asked.conditions.split(",") if name]
+    lab = _grid.lab_of(asked.world, asked.kernel, asked.modules, asked.memory)
     plan = _grid.Plan(
-        Scenario.load(asked.scenario), asked.axes, asked.seed, asked.repeat, conditions
+        Scenario.load(asked.scenario), asked.axes, asked.seed, asked.repeat, conditions, lab
     )
     if asked.dask is None:
         pool: _pools.Pool = _pools.Processes(asked.jobs or processors())

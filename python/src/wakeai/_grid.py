@@ -16,6 +16,7 @@ from . import _grid_files, _native, _pools, _scenario, _toml
 from ._batches import Batches
 from ._errors import GridError
 from ._grid_files import Store
+from ._lab import Lab
 from ._result import Tables, processors
 from ._scenario import Scenario
 from ._work import Done, Task
@@ -78,8 +79,12 @@ def grid(
     processes: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    world: str = "sim",
+    kernel: str | None = None,
+    modules: str | os.PathLike[str] | None = None,
+    memory: int | None = None,
 ) -> Grid:
-    """Simulates each combination of the keys' values with `repeat` seeds.
+    """Runs each combination of the keys' values with `repeat` seeds.
 
     `keys` has for each key of the scenario, named as for `--set`, its values. Repeat number r (from
     0) has the seed `seed + r` in every cell, so cells can be compared seed by seed. `conditions`
@@ -96,6 +101,10 @@ def grid(
     cell, and an interrupted grid continues where it stopped. Without it they are kept in memory.
     `progress` tells whether a progress bar is shown; None shows it on a terminal.
 
+    With `world="lab"` each run is made on the kernel `kernel`, in a guest of its own, as by `wakeai lab --kernel`; `modules`
+    and `memory` are those of that command. The workers need the program `wakeai`, qemu and iperf3. A run that was made
+    with another kernel or image than the first one is refused, and its worker named, in `failed`.
+
     Raises `ScenarioError` for a value that is refused, and `GridError` for values that mean the same
     runs, and if `out` has another grid or other files.
     """
@@ -109,7 +118,8 @@ def grid(
     count = processes or processors()
     pool = _pools.Dask(client) if client is not None else _pools.Processes(count)
     try:
-        plan = Plan(chosen, axes, seed, repeat, list(conditions))
+        lab = lab_of(world, kernel, modules, memory)
+        plan = Plan(chosen, axes, seed, repeat, list(conditions), lab)
         if out is not None:
             return make(plan, pool, Path(out), progress)
         with tempfile.TemporaryDirectory(prefix="wakeai-grid-") as directory:
@@ -118,11 +128,38 @@ def grid(
         pool.close()
 
 
+def lab_of(
+    world: str,
+    kernel: str | None,
+    modules: str | os.PathLike[str] | None,
+    memory: int | None,
+) -> Lab | None:
+    """How the runs of a world are made in guests; None for the simulator."""
+    if world not in ("sim", "lab"):
+        raise GridError(f"world: found {world!r}, expected sim or lab")
+    if world == "sim":
+        if kernel is not None or modules is not None or memory is not None:
+            raise GridError("kernel, modules and memory belong to world=\"lab\" (--world lab)")
+        return None
+    if kernel is None or kernel == "host":
+        raise GridError(
+            "a grid of the lab needs a kernel for its guests, such as 6.12: on the machine's own kernel the lab makes one "
+            "run at a time"
+        )
+    return Lab(kernel=kernel, modules=None if modules is None else os.fspath(modules), memory=memory)
+
+
 class Plan:
     """The runs of a grid. All scenarios are checked when a plan is made."""
 
     def __init__(
-        self, scenario: Scenario, axes: list[Axis], seed: int, repeat: int, conditions: list[str]
+        self,
+        scenario: Scenario,
+        axes: list[Axis],
+        seed: int,
+        repeat: int,
+        conditions: list[str],
+        lab: Lab | None = None,
     ) -> None:
         if repeat < 1:
             raise GridError(f"repeat: found {repeat}, expected 1 or more")
@@ -137,6 +174,7 @@ class Plan:
             seen.add(axis.key)
         self.scenario, self.axes = scenario, axes
         self.seed, self.repeat, self.conditions = seed, repeat, conditions
+        self.lab = lab
         self._meant: dict[bytes, dict[str, Any]] = {}
         """The keys of each cell, by a digest of what they mean."""
         places = itertools.product(*(range(len(axis.texts)) for axis in axes))
@@ -175,7 +213,10 @@ class Plan:
 
     def manifest(self) -> dict[str, Any]:
         """The content of `grid.json`. Two grids are the same if their manifests are equal."""
+        # A grid of the simulator has the same manifest as before there were grids of the lab.
+        lab = {} if self.lab is None else {"world": "lab", "lab": dict(self.lab)}
         return {
+            **lab,
             "format": 1,
             "version": _native.__version__,
             "scenario": self.scenario.to_toml(),
@@ -232,9 +273,12 @@ class _Making:
         self.reports: dict[int, dict[int, str]] = {}
         """The reports by repeat of the cells that have not ended."""
         self.failed: list[Failure] = []
+        self.guest: dict[str, Any] | None = None
+        """The guest of the first run of the lab, which all others have to have."""
         self.open = [cell for cell in range(len(plan.cells)) if not store.has_cell(cell)]
         is_open = set(self.open)
         for part in store.parts():
+            self.guest = self.guest or part.get("guest")
             for key, seed, mbps in part["solos"]:
                 self.known[key, seed] = mbps
             for cell, repeat, report in part["runs"]:
@@ -272,7 +316,7 @@ class _Making:
             for key in self.plan.solos[cell]:
                 needed.setdefault((key, self.plan.seed_of(repeat)), self.plan.cells[cell][0])
         return [
-            Task(
+            self._task(
                 cell=SOLO,
                 repeat=0,
                 scenario=scenario,
@@ -295,7 +339,7 @@ class _Making:
                 for key in self.plan.solos[cell]
                 if (key, seed) in self.known
             ]
-            yield Task(
+            yield self._task(
                 cell=cell,
                 repeat=repeat,
                 scenario=self.plan.cells[cell][0],
@@ -305,17 +349,45 @@ class _Making:
                 solo=None,
             )
 
+    def _task(self, **values: Any) -> Task:
+        task: Task = {**values}  # type: ignore[typeddict-item]
+        if self.plan.lab is not None:
+            task["lab"] = self.plan.lab
+        return task
+
+    def _refuse_another_guest(self, done: list[Done]) -> None:
+        """Takes away the results of runs whose guest is another one than that of the first run."""
+        for one in done:
+            # The memory follows from the number of stations, which differs between cells.
+            guest = {key: value for key, value in one.get("guest", {}).items() if key != "memory_mb"}
+            if not guest:
+                continue
+            self.guest = self.guest or guest
+            differs = [key for key in guest if guest[key] != self.guest.get(key)]
+            if differs:
+                one["report"] = one["mbps"] = None
+                one["error"] = (
+                    f"the worker {one.get('host')} has another {' and '.join(differs)} than the first run of this grid; "
+                    "give it the same kernel and the same wakeai"
+                )
+
     def _keep_solos(self, batch: list[Task], done: list[Done]) -> None:
+        self._refuse_another_guest(done)
         found = [
             (task["solo"], task["seed"], one["mbps"])
             for task, one in zip(batch, done, strict=True)
             if task["solo"] is not None and one["mbps"] is not None
         ]
         self.known.update({(key, seed): mbps for key, seed, mbps in found})
-        self.store.add_part({"solos": found, "runs": []})
+        self._add_part(found, [])
+
+    def _add_part(self, solos: list[Any], runs: list[Any]) -> None:
+        guest = {} if self.guest is None else {"guest": self.guest}
+        self.store.add_part({"solos": solos, "runs": runs, **guest})
 
     def _keep_runs(self, done: list[Done]) -> None:
-        found = []
+        self._refuse_another_guest(done)
+        found: list[Any] = []
         for one in done:
             cell, repeat, report = one["cell"], one["repeat"], one["report"]
             if report is None:
@@ -324,7 +396,7 @@ class _Making:
                 continue
             found.append((cell, repeat, report))
             self.reports.setdefault(cell, {})[repeat] = report
-        self.store.add_part({"solos": [], "runs": found})
+        self._add_part([], found)
         for cell in sorted({cell for cell, _, _ in found}):
             self._end_cell(cell)
 

@@ -5,10 +5,12 @@ A task is a mapping of plain values, so that it reaches a process or a machine a
 
 from __future__ import annotations
 
+import json
+import socket
 import time
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
-from . import _native
+from . import _lab, _native
 
 
 class Task(TypedDict):
@@ -24,6 +26,8 @@ class Task(TypedDict):
     """Known solo goodputs: key of the solo run, seed, Mbit/s."""
     solo: str | None
     """The key of a solo run."""
+    lab: NotRequired[_lab.Lab]
+    """How the run is made in a guest; without it, it is simulated."""
 
 
 class Done(TypedDict):
@@ -38,6 +42,10 @@ class Done(TypedDict):
     error: str | None
     took_s: float
     """The real time, seconds."""
+    guest: NotRequired[dict[str, Any]]
+    """The guest that made the run."""
+    host: NotRequired[str]
+    """The name of the machine on which the guest ran."""
 
 
 def work(tasks: list[Task]) -> list[Done]:
@@ -57,7 +65,9 @@ def _one(task: Task) -> Done:
     }
     try:
         scenario = _native.Scenario.parse(task["scenario"])
-        if task["solo"] is not None:
+        if "lab" in task:
+            _in_guest(task, done)
+        elif task["solo"] is not None:
             done["mbps"] = _native.solo(
                 scenario, run=task["solo"], seed=task["seed"], conditions=task["conditions"]
             )
@@ -78,6 +88,17 @@ def _one(task: Task) -> Done:
         done["error"] = f"{type(error).__name__}: {error}"
     done["took_s"] = time.perf_counter() - began
     return done
+
+
+def _in_guest(task: Task, done: Done) -> None:
+    """Makes a run of the lab."""
+    text, seed, conditions = task["scenario"], task["seed"], task["conditions"]
+    done["host"] = socket.gethostname()
+    if task["solo"] is not None:
+        done["mbps"], done["guest"] = _lab.solo(task["lab"], text, seed, conditions, task["solo"])
+    else:
+        report = _lab.run(task["lab"], text, seed, conditions, task["solos"])
+        done["report"], done["guest"] = json.dumps(report), report["guest"]
 
 
 def version(_: Any = None) -> str:

@@ -9,6 +9,9 @@ use anyhow::anyhow;
 use crate::args::GridArguments;
 use crate::failure::Failure;
 
+/// The variable that names the program `wakeai` to the Python package.
+const PROGRAM: &str = "WAKEAI_PROGRAM";
+
 pub(crate) fn run(arguments: &GridArguments) -> Result<(), Failure> {
     let python = std::env::var_os("WAKEAI_PYTHON").filter(|name| !name.is_empty());
     let python = python.unwrap_or_else(|| OsString::from("python3"));
@@ -31,7 +34,14 @@ pub(crate) fn run(arguments: &GridArguments) -> Result<(), Failure> {
             anyhow!("wakeai grid needs the Python package wakeai, and {name} lacks it; {remedy}");
         return Err(Failure::failed(found).missing());
     }
-    let error =
-        Command::new(&python).args(["-m", "wakeai", "grid"]).args(&arguments.arguments).exec();
+    let mut grid = Command::new(&python);
+    grid.args(["-m", "wakeai", "grid"]).args(&arguments.arguments);
+    // Grids of the lab start this program, unless the user names another one.
+    if let Ok(own) = std::env::current_exe()
+        && std::env::var_os(PROGRAM).is_none()
+    {
+        grid.env(PROGRAM, own);
+    }
+    let error = grid.exec();
     Err(Failure::failed(anyhow!("{name} cannot be started: {error}")))
 }

@@ -1,13 +1,13 @@
 //! `wakeai lab`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use wakeai_lab::{Held, LabError, LabOptions};
 use wakeai_results::result::Report;
 use wakeai_scenario::Scenario;
 use wakeai_virtual_lab::{VirtualLabError, VirtualLabOptions};
-use wakeai_world::RunError;
+use wakeai_world::{RunError, SoloKey};
 
 use super::experiment::{Bar, load, options, show, show_beside, show_made};
 use crate::args::{HOST, LabArguments};
@@ -21,10 +21,13 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
     let wakeai = std::env::current_exe()
         .context("cannot find the file of this program, from which the agents are started")
         .map_err(Failure::failed)?;
-    let bar = Bar::new(true)?;
+    let bar = Bar::new(arguments.known.is_none() && arguments.solo.is_none())?;
     if arguments.hold {
         let options = lab_options(arguments, wakeai);
         return hold(&options, &scenario, &bar, arguments.experiment.json);
+    }
+    if let Some(key) = &arguments.solo {
+        return alone(&guests(arguments, wakeai)?, &scenario, key, &bar);
     }
     let result = if in_guests {
         in_guests_run(arguments, &scenario, wakeai, &bar)
@@ -53,7 +56,8 @@ fn check(arguments: &LabArguments, in_guests: bool) -> Result<(), Failure> {
              each other; allowed is 1, or more with --kernel",
         );
     }
-    if !in_guests && (arguments.modules.is_some() || arguments.memory.is_some()) {
+    let LabArguments { modules, memory, known, solo, .. } = arguments;
+    if !in_guests && (modules.is_some() || memory.is_some() || known.is_some() || solo.is_some()) {
         return refused("--modules and --memory belong to guests: give --kernel, too");
     }
     Ok(())
@@ -97,6 +101,50 @@ fn lab_options(arguments: &LabArguments, wakeai: PathBuf) -> LabOptions {
     }
 }
 
+/// How the runs are made in guests.
+fn guests(arguments: &LabArguments, wakeai: PathBuf) -> Result<VirtualLabOptions, Failure> {
+    let mut run = options(&arguments.experiment);
+    if let Some(path) = &arguments.known {
+        let known: Vec<(String, u64, f64)> = serde_json::from_str(&read(path)?)
+            .context("--known has to be a list of key, seed and Mbit/s")
+            .map_err(Failure::usage)?;
+        let known = known.into_iter().map(|(run, seed, mbps)| (SoloKey { run, seed }, mbps));
+        run.known = known.collect();
+    }
+    Ok(VirtualLabOptions {
+        run,
+        jobs: arguments.jobs as usize,
+        kernel: arguments.kernel.clone(),
+        modules: arguments.modules.clone(),
+        memory_mb: arguments.memory,
+        bounds: [arguments.lateness_p99, arguments.lateness_max, arguments.waits_p99],
+        wakeai,
+    })
+}
+
+/// The solo run whose key is in the file `key`; prints its goodput and the guest as JSON.
+fn alone(
+    options: &VirtualLabOptions,
+    scenario: &Scenario,
+    key: &Path,
+    bar: &Bar,
+) -> Result<(), Failure> {
+    let made = wakeai_virtual_lab::alone(options, scenario, &read(key)?, bar);
+    bar.clear();
+    let (mbps, guest) = made.map_err(|error| match error {
+        VirtualLabError::Run(RunError::Interrupted) => bar.interrupted(error),
+        error => Failure::with_status(error.exit_status(), error),
+    })?;
+    let found = serde_json::json!({ "mbps": mbps, "guest": guest });
+    output::write(&format!("{found}\n")).map(|_| ())
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read {}", path.display()))
+        .map_err(Failure::usage)
+}
+
 /// The runs on another kernel, each in a guest.
 fn in_guests_run(
     arguments: &LabArguments,
@@ -105,15 +153,7 @@ fn in_guests_run(
     bar: &Bar,
 ) -> Result<Report, Failure> {
     let experiment = &arguments.experiment;
-    let options = VirtualLabOptions {
-        run: options(experiment),
-        jobs: arguments.jobs as usize,
-        kernel: arguments.kernel.clone(),
-        modules: arguments.modules.clone(),
-        memory_mb: arguments.memory,
-        bounds: [arguments.lateness_p99, arguments.lateness_max, arguments.waits_p99],
-        wakeai,
-    };
+    let options = guests(arguments, wakeai)?;
     let result = wakeai_virtual_lab::run(&options, scenario, bar);
     bar.clear();
     result.map_err(|error| {

@@ -127,8 +127,7 @@ impl Lists {
             let source = io::Error::new(io::ErrorKind::StorageFull, reason);
             return GuestError::File { action: format!("keep {what}"), source };
         }
-        let is_signature = ["signature", "signed", "NO_PUBKEY", "BADSIG", "Hash Sum"];
-        let remedy = if is_signature.iter().any(|word| reason.contains(word)) {
+        let remedy = if OF_SIGNATURES.iter().any(|word| reason.contains(word)) {
             "the archive is not what Debian has signed, so nothing of it is used: name another one in \
              WAKEAI_DEBIAN_MIRROR"
         } else {
@@ -177,14 +176,24 @@ fn output(command: &mut Command) -> Result<Output, GuestError> {
     command.output().map_err(|_| GuestError::program(&name, "apt"))
 }
 
-/// The first error in apt's output, or else the first warning of a list or file that it could not fetch.
+/// The words of apt about lists and packages that are not what their owner has signed.
+const OF_SIGNATURES: [&str; 6] =
+    ["BADSIG", "NO_PUBKEY", "signatures", "not signed", "no longer signed", "Hash Sum"];
+
+/// The first error about a signature in apt's output, or else the first error, or else the first warning of a list or file
+/// that it could not fetch.
 fn first_error(of: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(&of.stderr).into_owned();
-    let marked = |mark: &str| {
+    let marked = |mark: &str, words: &[&str]| {
         let mut lines = said.lines().filter_map(|line| line.strip_prefix(mark));
-        lines.find(|line| !line.contains("unsandboxed")).map(|line| line.trim().to_owned())
+        let found = lines.find(|line| {
+            let is_of = words.is_empty() || words.iter().any(|word| line.contains(word));
+            is_of && !line.contains("unsandboxed")
+        });
+        found.map(|line| line.trim().trim_end_matches('.').to_owned())
     };
-    marked("E: ").or_else(|| marked("W: ")).or_else(|| marked("Err:"))
+    let signatures = ["W: ", "E: "].into_iter().find_map(|mark| marked(mark, &OF_SIGNATURES));
+    signatures.or_else(|| ["E: ", "W: ", "Err:"].into_iter().find_map(|mark| marked(mark, &[])))
 }
 
 /// Returns the URL of Debian's archive, without a slash at its end. It is the URL in
@@ -209,7 +218,22 @@ fn archive_among(uris: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+
     use super::*;
+
+    #[test]
+    fn an_error_of_a_signature_is_told_before_others() {
+        let said = |text: &str| {
+            let status = std::process::ExitStatus::default();
+            first_error(&Output { status, stdout: Vec::new(), stderr: text.into() })
+        };
+        let text = "E: The repository 'x Release' does not have a Release file.\n\
+                    W: GPG error: y InRelease: The following signatures were invalid: BADSIG 1\n";
+        assert!(said(text).unwrap().starts_with("GPG error: y"));
+        assert_eq!(said("W: one\nE: two.\n").as_deref(), Some("two"));
+        assert_eq!(said("Reading package lists...\n"), None);
+    }
 
     #[test]
     fn the_archive_is_the_machine_s_own_or_beside_it() {

@@ -15,4 +15,4 @@ mod wire;
 
 pub use error::VirtualLabError;
 pub use inside::{COMMAND, inside};
-pub use outside::{VirtualLabOptions, run};
+pub use outside::{VirtualLabOptions, alone, run};

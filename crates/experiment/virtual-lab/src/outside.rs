@@ -68,11 +68,7 @@ pub fn run(
 ) -> Result<Report, VirtualLabError> {
     let asked = Asked::new(scenario, &options.run)?;
     wakeai_lab::check(&asked, progress)?;
-    let lab = VirtualLab::prepare(options, &asked, progress);
-    let lab = lab.map_err(|error| {
-        // Ctrl-C also ends the programs that fetch a kernel.
-        if progress.is_interrupted() { RunError::Interrupted.into() } else { error }
-    })?;
+    let lab = VirtualLab::prepare(options, &asked, progress)?;
     let recorder = asked.recorder(&options.run, VirtualLab::NAME).map_err(RunError::from)?;
     let agents = recorder.as_ref().map(Recorder::agents).transpose().map_err(RunError::from)?;
     let lab = VirtualLab { agents, ..lab };
@@ -80,6 +76,29 @@ pub fn run(
     let report = session::report(options.jobs, &lab, &asked, recorder);
     lab.say_factor();
     lab.judged(report?)
+}
+
+/// Makes the solo run with this key ([`wakeai_scenario::SoloRun::key`]) that the runs of `scenario` need, and returns the goodput of
+/// its flow in Mbit/s and the guest.
+///
+/// # Errors
+///
+/// [`VirtualLabError`].
+pub fn alone(
+    options: &VirtualLabOptions,
+    scenario: &Scenario,
+    key: &str,
+    progress: &dyn Progress,
+) -> Result<(f64, GuestMachine), VirtualLabError> {
+    let asked = Asked::new(scenario, &options.run)?;
+    let solos = asked.solos();
+    let (key, condition) = solos.iter().find(|(known, _)| known.run == key).ok_or_else(|| {
+        VirtualLabError::Answer("the scenario needs no solo run of that key".to_owned())
+    })?;
+    let lab = VirtualLab::prepare(options, &asked, progress)?;
+    let (condition, seed) = (condition.clone(), key.seed);
+    let mbps = session::alone(&lab, &condition, seed)?;
+    Ok((mbps, lab.about))
 }
 
 /// The guests of one command.
@@ -96,8 +115,8 @@ struct VirtualLab<'a> {
     agents: Option<PathBuf>,
     /// The first run that was not faithful, and the bound that it exceeded.
     first: Mutex<Option<(String, Lapse)>>,
-    /// The time that all guests have taken, on this machine's clock and on theirs, seconds.
-    took: Mutex<(f64, f64)>,
+    /// The time that all guests have taken: on this machine's clock, of its processors, and on their clocks, seconds.
+    took: Mutex<[f64; 3]>,
 }
 
 impl World for VirtualLab<'_> {
@@ -125,11 +144,13 @@ impl World for VirtualLab<'_> {
         let machine = Machine { seed: Some(task.seed), ..self.machine.clone() };
         let mut guest = machine.boot(&[&self.image, &archive])?;
         let End { uptime_ns, run } = self.followed(&mut guest, &task)?;
+        let processor = guest.processor_time().as_secs_f64();
         drop(guest);
+        let all = [began.elapsed().as_secs_f64(), processor, uptime_ns as f64 / 1e9];
+        for (took, more) in
+            self.took.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().zip(all)
         {
-            let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
-            took.0 += began.elapsed().as_secs_f64();
-            took.1 += uptime_ns as f64 / 1e9;
+            *took += more;
         }
         let measured = run.map_err(|failed| VirtualLabError::Inside {
             message: failed.message,
@@ -147,6 +168,17 @@ impl World for VirtualLab<'_> {
 impl<'a> VirtualLab<'a> {
     /// Finds the kernel, and packs the file system.
     fn prepare(
+        options: &'a VirtualLabOptions,
+        asked: &Asked<'a>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, VirtualLabError> {
+        Self::prepared(options, asked, progress).map_err(|error| {
+            // Ctrl-C also ends the programs that fetch a kernel.
+            if progress.is_interrupted() { RunError::Interrupted.into() } else { error }
+        })
+    }
+
+    fn prepared(
         options: &'a VirtualLabOptions,
         asked: &Asked<'a>,
         progress: &'a dyn Progress,
@@ -275,11 +307,13 @@ impl<'a> VirtualLab<'a> {
 
     /// Says how much longer the guests took than their clocks say.
     fn say_factor(&self) {
-        let (here, there) = *self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        let [here, processor, there] = *self.took.lock().unwrap_or_else(PoisonError::into_inner);
         if there > 0.0 {
             self.progress.note(&format!(
-                "{here:.0} s of this machine for {there:.0} s on the guests' clocks: a factor of {:.1}",
-                here / there
+                "{here:.0} s here, and {processor:.0} s of a processor, for {there:.0} s on the guests' clocks: a factor of \
+                 {:.1}, of the processor {:.1}",
+                here / there,
+                processor / there
             ));
         }
     }

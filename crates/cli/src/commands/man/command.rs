@@ -114,7 +114,8 @@ mod tests {
         fn check(command: &Command, pages: &[Page]) {
             let name = name(command);
             let page = pages.iter().find(|page| page.name == name).unwrap();
-            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+            let shown = command.get_arguments().filter(|option| !option.is_hide_set());
+            for option in shown.filter_map(clap::Arg::get_long) {
                 let shown = format!("\\-\\-{}", option.replace('-', "\\-"));
                 assert!(page.text.contains(&shown), "{name}: {shown}");
             }
