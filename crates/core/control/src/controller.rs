@@ -13,7 +13,7 @@ use crate::presence::{
 };
 use crate::rates::{RateTick, RateWatch};
 use crate::reservation::Reservations;
-use crate::rtt::common_growth;
+use crate::rtt::announced_queue;
 use crate::turns::Turns;
 use crate::{
     Actuation, Announcement, Connection, ControllerConfig, Decision, Event, Law, LawConfig,
@@ -422,9 +422,9 @@ impl DirectionWatch {
 
     /// Completes what is seen of this direction, from the connections and the peers.
     fn on_tick(&mut self, now: Instant, direction: Direction, seen: &mut Observation) {
-        let common = common_growth(&seen.peers, direction, None).unwrap_or(Duration::ZERO);
+        let queue = announced_queue(&seen.peers, direction);
         let connections = &seen.of(direction).connections;
-        let rtt = self.rtt.on_tick(now, connections, common);
+        let rtt = self.rtt.on_tick(now, connections, queue);
         let growth = rtt.map_or(Duration::ZERO, |rtt| rtt.growth);
         let (link_rate, other) = (seen.link_rate, seen.of(direction.other()));
         let other_is_idle = !other.is_active();

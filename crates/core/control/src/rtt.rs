@@ -50,8 +50,8 @@ struct Track {
 struct Sample {
     at: Instant,
     rtt: Duration,
-    /// The queueing delay that all senders see, as it was known then.
-    common: Duration,
+    /// The queueing delay that the senders announced then.
+    queue: Duration,
     window: Segments,
 }
 
@@ -59,19 +59,19 @@ impl RttWatch {
     /// Takes the connections of one tick in one direction and returns the station's RTT: the mean over
     /// the active connections, weighted by their windows. `None` while no active connection has a sample.
     ///
-    /// `common` is the median of the queueing delays that the senders announce. Where the path has
-    /// become longer, the new minimum is the RTT of the small window minus `common`.
+    /// `queue` is the queueing delay that the senders announce ([`announced_queue`]). Where the path has
+    /// become longer, the new minimum is the RTT of the small window minus `queue`.
     pub fn on_tick(
         &mut self,
         now: Instant,
         connections: &[ConnectionView],
-        common: Duration,
+        queue: Duration,
     ) -> Option<RttView> {
         self.ticks += 1;
         debug_assert!(self.connections.values().all(|track| track.grown.len() <= HISTORY));
         let mut sum = WeightedSum::default();
         for connection in connections {
-            let Some(track) = self.track(now, connection, common) else { continue };
+            let Some(track) = self.track(now, connection, queue) else { continue };
             if let (true, Some(rtt)) = (connection.active, connection.figures.smoothed_rtt) {
                 sum.add(connection.figures.cwnd, rtt, track.min);
             }
@@ -86,14 +86,14 @@ impl RttWatch {
         &mut self,
         now: Instant,
         connection: &ConnectionView,
-        common: Duration,
+        queue: Duration,
     ) -> Option<&Track> {
         let figures = &connection.figures;
         let track = match (self.connections.entry(connection.id), figures.smoothed_rtt) {
             (Entry::Occupied(known), rtt) => {
                 let track = known.into_mut();
                 if let Some(rtt) = rtt {
-                    track.update(now, figures, rtt, common);
+                    track.update(now, figures, rtt, queue);
                 }
                 track
             }
@@ -138,7 +138,7 @@ impl Track {
         Self { seen: 0, min, kernel_min: figures.min_rtt, grown: VecDeque::new() }
     }
 
-    fn update(&mut self, now: Instant, figures: &Figures, rtt: Duration, common: Duration) {
+    fn update(&mut self, now: Instant, figures: &Figures, rtt: Duration, queue: Duration) {
         if let Some(kernel) = figures.min_rtt
             && self.kernel_min.is_none_or(|before| kernel < before)
         {
@@ -146,7 +146,7 @@ impl Track {
             self.min = self.min.min(kernel);
         }
         self.min = figures.latest_rtt.into_iter().fold(self.min.min(rtt), Duration::min);
-        let sample = Sample { at: now, rtt, common, window: figures.cwnd };
+        let sample = Sample { at: now, rtt, queue, window: figures.cwnd };
         // Noise alone may raise the RTT from the minimum up to this threshold.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
@@ -163,8 +163,8 @@ impl Track {
         }
     }
 
-    /// The lowest RTT since the window fell to a quarter, without the queueing delay that all
-    /// senders saw at that time; `None` unless the delivery rate has fallen with the window.
+    /// The lowest RTT since the window fell to a quarter, without the queueing delay that the
+    /// senders announced at that time; `None` unless the delivery rate has fallen with the window.
     fn longer_path(&self) -> Option<Duration> {
         let last = self.grown.back()?;
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
@@ -180,18 +180,16 @@ impl Track {
         };
         let followed = rate(before, last) * 2 >= rate(last, before) * 5;
         let lowest = self.grown.iter().rev().take_while(low);
-        let lowest = lowest.map(|sample| sample.rtt.saturating_sub(sample.common)).min()?;
+        let lowest = lowest.map(|sample| sample.rtt.saturating_sub(sample.queue)).min()?;
         (settled && followed).then_some(lowest)
     }
 }
 
-/// The median of the queueing delays in one direction; `None` where fewer than three are known.
-pub(crate) fn common_growth(
-    peers: &[PeerView],
-    direction: Direction,
-    own: Option<Duration>,
-) -> Option<Duration> {
-    quantile(&mut common_delays(peers, direction, own), 2)
+/// The queueing delay that the peers announce in one direction: the upper quartile; zero where fewer than
+/// three are known. Among many stations most have measured a part of the queue as a part of their paths, so
+/// the median is too short; a station that subtracts it from its RTT takes the rest of the queue for a longer path.
+pub(crate) fn announced_queue(peers: &[PeerView], direction: Direction) -> Duration {
+    quantile(&mut common_delays(peers, direction, None), 3).unwrap_or(Duration::ZERO)
 }
 
 /// The queueing delays of all stations that move data in one direction, this station's `own`
@@ -218,20 +216,20 @@ pub(crate) fn quantile<T: Copy + Ord>(values: &mut [T], quarters: usize) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::example;
+    use crate::observation::{example, peer, traffic, uploads};
 
     /// A path with one connection. The minimum that the kernel reports never rises.
     struct Path {
         watch: RttWatch,
         tick: u64,
         kernel_min: u64,
-        /// The queueing delay that all senders announce, ms.
-        common_ms: u64,
+        /// The queueing delay that the senders announce, ms.
+        queue_ms: u64,
     }
 
     impl Path {
         fn new() -> Self {
-            Self { watch: RttWatch::default(), tick: 0, kernel_min: u64::MAX, common_ms: 0 }
+            Self { watch: RttWatch::default(), tick: 0, kernel_min: u64::MAX, queue_ms: 0 }
         }
 
         /// The minimum RTT and the queueing delay, ms, after a tick at this RTT and window.
@@ -249,7 +247,7 @@ mod tests {
             let now = Instant::ZERO + crate::TICK * self.tick;
             let view = self
                 .watch
-                .on_tick(now, &[connection], Duration::from_millis(self.common_ms))
+                .on_tick(now, &[connection], Duration::from_millis(self.queue_ms))
                 .unwrap();
             (view.min.as_millis(), view.growth.as_millis())
         }
@@ -306,8 +304,8 @@ mod tests {
 
     #[test]
     fn the_delay_that_all_announce_is_no_part_of_a_longer_path() {
-        let learnt = |common_ms| {
-            let mut path = Path { common_ms, ..Path::new() };
+        let learnt = |queue_ms| {
+            let mut path = Path { queue_ms, ..Path::new() };
             for (rtt, window) in [(2, 60), (512, 60), (512, 15), (512, 15), (512, 15)] {
                 path.tick(rtt, window);
             }
@@ -324,10 +322,10 @@ mod tests {
         // wait. What the others announce is that queue; after a while some of them announce less.
         let mut path = Path::new();
         path.tick(20, 16);
-        for (rtt, window, common) in
+        for (rtt, window, queue) in
             [(140, 16, 110), (110, 16, 97), (107, 2, 97), (81, 2, 72), (51, 2, 30), (48, 2, 7)]
         {
-            path.common_ms = common;
+            path.queue_ms = queue;
             assert_eq!(path.tick(rtt, window).0, 20, "{rtt} ms");
         }
     }
@@ -358,5 +356,23 @@ mod tests {
         assert_eq!(rtt.growth, Duration::from_millis(10));
         let idle = [view(3, 9, 999, false)];
         assert_eq!(RttWatch::default().on_tick(Instant::ZERO, &idle, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn the_announced_queue_is_the_upper_quartile_of_at_least_three() {
+        let queue = |growths: &[u64], direction| {
+            let peers: Vec<_> = (1..)
+                .zip(growths)
+                .map(|(id, growth)| {
+                    let growth = Duration::from_millis(*growth);
+                    peer(id, uploads(Traffic { min_rtt: Some(growth), growth, ..traffic(10) }))
+                })
+                .collect();
+            announced_queue(&peers, direction).as_millis()
+        };
+        assert_eq!(queue(&[10, 20], Direction::Up), 0);
+        assert_eq!(queue(&[30, 10, 20], Direction::Up), 30);
+        assert_eq!(queue(&[10, 10, 10, 10, 10, 10, 60, 9_999], Direction::Up), 60);
+        assert_eq!(queue(&[30, 10, 20], Direction::Down), 0);
     }
 }

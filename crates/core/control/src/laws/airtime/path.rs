@@ -69,7 +69,6 @@ mod tests {
 
     use super::*;
     use crate::observation::{peer, traffic, uploads};
-    use crate::rtt::common_growth;
     use crate::{Announcement, Observation, PeerView, Traffic};
 
     fn ms(millis: u64) -> Duration {
@@ -167,8 +166,9 @@ mod tests {
 
     #[test]
     fn the_common_delay_is_the_median_of_at_least_three() {
-        assert_eq!(common_growth(&peers(&[10, 20]), Direction::Up, None), None);
-        assert_eq!(common_growth(&peers(&[30, 10, 9_999]), Direction::Up, None), Some(ms(30)));
-        assert_eq!(common_growth(&peers(&[10, 30]), Direction::Up, Some(ms(20))), Some(ms(20)));
+        let common = |growths: &[u64]| of(own(50, 20), &peers(growths), ms(0)).common;
+        assert_eq!(common(&[10]), ms(0));
+        assert_eq!(common(&[10, 30]), ms(20));
+        assert_eq!(common(&[9_999, 30, 10, 15]), ms(20));
     }
 }
