@@ -206,7 +206,7 @@ fn an_agent_that_runs_already_is_named_and_stays() {
     wakeai_tests::wakeai(&["agent", "--generate-key", key.to_str().unwrap()]);
     let config = rig.directory.path().join("own.toml");
     let text = format!(
-        "interface = \"wlan0\"\nbssid = \"02:00:00:00:00:01\"\nkey_file = \"{}\"\n\
+        "interface = \"wlan0\"\nstation = 9\nbssid = \"02:00:00:00:00:01\"\nkey_file = \"{}\"\n\
          presence = {{ broadcast = \"10.73.255.255\" }}\n",
         key.display()
     );

@@ -130,6 +130,12 @@ impl Shared {
         i64::try_from(since).unwrap_or(i64::MAX)
     }
 
+    /// Whether the run's duration is over.
+    fn is_past_its_end(&self) -> bool {
+        let length = i64::try_from(self.plan.duration_ns).unwrap_or(i64::MAX);
+        self.since_origin(since_boot()) >= length
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -236,7 +242,12 @@ pub(super) fn carry(shared: &Shared, flow: &FlowState) {
         let share =
             Share { before: Bytes::new(before), size: flow.role.size.map(|_| Bytes::new(own)) };
         before += own;
-        if let Err(error) = connection(shared, flow, number as u32, share) {
+        let carried = connection(shared, flow, number as u32, share);
+        // The other machine ends its flows at the same time, and may be a moment earlier.
+        if shared.is_past_its_end() {
+            return;
+        }
+        if let Err(error) = carried {
             flow.fails(format!(
                 "connection {} of flow {} failed: {error}",
                 number + 1,
