@@ -20,6 +20,17 @@ struct Leg<P> {
     down: Wire<Transit<P>>,
 }
 
+impl<P> Leg<P> {
+    /// The next event of the leg with this number, and its time.
+    #[inline]
+    fn next_event(&self, number: u32) -> Option<(Instant, WiredEvent)> {
+        let room = self.down.next_room().map(|at| (at, WiredEvent::Room(number)));
+        let down = self.down.next_arrival().map(|at| (at, WiredEvent::FromServer(number)));
+        let up = self.up.next_arrival().map(|at| (at, WiredEvent::ToServer(number)));
+        earlier(earlier(room, down), up)
+    }
+}
+
 /// The wired legs to the server, the packets that have come out, and the counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Base<P> {
@@ -49,11 +60,11 @@ pub(crate) struct Transit<P> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WiredEvent {
     /// The server's full queue has room again.
-    Room(usize),
+    Room(u32),
     /// A packet of the server arrives at the access point.
-    FromServer(usize),
+    FromServer(u32),
     /// A packet arrives at the server.
-    ToServer(usize),
+    ToServer(u32),
 }
 
 impl<P: Packet> Base<P> {
@@ -184,28 +195,30 @@ impl<P: Packet> Base<P> {
     }
 
     /// The next event of the wire and its time.
+    #[inline]
     pub(crate) fn next_event(&self) -> Option<(Instant, WiredEvent)> {
-        let mut next = None;
-        for (number, leg) in self.legs.iter().enumerate() {
-            let room = leg.down.next_room().map(|at| (at, WiredEvent::Room(number)));
-            let down = leg.down.next_arrival().map(|at| (at, WiredEvent::FromServer(number)));
-            let up = leg.up.next_arrival().map(|at| (at, WiredEvent::ToServer(number)));
-            next = earlier(next, earlier(earlier(room, down), up));
+        // Most media have one leg, and this is asked for before each event.
+        match &self.legs[..] {
+            [leg] => leg.next_event(0),
+            legs => {
+                let events = (0..).zip(legs).map(|(number, leg)| leg.next_event(number));
+                events.fold(None, earlier)
+            }
         }
-        next
     }
 
     /// Handles the event. Where a packet of the server has arrived at an access point, the packet
     /// and the number of the access point are returned.
     pub(crate) fn handle(&mut self, at: Instant, event: WiredEvent) -> Option<(usize, Transit<P>)> {
         match event {
-            WiredEvent::Room(leg) => self.legs[leg].down.depart(at),
+            WiredEvent::Room(leg) => self.legs[leg as usize].down.depart(at),
             WiredEvent::FromServer(leg) => {
+                let leg = leg as usize;
                 let transit = self.legs[leg].down.arrive(&mut self.counters.wired_down)?;
                 return Some((leg, transit));
             }
             WiredEvent::ToServer(leg) => {
-                let transit = self.legs[leg].up.arrive(&mut self.counters.wired_up)?;
+                let transit = self.legs[leg as usize].up.arrive(&mut self.counters.wired_up)?;
                 if let Destination::Unicast(Node::Station(id)) = transit.to {
                     // A full queue drops the packet, and `send` has counted it.
                     let other = self.leg_of(id.index());
@@ -273,6 +286,7 @@ impl<P: Packet> Base<P> {
 }
 
 /// The earlier of two events. Where both have the same time, it is `first`.
+#[inline]
 pub(crate) fn earlier<E>(
     first: Option<(Instant, E)>,
     second: Option<(Instant, E)>,

@@ -68,6 +68,7 @@ impl<T> Wire<T> {
     }
 
     /// The time at which a full queue has room again. A refused sender can then try again.
+    #[inline]
     pub(crate) fn next_room(&self) -> Option<Instant> {
         if self.limit.room(self.departures.len(), self.bytes) > 0 {
             return None;
@@ -124,6 +125,7 @@ impl<T> Wire<T> {
     }
 
     /// The arrival time of the next packet.
+    #[inline]
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.heads.peek().map(|Reverse((arrival, ..))| *arrival)
     }

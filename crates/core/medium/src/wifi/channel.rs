@@ -6,12 +6,14 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::Instant;
 
+use super::AirEvent;
 use super::attempt::Attempt;
 use super::config::WifiConfig;
 use super::contention::{ContenderRules, Contention};
 use super::hidden::Partial;
 use super::link::Common;
 use super::reception::Reception;
+use crate::base::earlier;
 use crate::error::ConfigError;
 
 /// The air of one channel. Nothing crosses from one channel to another.
@@ -40,6 +42,23 @@ impl Channel {
     pub(crate) fn attempts_of(&self, contender: usize) -> impl Iterator<Item = &Attempt> {
         let own = self.partial.as_ref().and_then(|partial| partial.attempt(contender));
         self.on_air.iter().chain(own)
+    }
+
+    /// The earlier one of `before` and of the next event on the channel with this number.
+    #[inline]
+    pub(crate) fn next_event(
+        &self,
+        number: u32,
+        before: Option<(Instant, AirEvent)>,
+    ) -> Option<(Instant, AirEvent)> {
+        if let Some(partial) = &self.partial {
+            let event = partial.next_event().map(|at| (at, AirEvent::Partial(number)));
+            return earlier(before, event);
+        }
+        let access = || self.contention.next_access().map(|at| (at, AirEvent::AirBegins(number)));
+        let end = self.busy_until.map(|end| (end, AirEvent::AirEnds(number)));
+        let mpdu = self.reception.map(|one| (one.at, AirEvent::MpduEnds(number)));
+        earlier(earlier(before, mpdu), end.or_else(access))
     }
 
     /// Ends the busy period at `end`. After it all contenders except the senders wait `deferral` slots more

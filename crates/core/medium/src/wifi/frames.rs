@@ -348,7 +348,10 @@ impl<P> Frames<P> {
     pub(crate) fn unsettled_from(&self, place: usize) -> Option<(usize, u32)> {
         let ahead = self.queue.iter().enumerate().skip(place);
         let mut unsettled = ahead.filter(|(_, frame)| frame.is_unsettled() && !frame.joined);
-        let (place, _) = unsettled.next()?;
+        let (place, frame) = unsettled.next()?;
+        if self.queue.get(place + 1).is_none_or(|next| !next.joined) {
+            return Some((place, frame.shape.mpdu));
+        }
         self.mpdus_from(place).next().map(|(place, _, mpdu)| (place, mpdu))
     }
 

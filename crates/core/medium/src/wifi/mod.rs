@@ -31,7 +31,7 @@ use frames::{Frames, Shape};
 use host_queue::{HostQueue, Room};
 use link::{Common, StationLink};
 
-use crate::base::{Base, WiredEvent, earlier};
+use crate::base::{Base, WiredEvent};
 use crate::error::ConfigError;
 use crate::node::{Destination, Packet, StationId};
 
@@ -82,13 +82,13 @@ type Hosted<P> = (P, Destination, Shape);
 pub(crate) enum AirEvent {
     Wired(WiredEvent),
     /// An MPDU of the aggregate on the air of this channel has arrived.
-    MpduEnds(usize),
+    MpduEnds(u32),
     /// All frames on the air of this channel have ended.
-    AirEnds(usize),
+    AirEnds(u32),
     /// A backoff on this channel is over.
-    AirBegins(usize),
+    AirBegins(u32),
     /// Something happens on this channel, on which not all hear each other.
-    Partial(usize),
+    Partial(u32),
 }
 
 impl<P: Packet> Wifi<P> {
@@ -148,32 +148,27 @@ impl<P: Packet> Wifi<P> {
                         self.send_down(at, place, transit.from, transit.to, transit.packet);
                     }
                 }
-                AirEvent::MpduEnds(channel) => self.end_mpdu(channel, at),
-                AirEvent::AirEnds(channel) => self.end_access(channel, at),
-                AirEvent::AirBegins(channel) => self.begin_access(channel, at),
-                AirEvent::Partial(channel) => self.step_partial(channel, at),
+                AirEvent::MpduEnds(channel) => self.end_mpdu(channel as usize, at),
+                AirEvent::AirEnds(channel) => self.end_access(channel as usize, at),
+                AirEvent::AirBegins(channel) => self.begin_access(channel as usize, at),
+                AirEvent::Partial(channel) => self.step_partial(channel as usize, at),
             }
         }
     }
 
     /// The next event. Where several events have the same time, the wire comes first, so that a
     /// packet that arrives can still be sent.
+    #[inline]
     pub(crate) fn next_event(&self) -> Option<(Instant, AirEvent)> {
-        let mut next = self.base.next_event().map(|(at, event)| (at, AirEvent::Wired(event)));
-        for (number, channel) in self.channels.iter().enumerate() {
-            if let Some(partial) = &channel.partial {
-                let event = partial.next_event().map(|at| (at, AirEvent::Partial(number)));
-                next = earlier(next, event);
-                continue;
+        let wired = self.base.next_event().map(|(at, event)| (at, AirEvent::Wired(event)));
+        // Most media have one channel, and this is asked for before each event.
+        match &self.channels[..] {
+            [channel] => channel.next_event(0, wired),
+            channels => {
+                let numbered = (0..).zip(channels);
+                numbered.fold(wired, |next, (number, channel)| channel.next_event(number, next))
             }
-            let access =
-                || channel.contention.next_access().map(|at| (at, AirEvent::AirBegins(number)));
-            let end = channel.busy_until.map(|end| (end, AirEvent::AirEnds(number)));
-            let air = end.or_else(access);
-            let mpdu = channel.reception.map(|one| (one.at, AirEvent::MpduEnds(number)));
-            next = earlier(earlier(next, mpdu), air);
         }
-        next
     }
 
     pub(crate) fn packets(&self) -> usize {

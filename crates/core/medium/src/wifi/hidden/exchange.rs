@@ -197,7 +197,7 @@ impl<P: Packet> Wifi<P> {
         let mut arrived = false;
         let mut receivers = Stations::with_capacity(self.links.len());
         for (hearer, lock) in locks {
-            let Some(lock) = lock.filter(Lock::has_header) else { continue };
+            let Some(lock) = lock else { continue };
             let is_read = match ppdu.what {
                 What::Data => {
                     pieces.iter().any(|one| !one.damaged && lock.is_intact(one.from, one.to))

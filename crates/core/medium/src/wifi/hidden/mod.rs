@@ -7,8 +7,8 @@
 //! - A contender receives a frame that starts while it hears and sends nothing. Another frame that it hears before
 //!   the first has ended damages the MPDUs of the first that overlap with it, and is itself received by nobody who
 //!   hears both. There is no capture.
-//! - Two frames that start within 4 us hide each other's preambles. They and frames without a readable header are
-//!   only energy: the medium is busy, and no EIFS follows.
+//! - Two frames that start within 4 us hide each other's preambles. They are only energy: the medium is busy, and no
+//!   EIFS follows. Later on, the header of the first is read beside the second: it has the most robust modulation.
 //! - A contender that has received a frame with errors waits EIFS after it (10.3.2.3.7).
 //! - A frame for another one sets the NAV to the end of its exchange (10.3.2.4). The NAV of an RTS is reset where no
 //!   frame follows.

@@ -15,9 +15,6 @@ use super::exchange::{Exchange, Reply};
 /// both: no receiver finds a preamble in their sum (aCCATime, 17.3.10.6).
 const DETECTION: Duration = Duration::from_micros(4);
 
-/// The preamble and SIGNAL (17.3.3). Without them a receiver knows nothing of a frame but its energy.
-const HEADER: Duration = Duration::from_micros(20);
-
 /// A frame that a contender receives.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
@@ -32,11 +29,6 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Whether the receiver knows that there was a frame.
-    pub(crate) fn has_header(&self) -> bool {
-        self.hits.first().is_none_or(|(from, _)| *from >= self.start + HEADER)
-    }
-
     /// Whether nothing else was heard from `from` to `to`.
     pub(crate) fn is_intact(&self, from: Instant, to: Instant) -> bool {
         !self.hits.iter().any(|(began, ended)| *began < to && from < *ended)
