@@ -42,6 +42,9 @@ impl Run {
         lease: Option<&Lease>,
     ) -> Result<Self, String> {
         let plan = RunPlan { way: interface::resolved(plan.way.clone()), ..plan };
+        if plan.agent.is_some() && lease.is_none() {
+            return Err("an agent needs root, and `sudo -n` does not give it".to_owned());
+        }
         let algorithms = if plan.registers {
             Some(Control::open().map_err(|error| error.to_string())?)
         } else {
@@ -55,13 +58,10 @@ impl Run {
         let datagrams = accepts(true).then(|| udp::listen(&plan.way, plan.port));
         let datagrams = datagrams.transpose().map_err(listens)?;
         let agent = match (&plan.agent, lease) {
-            (None, _) => None,
-            (Some(_), None) => {
-                return Err("an agent needs root, and `sudo -n` does not give it".to_owned());
-            }
             (Some(agent), Some(lease)) => {
                 Some(RunningAgent::start(agent, program, directory, lease)?)
             }
+            _ => None,
         };
         let air_before = air::read(&plan.way).ok();
         let shared = Shared::new(plan);
