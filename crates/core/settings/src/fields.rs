@@ -52,7 +52,9 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`, if the table has it.
     pub fn get(&mut self, key: &'static str) -> Option<Field<'a>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let node = &self.table.get(key)?.node;
         Some(Field { node, path: self.path_of(key), problems: self.problems })
     }

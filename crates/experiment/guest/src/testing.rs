@@ -186,8 +186,11 @@ impl Rig {
         for (path, text) in &task.files {
             archive.file(path, text.as_str());
         }
-        for (list, names) in [("order", [LAB, TESTS].concat()), ("wifi", WIFI.to_vec())] {
-            let order = self.modules.with_needs(names);
+        // A module of a radio that the guest has loaded at its start cannot be loaded again.
+        let at_start = self.modules.with_needs([LAB, TESTS].concat());
+        let mut radio = self.modules.with_needs(WIFI.to_vec());
+        radio.retain(|name| !at_start.contains(name));
+        for (list, order) in [("order", at_start), ("wifi", radio)] {
             for name in &order {
                 let file = self.modules.file(name);
                 let read = GuestError::file(format!("read {}", file.display()));

@@ -10,7 +10,7 @@ use wakeai_scenario::Scenario;
 #[test]
 fn the_examples_of_the_reference_are_accepted() {
     let examples = examples();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 3);
     for example in examples {
         Scenario::parse(&example).unwrap_or_else(|error| panic!("{error}"));
     }
