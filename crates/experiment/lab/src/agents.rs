@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn an_agents_file_says_what_its_station_is() {
         let text = "name = \"x\"\nduration = \"9s\"\naccess_point = { standard = \"802.11g\", buffer = 200 }\n\
-                    stations = [{ name = \"a\" }]\nflows = [{ from = \"a\", to = \"server\" }]\n\
+                    stations = [{ name = \"a\", count = 3 }]\nflows = [{ from = \"a\", to = \"server\" }]\n\
                     conditions = [{ name = \"c\", law = \"fixed\", bounds = [{ stations = \"a\", ceiling = 50 }] }]";
         let condition = &Scenario::parse(text).unwrap().conditions()[0];
         let law = condition.laws().swap_remove(0);

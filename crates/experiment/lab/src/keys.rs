@@ -112,7 +112,8 @@ mod tests {
             .iter()
             .map(|flow| flow.rate.filter(|_| flow.kind == FlowKind::Tcp))
             .collect();
-        let names = (&experiment.name, condition.name(), &expanded.stations);
+        let bsss: Vec<_> = experiment.bsss.iter().map(|bss| &bss.name).collect();
+        let names = (&experiment.name, condition.name(), &expanded.stations, bsss);
         let span = (experiment.duration, experiment.warmup);
         let agents = (condition.agents(), condition.laws(), reservations::reserved(&expanded));
         let maxima = given_maxima(condition);
