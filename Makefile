@@ -45,8 +45,7 @@ test-operator: deb ## the operator's tutorial, from Debian's package to the flee
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests -p wakeai-kernel --test guest -- \
 		--ignored --nocapture --skip inside_ --skip quickstart_ --skip static_program_ --skip _on_arm64
-	cargo test --locked -p wakeai-tests --test virtual_lab -- --ignored --nocapture --test-threads=2 \
-		--skip a_run_is_the_same_bit_for_bit
+	cargo test --locked -p wakeai-tests --test virtual_lab -- --ignored --nocapture --test-threads=2
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test guest -- --ignored --nocapture quickstart_

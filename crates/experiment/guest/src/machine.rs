@@ -23,10 +23,21 @@ const PACKAGE: &str = "qemu-system-x86";
 /// and because only there the clock can count instructions (`-icount`). Then the load of this machine does not look
 /// like delay to the guest. While the guest sleeps, its clock jumps ahead.
 ///
+/// qemu has two threads, and the one of the devices advances the clock of a guest that sleeps. It may find the processor
+/// asleep before the instructions before that are counted, and the clock is then ahead by these, in one run and not in
+/// another. Where qemu records its run (`rr=record`), neither thread goes on while the other has not counted. The
+/// record itself is not kept.
+///
 /// With `erms` and `fsrm` the kernel copies memory by one instruction that the emulator repeats for each byte, and
 /// each time counts on the guest's clock.
-const X86_64: [&str; 6] =
-    ["-M", "q35,accel=tcg", "-cpu", "max,-erms,-fsrm", "-icount", "shift=0,sleep=off"];
+const X86_64: [&str; 6] = [
+    "-M",
+    "q35,accel=tcg",
+    "-cpu",
+    "max,-erms,-fsrm",
+    "-icount",
+    "shift=0,sleep=off,rr=record,rrfile=/dev/null",
+];
 
 /// The parameters of every guest's kernel. The second line leaves out work for each packet and each timer that no protocol
 /// depends on: the zeroing of memory, checks of copies, auditing, the watchdogs of processors and of the clock.
