@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,43 @@ def test_what_a_grid_of_the_lab_lacks_is_named(monkeypatch: pytest.MonkeyPatch) 
     ]:
         with pytest.raises(wakeai.GridError, match=words):
             _grid.lab_of(*arguments)
+
+
+def test_a_worker_whose_grid_was_killed_ends_its_guest_and_leaves_no_file(tmp_path: Path) -> None:
+    made = tmp_path / "wakeai"
+    made.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/process\nexec sleep 60\n")
+    made.chmod(0o700)
+    files = tmp_path / "files"
+    files.mkdir()
+    task = {
+        "cell": 0,
+        "repeat": 0,
+        "scenario": SCENARIO,
+        "seed": 1,
+        "conditions": [],
+        "solos": [],
+        "solo": None,
+        "lab": {"kernel": "6.12", "modules": None, "memory": None},
+    }
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "wakeai._worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "WAKEAI_PROGRAM": os.fspath(made), "TMPDIR": os.fspath(files)},
+        text=True,
+    )
+    assert worker.stdin is not None
+    with worker:
+        worker.stdin.write(json.dumps([task]) + "\n")
+        worker.stdin.flush()
+        process = tmp_path / "process"
+        until = time.monotonic() + 30
+        while not (process.exists() and process.read_text().endswith("\n")):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert list(files.iterdir()) != []
+        worker.stdin.close()  # as the kernel does for a grid that was killed
+        worker.wait(30)
+    assert list(files.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process.read_text()), 0)

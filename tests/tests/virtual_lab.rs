@@ -291,3 +291,101 @@ fn kernels_that_nobody_knows_are_named_with_what_there_is() {
         refused(&found, status, &[asked, words]);
     }
 }
+
+/// The kernel of this version in the cache of all these tests.
+fn kept(version: &str) -> wakeai_guest::Kernel {
+    Store::at(cache().join("wakeai/kernels")).kernel(version, None, &|_| {}).unwrap()
+}
+
+/// Puts a kernel's image into `place`, and its modules into `place`/lib/modules, as a package does. Returns the path of
+/// the image.
+fn unpacked(version: &str, place: &Path) -> PathBuf {
+    let kernel = kept(version);
+    let tree = place.join("lib/modules").join(kernel.release.as_str()).join("kernel");
+    fs::create_dir_all(&tree).unwrap();
+    let image = place.join("vmlinuz");
+    fs::copy(&kernel.image, &image).unwrap();
+    let directory = kernel.image.parent().unwrap();
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|end| end == "ko") {
+            fs::copy(entry.path(), tree.join(entry.file_name())).unwrap();
+        }
+    }
+    image
+}
+
+#[test]
+#[ignore = "boots a kernel three times: minutes"]
+fn an_image_gives_the_same_run_as_its_version() {
+    let work = directory();
+    let image = unpacked("6.12", &work.path().join("beside"));
+    let apart = unpacked("6.12", &work.path().join("apart"));
+    let modules = work.path().join("modules");
+    fs::rename(work.path().join("apart/lib/modules"), &modules).unwrap();
+    let [image, apart, modules] =
+        [&image, &apart, &modules].map(|path| path.to_str().unwrap().to_owned());
+    let lost = lab(work.path(), &["--kernel", &apart]).output().unwrap();
+    refused(&lost, 2, &[&apart, "its modules are in none of", "--modules"]);
+    let mut results = Vec::new();
+    for (out, asked) in [
+        ("version", vec!["6.12"]),
+        ("beside", vec![image.as_str()]),
+        ("apart", vec![&apart, "--modules", &modules]),
+    ] {
+        let asked = [&["--conditions", "default", "--out", out, "--kernel"], &asked[..]].concat();
+        let found = lab(work.path(), &asked).output().unwrap();
+        assert!(found.status.success(), "{asked:?}: {}", stderr(&found));
+        results.push(result(&work.path().join(out)));
+    }
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[0], results[2]);
+}
+
+#[test]
+#[ignore = "boots a kernel: a minute"]
+fn the_highest_kernel_of_backports_runs() {
+    let work = directory();
+    let found = lab(work.path(), &["--kernel", "latest", "--conditions", "default", "--json"])
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", stderr(&found));
+    let report: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert!(report["runs"][0]["total_goodput_mbps"].as_f64().unwrap() > 5.0, "{report}");
+    let kernel = report["guest"]["kernel"].as_str().unwrap();
+    let version: Vec<&str> = kernel.split('.').take(2).collect();
+    let newest = kept(&version.join(".")).release;
+    assert_eq!(newest.as_str(), kernel);
+    assert!(newest > kept("6.12").release, "{newest} is not above Debian's stable");
+}
+
+#[test]
+#[ignore = "needs apt, qemu and a kernel"]
+fn each_program_that_is_missing_is_named_with_77() {
+    let work = directory();
+    let empty = tempfile::tempdir().unwrap();
+    let image = unpacked("6.12", work.path());
+    let tree = work.path().join("lib/modules").join(kept("6.12").release.as_str());
+    fs::rename(tree.join("kernel/tun.ko"), tree.join("kernel/tun.ko.xz")).unwrap();
+    let image = image.to_str().unwrap();
+    let own = cache();
+    for (program, package, asked, cache) in [
+        ("qemu-system-x86_64", "qemu-system-x86", "6.12", empty.path()),
+        ("apt-get", "apt", "6.12", empty.path()),
+        ("dpkg-deb", "dpkg", "6.12", empty.path()),
+        ("iperf3", "iperf3", "6.12", own.as_path()),
+        ("xz", "xz-utils", image, own.as_path()),
+    ] {
+        let programs = tempfile::tempdir().unwrap();
+        for directory in ["/usr/bin", "/usr/sbin"] {
+            for entry in fs::read_dir(directory).unwrap().flatten() {
+                if entry.file_name() != program {
+                    let to = programs.path().join(entry.file_name());
+                    let _ = std::os::unix::fs::symlink(entry.path(), to); // both may have it
+                }
+            }
+        }
+        let mut lab = lab(work.path(), &["--kernel", asked]);
+        lab.env("PATH", programs.path()).env("XDG_CACHE_HOME", cache);
+        refused(&lab.output().unwrap(), 77, &[program, &format!("install the package {package}")]);
+    }
+}

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -34,6 +39,20 @@ def program() -> str:
             "WAKEAI_PROGRAM"
         )
     return found
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A directory for the files of a command. It is also removed where SIGTERM ends this process meanwhile."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:  # else another program's thread, such as Dask's, makes the run
+        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        with tempfile.TemporaryDirectory(prefix="wakeai-run-") as name:
+            yield Path(name)
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _made(lab: Lab, scenario: str, seed: int, options: list[str], directory: Path) -> dict[str, Any]:
@@ -66,8 +85,7 @@ def run(
     lab: Lab, scenario: str, seed: int, conditions: list[str], known: list[tuple[str, int, float]]
 ) -> dict[str, Any]:
     """The report of one repeat of the conditions."""
-    with tempfile.TemporaryDirectory(prefix="wakeai-run-") as name:
-        directory = Path(name)
+    with _directory() as directory:
         file = directory / "known.json"
         file.write_text(json.dumps(known), encoding="utf-8")
         options = ["--json", "--known", os.fspath(file)]
@@ -80,8 +98,7 @@ def solo(
     lab: Lab, scenario: str, seed: int, conditions: list[str], key: str
 ) -> tuple[float, dict[str, Any]]:
     """The goodput of a solo run in Mbit/s, and the guest that made it."""
-    with tempfile.TemporaryDirectory(prefix="wakeai-run-") as name:
-        directory = Path(name)
+    with _directory() as directory:
         file = directory / "key"
         file.write_text(key, encoding="utf-8")
         options = ["--solo", os.fspath(file)]

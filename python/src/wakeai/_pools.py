@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -16,6 +17,10 @@ from typing import Any, Protocol
 from . import _native, _work
 from ._errors import GridError
 from ._work import Done, Task
+
+
+TO_END = 2.0
+"""The longest time in which a worker removes what its run has made, seconds."""
 
 
 class WorkerDied(Exception):
@@ -121,7 +126,12 @@ class Processes:
             self._closed = True
             processes = list(self._all)
         for process in processes:
-            process.kill()  # a thread that waits for its answer goes on
+            process.terminate()  # a thread that waits for its answer goes on
+        until = time.monotonic() + TO_END
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, until - time.monotonic()))
+            process.kill()
         self._threads.shutdown(cancel_futures=True)
         for process in processes:
             self._end(process)

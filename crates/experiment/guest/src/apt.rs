@@ -17,6 +17,9 @@ const MIRROR: &str = "WAKEAI_DEBIAN_MIRROR";
 const ARCHIVE: &str = "http://deb.debian.org/debian";
 /// The start of the name of each kernel's package.
 const PACKAGE: &str = "linux-image-";
+/// The start of the names of the packages in which newer kernels (Debian's 7.2, for example) have their image and their
+/// modules. Then the package above has neither.
+const PARTS: [&str; 2] = ["linux-binary-", "linux-modules-"];
 
 /// Package lists.
 #[derive(Debug)]
@@ -92,22 +95,28 @@ impl Lists {
         Ok(releases.filter_map(Release::of_image).collect())
     }
 
-    /// Downloads the package of a kernel into `directory`, which has no other package.
+    /// Downloads the packages of a kernel into `directory`, which has no others.
     pub(crate) fn download(
         &self,
         release: &Release,
         directory: &Path,
-    ) -> Result<PathBuf, GuestError> {
+    ) -> Result<Vec<PathBuf>, GuestError> {
         let name = format!("{PACKAGE}{release}");
+        let names = output(self.apt("apt-cache").args(["pkgnames", "linux-"]))?;
+        let names = String::from_utf8_lossy(&names.stdout).into_owned();
+        let mut wanted = vec![name.clone()];
+        wanted.extend(PARTS.iter().map(|part| format!("{part}{release}")));
+        wanted.retain(|wanted| *wanted == name || names.lines().any(|known| known == wanted));
         let mut download = self.apt("apt-get");
-        let done = output(download.args(["-qq", "download", &name]).current_dir(directory))?;
+        download.args(["-qq", "download"]).args(&wanted);
+        let done = output(download.current_dir(directory))?;
         let packages = fs::read_dir(directory).into_iter().flatten().flatten();
-        let mut packages = packages.map(|entry| entry.path());
-        let package = packages.find(|path| path.extension().is_some_and(|end| end == "deb"));
-        match package {
-            Some(package) if done.status.success() => Ok(package),
-            _ => Err(self.failed(&name, first_error(&done))),
+        let mut packages: Vec<_> = packages.map(|entry| entry.path()).collect();
+        packages.retain(|path| path.extension().is_some_and(|end| end == "deb"));
+        if done.status.success() && packages.len() == wanted.len() {
+            return Ok(packages);
         }
+        Err(self.failed(&name, first_error(&done)))
     }
 
     /// The error for something that these lists do not have, or that cannot be fetched, if apt gave a reason.

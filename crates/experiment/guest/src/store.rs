@@ -230,9 +230,9 @@ impl Store {
             .tempdir_in(&self.directory)
             .map_err(GuestError::file(format!("write into {here}")))?;
         say(&format!("fetching Linux {release}, once: about 110 MB, into {here}"));
-        let package = lists.download(release, partial.path())?;
+        let packages = lists.download(release, partial.path())?;
         let ready = partial.path().join("ready");
-        unpack(&package, release, partial.path(), &ready)?;
+        unpack(&packages, release, partial.path(), &ready)?;
         let complete = ready.join(COMPLETE);
         fs::write(&complete, listed())
             .map_err(GuestError::file(format!("write {}", complete.display())))?;
@@ -262,36 +262,42 @@ fn listed() -> String {
     wanted().collect::<Vec<_>>().join(" ")
 }
 
-/// Puts the image and the modules of a package into `ready`.
-fn unpack(package: &Path, release: &Release, work: &Path, ready: &Path) -> Result<(), GuestError> {
+/// Puts the image and the modules of a kernel's packages into `ready`.
+fn unpack(
+    packages: &[PathBuf],
+    release: &Release,
+    work: &Path,
+    ready: &Path,
+) -> Result<(), GuestError> {
     let all = work.join("all");
-    let unpacked = Command::new("dpkg-deb")
-        .arg("-x")
-        .args([package, &all])
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|_| GuestError::program("dpkg-deb", "dpkg"))?;
-    if !unpacked.status.success() {
-        let said = String::from_utf8_lossy(&unpacked.stderr).trim().to_owned();
-        let kind = if said.contains("No space left") {
-            io::ErrorKind::StorageFull
-        } else {
-            io::ErrorKind::Other
-        };
-        let reason = said.lines().next().unwrap_or_default().to_owned();
-        return Err(GuestError::file(format!(
-            "unpack {} in {}",
-            package.display(),
-            work.display()
-        ))(io::Error::new(kind, reason)));
+    for package in packages {
+        let unpacked = Command::new("dpkg-deb")
+            .arg("-x")
+            .args([package, &all])
+            .env("LC_ALL", "C")
+            .output()
+            .map_err(|_| GuestError::program("dpkg-deb", "dpkg"))?;
+        if !unpacked.status.success() {
+            let said = String::from_utf8_lossy(&unpacked.stderr).trim().to_owned();
+            let full = said.contains("No space left");
+            let kind = if full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+            let reason = said.lines().next().unwrap_or_default().to_owned();
+            return Err(GuestError::file(format!(
+                "unpack {} in {}",
+                package.display(),
+                work.display()
+            ))(io::Error::new(kind, reason)));
+        }
     }
     // The packages of Debian 13 have everything in /usr.
     let trees =
         ["lib/modules", "usr/lib/modules"].map(|tree| all.join(tree).join(release.as_str()));
     let tree = trees.iter().find(|tree| tree.is_dir()).unwrap_or(&trees[0]);
     Modules::take(tree, ready)?;
-    let image = all.join("boot").join(format!("vmlinuz-{release}"));
-    fs::rename(&image, ready.join("vmlinuz"))
+    // Newer packages have the image beside the modules.
+    let images = [all.join("boot").join(format!("vmlinuz-{release}")), tree.join("vmlinuz")];
+    let image = images.iter().find(|image| image.is_file()).unwrap_or(&images[0]);
+    fs::rename(image, ready.join("vmlinuz"))
         .map_err(GuestError::file(format!("take {}", image.display())))
 }
 
@@ -309,9 +315,11 @@ fn given(asked: &str, modules: Option<&Path>) -> Result<Kernel, GuestError> {
         })?;
     let beside = image.parent().unwrap_or(Path::new("")).join("lib/modules");
     let above = image.parent().and_then(Path::parent).unwrap_or(Path::new("")).join("lib/modules");
-    let places = match modules {
-        Some(directory) => vec![directory.join(release.as_str()), directory.to_owned()],
-        None => vec![beside.join(release.as_str()), above.join(release.as_str())],
+    let own = image.parent().unwrap_or(Path::new("")).to_owned();
+    let places = if let Some(directory) = modules {
+        vec![directory.join(release.as_str()), directory.to_owned()]
+    } else {
+        vec![beside.join(release.as_str()), above.join(release.as_str()), own]
     };
     let Some(tree) = places.iter().find(|place| place.join("kernel").is_dir()) else {
         let looked: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();

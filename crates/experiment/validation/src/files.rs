@@ -1,10 +1,12 @@
 //! Files in JSON: loads and stores them, with errors that name the file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wakeai_results::result::Report;
 
 /// Reads a file.
 ///
@@ -23,6 +25,14 @@ pub fn load<T: DeserializeOwned>(path: &Path, what: &str) -> anyhow::Result<T> {
 /// Those of [`load`].
 pub fn load_if_any<T: DeserializeOwned + Default>(path: &Path, what: &str) -> anyhow::Result<T> {
     if path.exists() { load(path, what) } else { Ok(T::default()) }
+}
+
+/// The reports by their keys, as the members of an object in JSON, one per line.
+pub fn report_lines(reports: &BTreeMap<String, Report>) -> String {
+    let lines = reports.iter().map(|(key, report)| {
+        format!("{}:{}", serde_json::Value::from(key.as_str()), report.to_json())
+    });
+    lines.collect::<Vec<_>>().join(",\n")
 }
 
 /// Writes a file. It is replaced as a whole.

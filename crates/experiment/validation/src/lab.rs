@@ -44,15 +44,11 @@ impl LabData {
     ///
     /// The file cannot be written.
     pub fn store(&self, root: &Path) -> anyhow::Result<()> {
-        let lines: Vec<String> = self
-            .reports
-            .iter()
-            .map(|(file, report)| {
-                format!("{}:{}", serde_json::Value::from(file.as_str()), report.to_json())
-            })
-            .collect();
         let kernel = serde_json::Value::from(self.kernel.as_str());
-        let text = format!("{{\"kernel\":{kernel},\"reports\":{{\n{}\n}}}}\n", lines.join(",\n"));
+        let text = format!(
+            "{{\"kernel\":{kernel},\"reports\":{{\n{}\n}}}}\n",
+            files::report_lines(&self.reports)
+        );
         std::fs::write(root.join(FILE), text)?;
         Ok(())
     }
@@ -60,13 +56,7 @@ impl LabData {
     /// The runs of `job` that were faithful, with short waits for a processor; empty if there are
     /// none.
     pub fn runs(&self, job: &Job) -> Vec<Run> {
-        let report = self.reports.get(&job.file);
-        let runs = report.into_iter().flat_map(|report| report.runs.iter());
-        let wanted = |run: &&Run| {
-            job.condition.as_ref().is_none_or(|name| *name == run.condition)
-                && run.lateness.is_some_and(|late| late.faithful && late.waits_p99_ms <= WAITS_MS)
-        };
-        runs.filter(wanted).cloned().collect()
+        self.reports.get(&job.file).map(|report| usable(report, job)).unwrap_or_default()
     }
 
     /// Runs these conditions of a file with `program`, and adds the report. The report also has the
@@ -98,6 +88,15 @@ impl LabData {
         self.kernel = kernel()?;
         Ok(())
     }
+}
+
+/// The runs of `job` in a report that were faithful, with short waits for a processor.
+pub(crate) fn usable(report: &Report, job: &Job) -> Vec<Run> {
+    let wanted = |run: &&Run| {
+        job.condition.as_ref().is_none_or(|name| *name == run.condition)
+            && run.lateness.is_some_and(|late| late.faithful && late.waits_p99_ms <= WAITS_MS)
+    };
+    report.runs.iter().filter(wanted).cloned().collect()
 }
 
 fn kernel() -> anyhow::Result<String> {

@@ -16,6 +16,7 @@ mod detailed;
 pub mod files;
 pub mod frontier;
 pub mod job;
+pub mod kernels;
 pub mod lab;
 pub mod law;
 pub mod page;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
+use wakeai_validation::kernels::KernelData;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::law::figures::is_of_the_law;
 use wakeai_validation::reference::Reference;
@@ -55,6 +56,18 @@ enum Command {
         /// Files, from the project's root, such as scenarios/kozu-competing.toml
         #[arg(required = true)]
         files: Vec<String>,
+    },
+    /// In guests, run the scenario of the table of kernels on the given kernels, and store the runs for `page`
+    Kernels {
+        /// Versions, such as 6.12, or `latest`
+        #[arg(required = true)]
+        kernels: Vec<String>,
+        /// The number of seeds on each kernel
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        seeds: u32,
+        /// The number of guests at once
+        #[arg(long, default_value_t = processors())]
+        jobs: usize,
     },
     /// Judge the law `airtime` over the matrix of settings
     Law {
@@ -108,7 +121,8 @@ fn main() -> anyhow::Result<()> {
                 run_lab(&root, &mut data, &lab_files())?;
             }
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
-            let results = Results::run(&context, &reference, &data, only.as_deref())?;
+            let data = (&data, &KernelData::load(&root)?);
+            let results = Results::run(&context, &reference, data, only.as_deref())?;
             if let Some(file) = json {
                 files::store(&file, &results)?;
             }
@@ -125,6 +139,7 @@ fn main() -> anyhow::Result<()> {
             wanted.retain(|file, _| files.contains(file));
             run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
+        Command::Kernels { kernels, seeds, jobs } => run_kernels(&root, &kernels, seeds, jobs),
         Command::Law { seeds, jobs, only, keep, write } => {
             let mut settings = law::matrix();
             let wanted = |name: &str| only.iter().any(|part| name.contains(part.as_str()));
@@ -196,6 +211,16 @@ fn run_lab(
     let program = wakeai()?;
     for (file, conditions) in files {
         data.run(root, &program, (file, conditions), LAB_REPEATS)?;
+        data.store(root)?;
+    }
+    Ok(())
+}
+
+/// Runs the scenario of the table of kernels on each kernel, and stores each report as soon as it exists.
+fn run_kernels(root: &Path, kernels: &[String], seeds: u32, jobs: usize) -> anyhow::Result<()> {
+    let mut data = KernelData::load(root)?;
+    for kernel in kernels {
+        data.run(root, &wakeai()?, kernel, (seeds, jobs))?;
         data.store(root)?;
     }
     Ok(())

@@ -113,14 +113,14 @@ struct Algorithm {
 
 /// The means over some runs: goodput in Mbit/s, Jain's index, median round-trip time in ms.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct World {
-    goodput: f64,
-    jain: f64,
-    rtt: f64,
+pub(super) struct World {
+    pub(super) goodput: f64,
+    pub(super) jain: f64,
+    pub(super) rtt: f64,
 }
 
 impl World {
-    fn of(runs: &[Run]) -> Option<Self> {
+    pub(super) fn of(runs: &[Run]) -> Option<Self> {
         Some(Self {
             goodput: mean_of(runs, |run| Some(run.total_goodput_mbps))?,
             jain: mean_of(runs, |run| run.jain)?,

@@ -2,6 +2,7 @@
 //! each promise. Its words are in its template in `templates/`.
 
 pub mod cases;
+pub mod kernels;
 pub mod lab;
 pub mod saturation;
 pub mod single;
@@ -9,6 +10,7 @@ pub mod single;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
+use crate::kernels::KernelData;
 use crate::lab::LabData;
 use crate::reference::Reference;
 use crate::verdict::PromiseVerdict;
@@ -24,7 +26,7 @@ pub struct Judged<F> {
 }
 
 /// The names of the sections, for `--only`.
-pub const NAMES: &[&str] = &["saturation", "single", "cases", "lab"];
+pub const NAMES: &[&str] = &["saturation", "single", "cases", "lab", "kernels"];
 
 /// The templates of the page and of its sections: names and texts.
 pub const TEMPLATES: &[(&str, &str)] = &[
@@ -33,6 +35,7 @@ pub const TEMPLATES: &[(&str, &str)] = &[
     ("single.md", include_str!("../../templates/single.md")),
     ("cases.md", include_str!("../../templates/cases.md")),
     ("lab.md", include_str!("../../templates/lab.md")),
+    ("kernels.md", include_str!("../../templates/kernels.md")),
 ];
 
 /// The figures of all sections that were run.
@@ -48,6 +51,7 @@ pub struct Results {
     single: Option<Judged<single::SingleFigures>>,
     cases: Option<Judged<cases::CaseFigures>>,
     lab: Option<Judged<lab::LabFigures>>,
+    kernels: Option<Judged<kernels::KernelFigures>>,
 }
 
 impl Results {
@@ -59,7 +63,7 @@ impl Results {
     pub fn run(
         context: &Context,
         reference: &Reference,
-        measured: &LabData,
+        (measured, on_kernels): (&LabData, &KernelData),
         only: Option<&str>,
     ) -> anyhow::Result<Self> {
         let is_wanted = |name: &str| only.is_none_or(|only| only == name);
@@ -73,6 +77,10 @@ impl Results {
             single: is_wanted("single").then(|| single::run(context, reference)).transpose()?,
             cases: is_wanted("cases").then(|| cases::run(context, reference)).transpose()?,
             lab: is_wanted("lab").then(|| lab::run(context, measured)).transpose()?,
+            kernels: is_wanted("kernels")
+                .then(|| kernels::run(context, on_kernels))
+                .transpose()?
+                .flatten(),
         })
     }
 }

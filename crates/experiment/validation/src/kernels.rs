@@ -1,0 +1,144 @@
+//! The lab's runs on other kernels, in guests. They are stored in `validation/kernels.json`. They need neither root nor a
+//! quiet machine, but many minutes, so they are made only on request.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use serde::{Deserialize, Serialize};
+use wakeai_results::result::{Report, Run};
+
+use crate::files;
+use crate::job::Job;
+use crate::lab::usable;
+
+/// The path of the file, from the project's root.
+pub const FILE: &str = "validation/kernels.json";
+
+/// The scenario of the runs, from the project's root.
+pub const SCENARIO: &str = "validation/scenarios/kernels.toml";
+
+/// The runs on each kernel, by its release.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KernelData {
+    reports: BTreeMap<String, Report>,
+}
+
+impl KernelData {
+    /// Reads the file; the data are empty if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file is not as [`KernelData::store`] writes it.
+    pub fn load(root: &Path) -> anyhow::Result<Self> {
+        files::load_if_any(&root.join(FILE), "a file of runs on other kernels")
+    }
+
+    /// Writes the file, with one report per line.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn store(&self, root: &Path) -> anyhow::Result<()> {
+        let text = format!("{{\n{}\n}}\n", files::report_lines(&self.reports));
+        std::fs::write(root.join(FILE), text)?;
+        Ok(())
+    }
+
+    /// The releases, the lowest first.
+    pub fn releases(&self) -> Vec<String> {
+        let mut releases: Vec<String> = self.reports.keys().cloned().collect();
+        releases.sort_by_key(|release| numbers(release));
+        releases
+    }
+
+    /// The runs of `job` on the kernel `release` that can be used ([`usable`]).
+    pub fn runs(&self, release: &str, job: &Job) -> Vec<Run> {
+        self.reports.get(release).map(|report| usable(report, job)).unwrap_or_default()
+    }
+
+    /// Runs the scenario with `program` on `kernel`, a version or `latest`, with seeds 1 to `seeds`, and adds the
+    /// report. It replaces the report of the same release.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be run, or gives no report.
+    pub fn run(
+        &mut self,
+        root: &Path,
+        program: &Path,
+        kernel: &str,
+        (seeds, jobs): (u32, usize),
+    ) -> anyhow::Result<()> {
+        let mut lab = Command::new(program);
+        lab.args(["lab", SCENARIO, "--json", "--kernel", kernel]);
+        lab.args(["--repeat", &seeds.to_string(), "--jobs", &jobs.to_string()]);
+        let output = lab.current_dir(root).stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| program.display().to_string())?;
+        // The status of a report with a run that was not faithful is 1, too.
+        ensure!(!output.stdout.is_empty(), "Linux {kernel}: {}, and no report", output.status);
+        self.add(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// Adds a report of runs in guests. It replaces the report of the same release.
+    ///
+    /// # Errors
+    ///
+    /// The report is not of guests.
+    fn add(&mut self, report: Report) -> anyhow::Result<()> {
+        let guest = report.guest.as_ref().context("the report names no guest's kernel")?;
+        self.reports.insert(guest.kernel.clone(), report);
+        Ok(())
+    }
+}
+
+/// The numbers in a release, such as 6, 12, 117, 12 in `6.12.117+deb12-amd64`.
+fn numbers(release: &str) -> Vec<u64> {
+    let parts = release.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_results::result::GuestMachine;
+
+    use super::*;
+
+    fn report(kernel: &str) -> Report {
+        let guest = GuestMachine {
+            kernel: kernel.to_owned(),
+            kernel_digest: "1".to_owned(),
+            image_digest: "2".to_owned(),
+            emulator: "qemu 7.2.22".to_owned(),
+            clock: "1 ns per instruction".to_owned(),
+            memory_mb: 1024,
+        };
+        Report {
+            scenario: "a".to_owned(),
+            world: "lab".to_owned(),
+            version: "0".to_owned(),
+            seed: 1,
+            runs: Vec::new(),
+            guest: Some(guest),
+            failed: None,
+        }
+    }
+
+    #[test]
+    fn kernels_are_stored_by_release_and_sorted_by_number() {
+        let root = std::env::temp_dir().join(format!("wakeai-kernels-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("validation")).unwrap();
+        let mut data = KernelData::default();
+        for kernel in ["6.12.9-amd64", "6.1.0-56-amd64", "6.9.1-amd64", "6.1.0-56-amd64"] {
+            data.add(report(kernel)).unwrap();
+        }
+        data.store(&root).unwrap();
+        let read = KernelData::load(&root).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(read, data);
+        assert_eq!(read.releases(), ["6.1.0-56-amd64", "6.9.1-amd64", "6.12.9-amd64"]);
+        assert!(data.add(Report { guest: None, ..report("") }).is_err());
+    }
+}
