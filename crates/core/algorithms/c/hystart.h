@@ -58,9 +58,10 @@ static __always_inline u8 hystart_train_is_long(struct sock *sk)
 	return now - ca->round_start_us > HYSTART_TRAIN_US(sk);
 }
 
-static __always_inline u8 hystart_delay_grew(struct wakeai_cubic *ca, u32 rtt_us)
+static __always_inline u8 hystart_delay_grew(struct sock *sk, u32 rtt_us)
 {
-	u32 growth = ca->delay_min_us / HYSTART_DELAY_PART;
+	struct wakeai_cubic *ca = cubic_of(sk);
+	u32 growth = ca->delay_min_us / HYSTART_DELAY_PART / knobs_of(sk)->hystart;
 
 	if (ca->round_rtt_us > rtt_us)
 		ca->round_rtt_us = rtt_us;
@@ -97,7 +98,7 @@ static __always_inline void hystart_on_rtt(struct sock *sk, u32 rtt_us)
 	if (tp->snd_cwnd < HYSTART_LOW_WINDOW)
 		return;
 	train = hystart_train_is_long(sk);
-	delay = hystart_delay_grew(ca, rtt_us);
+	delay = hystart_delay_grew(sk, rtt_us);
 	if (train || delay) {
 		ca->hystart_found = 1;
 		tp->snd_ssthresh = tp->snd_cwnd;

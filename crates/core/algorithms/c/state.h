@@ -33,7 +33,7 @@ struct wakeai_knobs {
 	u32 beta_per_1024;    // the factor of the window at a loss; 0.7 in RFC 9438
 	u32 c_per_1024;       // C of the curve in segments/s^3; 0.4 in RFC 9438
 	u32 fast_convergence; // 0 or 1
-	u32 hystart;          // 0 or 1
+	u32 hystart;          // 0: off; 1: as today; 2: half the growth of the RTT ends slow start (Linux before 3.19)
 	u32 tcp_friendliness; // 0 or 1: the Reno-friendly region, RFC 9438 section 4.3
 	u32 rtt_ref_ms;       // wakeai_rtt's RTT_ref; 0: C is the same at every RTT
 	u32 stale_after_ms;   // bounds apply for this long after their agent's last heartbeat

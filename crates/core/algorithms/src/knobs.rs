@@ -18,6 +18,8 @@ pub struct Knobs {
     pub fast_convergence: bool,
     /// Whether `HyStart` may end slow start.
     pub hystart: bool,
+    /// Whether `HyStart` ends slow start when the RTT has grown by a sixteenth instead of an eighth (Linux before 3.19).
+    pub early_hystart: bool,
     /// The Reno-friendly region (RFC 9438 section 4.3); the name is that of Linux's module parameter.
     pub tcp_friendliness: bool,
     /// `RTT_ref`: the RTT at which the curve of `wakeai_rtt` is that of CUBIC. With 0, C is the
@@ -33,6 +35,7 @@ impl Default for Knobs {
             c_per_1024: 410,
             fast_convergence: true,
             hystart: true,
+            early_hystart: false,
             tcp_friendliness: true,
             rtt_ref_ms: 0,
         }
@@ -52,7 +55,7 @@ impl Knobs {
             self.beta_per_1024.min(1023),
             self.c_per_1024.clamp(1, 1 << 20),
             u32::from(self.fast_convergence),
-            u32::from(self.hystart),
+            u32::from(self.hystart) * (1 + u32::from(self.early_hystart)),
             u32::from(self.tcp_friendliness),
             self.rtt_ref_ms,
             0, // in user space bounds do not expire

@@ -178,6 +178,7 @@ fn play(config: &WifiConfig, operations: &[Operation], seed: u64, late: bool) ->
 fn slowest(standard: Standard) -> Rate {
     Rate::from_bps(match standard {
         Standard::A | Standard::G => 6_000_000,
+        Standard::B => 1_000_000,
         Standard::N => 6_500_000,
         Standard::Ac => 29_300_000,
         Standard::Ax => 36_000_000,

@@ -74,6 +74,28 @@ fn the_share_of_failed_frames_is_bianchis() {
     }
 }
 
+#[test]
+fn an_802_11b_uplink_is_that_of_bianchis_model() {
+    let run = |stations: i32, short_preamble: bool| {
+        let mut config = config(Standard::B, usize::try_from(stations).unwrap());
+        config.access_points[0].bss.short_preamble = short_preamble;
+        saturate_uplink(&config, 1_500, Duration::from_secs(2), Duration::from_secs(20), 1)
+    };
+    // Alone: DIFS 50, a mean backoff of 15.5 slots of 20 us, the frame (1310 us), SIFS 10, the ACK at 2 Mbit/s
+    // (248 us). The short preamble saves 96 us of each frame.
+    assert_within(
+        run(1, false).mbps(1_472),
+        11_776.0 / (50.0 + 310.0 + 1_310.0 + 10.0 + 248.0),
+        0.01,
+    );
+    assert_within(run(1, true).mbps(1_472), 11_776.0 / (1_928.0 - 192.0), 0.01);
+    for stations in [2, 5, 10, 20, 40] {
+        let found = run(stations, false).failed_share();
+        let expected = bianchi(stations, 32.0, 5, 7);
+        assert!((found - expected).abs() <= 0.03, "{stations}: {found:.3} vs {expected:.3}");
+    }
+}
+
 /// Jain's index over the stations' delivered packets.
 fn jain(arrived: &[u64]) -> f64 {
     let sum: f64 = arrived.iter().map(|x| *x as f64).sum();

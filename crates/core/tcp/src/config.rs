@@ -9,6 +9,10 @@ pub enum Profile {
     /// Linux 6: RACK-TLP, autotuned buffers, undo of spurious recoveries, local congestion.
     #[default]
     Linux,
+    /// Linux 3.4, of phones and tablets from 2012 to 2016. It counts segments to detect losses (FACK), sends no tail
+    /// loss probe, grows by one segment for each ACK in slow start, takes the RTT from timestamps, and has the buffers of
+    /// its time. `docs/concepts/sim.md` lists each difference with the version that ended it.
+    Linux34,
     /// The sender of the papers and of other simulators. It detects losses by RFC 6675, has fixed
     /// buffers and the retransmission timeout of RFC 6298, and does not react when the host's queue
     /// overflows.
@@ -53,15 +57,14 @@ pub struct TcpConfig {
 impl TcpConfig {
     /// The defaults of a generation.
     pub fn new(profile: Profile) -> Self {
-        let linux = profile == Profile::Linux;
-        let buffer_limit = if linux { 64 << 20 } else { 4 << 20 };
+        let buffer_limit = if profile == Profile::Linux { 64 << 20 } else { 4 << 20 };
         Self {
             profile,
             mss: 1448,
             initial_window: 10,
             receive_buffer_limit: buffer_limit,
             send_buffer_limit: buffer_limit,
-            max_timeout: Duration::from_secs(if linux { 120 } else { 60 }),
+            max_timeout: Duration::from_secs(if profile == Profile::Classic { 60 } else { 120 }),
             syn_retries: 6,
             retries: 15,
             forgets_backoff: false,
@@ -78,7 +81,18 @@ impl TcpConfig {
         assert!(MIN_TIMEOUT <= self.max_timeout, "the shortest timeout is the shorter one");
     }
 
+    /// Whether the stack is a Linux of any time.
     pub(crate) fn is_linux(&self) -> bool {
+        self.profile != Profile::Classic
+    }
+
+    /// Whether the stack is today's Linux: with RACK-TLP, TCP small queues, and an RTT from each acknowledgement.
+    pub(crate) fn is_modern(&self) -> bool {
         self.profile == Profile::Linux
+    }
+
+    /// Whether the stack is Linux 3.4.
+    pub(crate) fn is_linux34(&self) -> bool {
+        self.profile == Profile::Linux34
     }
 }

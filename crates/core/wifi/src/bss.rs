@@ -2,7 +2,7 @@
 
 use wakeai_units::{Bytes, Duration, Rate};
 
-use crate::{GuardInterval, LEGACY_RATES, Mode, Standard, Width};
+use crate::{GuardInterval, Mode, Standard, Width};
 
 /// The configuration of a BSS (an access point with its stations), which the access point decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub struct Bss {
     /// With [`Protection::RtsCts`], the length of a PSDU (data field) above which a unicast data
     /// frame is protected (dot11RTSThreshold).
     pub rts_threshold: Bytes,
-    /// Rate of broadcasts: one of [`LEGACY_RATES`].
+    /// Rate of broadcasts: one of [`Standard::legacy_rates`].
     pub basic_rate: Rate,
+    /// Whether frames of 802.11b above 1 Mbit/s have the short preamble (802.11-2020 16.2.2.3).
+    pub short_preamble: bool,
     /// The widest channel in use (n, ac, ax).
     pub width: Width,
     /// Most spatial streams in use (n, ac, ax).
@@ -33,7 +35,7 @@ pub struct Bss {
     pub amsdu: Bytes,
     /// Attempts after which a frame is given up, the first one counted (dot11ShortRetryLimit).
     pub retry_limit: u8,
-    /// The rate of ACK, BlockAck, RTS and CTS, one of [`LEGACY_RATES`]; `None` for the default of
+    /// The rate of ACK, BlockAck, RTS and CTS, one of [`Standard::legacy_rates`]; `None` for the default of
     /// [`Bss::control_rate_for`].
     pub control_rate: Option<Rate>,
     /// How the access point's queue contends.
@@ -48,7 +50,8 @@ impl Bss {
             queue: QueueDiscipline::Fifo,
             protection: Protection::None,
             rts_threshold: Bytes::new(500),
-            basic_rate: LEGACY_RATES[0],
+            basic_rate: standard.legacy_rates()[0],
+            short_preamble: false,
             width: standard.default_width(),
             streams: 1,
             guard_interval: standard.guard_intervals()[0],
@@ -91,12 +94,15 @@ impl Bss {
     }
 
     /// The rate of ACK, BlockAck, RTS and CTS around data frames of `data_rate`. It is the
-    /// configured rate, or the highest of the mandatory 6, 12 and 24 Mbit/s that is not above
+    /// configured rate, or the highest of the mandatory 6, 12 and 24 Mbit/s (1 and 2 in 802.11b) that is not above
     /// `data_rate` (10.6.6.5.2).
     pub fn control_rate_for(&self, data_rate: Rate) -> Rate {
         self.control_rate.unwrap_or_else(|| {
-            let mandatory = [Rate::from_mbps(24), Rate::from_mbps(12)];
-            mandatory.into_iter().find(|rate| *rate <= data_rate).unwrap_or(Rate::from_mbps(6))
+            let mandatory: &[u64] =
+                if self.standard == Standard::B { &[2, 1] } else { &[24, 12, 6] };
+            let mut mandatory = mandatory.iter().map(|mbps| Rate::from_mbps(*mbps));
+            let lowest = self.standard.legacy_rates()[0];
+            mandatory.find(|rate| *rate <= data_rate).unwrap_or(lowest)
         })
     }
 
@@ -181,12 +187,12 @@ impl Contention {
     /// The largest contention window: `ECWmax` is at most 15 (9.4.2.28), 2^15 - 1 slots.
     pub const LARGEST_WINDOW: u16 = 32_767;
 
-    /// The contention of `standard`: DCF for a and g, and the best-effort category of EDCA (table
+    /// The contention of `standard`: DCF for a, b and g, and the best-effort category of EDCA (table
     /// 9-155) for n, ac and ax. The TXOP is zero, as in the Wi-Fi Alliance's WMM and in every
     /// common access point.
     pub const fn of(standard: Standard) -> Self {
         let aifsn = if standard.is_qos() { 3 } else { 2 };
-        Self { aifsn, cw_min: 15, cw_max: 1_023, txop: Duration::ZERO }
+        Self { aifsn, cw_min: standard.least_window(), cw_max: 1_023, txop: Duration::ZERO }
     }
 }
 
@@ -352,7 +358,7 @@ mod tests {
     fn stations_join_access_points_of_their_band_that_are_not_older() {
         let joined = |access_point| Standard::ALL.map(|one| one.can_join(access_point));
         assert_eq!(joined(Standard::A), [true, false, false, false, false]);
-        assert_eq!(joined(Standard::G), [false, true, false, false, false]);
+        assert_eq!(joined(Standard::G), [false, false, true, false, false, false]);
         assert_eq!(joined(Standard::N), [true, false, true, false, false]);
         assert_eq!(joined(Standard::Ac), [true, false, true, true, false]);
         assert_eq!(joined(Standard::Ax), [true, false, true, true, true]);

@@ -18,5 +18,5 @@ mod standard;
 pub use bss::{Bss, Contention, Protection, QueueDiscipline, StationRadio};
 pub use links::{Cell, Scheduler, Wired};
 pub use queue::QueueLimit;
-pub use rates::{LEGACY_RATES, Mode};
+pub use rates::{DSSS_RATES, LEGACY_RATES, Mode};
 pub use standard::{GuardInterval, LONGEST_PPDU, Standard, Width};

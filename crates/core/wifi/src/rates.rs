@@ -9,7 +9,7 @@ use wakeai_units::{Duration, Rate};
 use crate::{GuardInterval, Standard, Width};
 
 /// The rates of non-HT OFDM (802.11-2020 table 17-4): the only rates of a and g, and the rates of
-/// broadcasts and control frames in every standard.
+/// broadcasts and control frames in every standard but b.
 pub const LEGACY_RATES: [Rate; 8] = [
     Rate::from_mbps(6),
     Rate::from_mbps(9),
@@ -20,6 +20,13 @@ pub const LEGACY_RATES: [Rate; 8] = [
     Rate::from_mbps(48),
     Rate::from_mbps(54),
 ];
+
+/// The rates of DSSS and CCK (802.11-2020 15.2.3.4 and 16.2.3.4): the only rates of b.
+pub const DSSS_RATES: [Rate; 4] =
+    [Rate::from_mbps(1), Rate::from_mbps(2), Rate::from_bps(5_500_000), Rate::from_mbps(11)];
+
+/// A time in which each rate of b sends a whole number of bits.
+const DSSS_SYMBOL: Duration = Duration::from_micros(2);
 
 /// Symbols of non-HT OFDM in a second: each lasts 4 us.
 const LEGACY_SYMBOLS_PER_SECOND: u64 = 250_000;
@@ -56,7 +63,7 @@ const ROUNDING_BPS: u64 = 50_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The standard whose table the row is from. For a broadcast or a control frame it is 802.11a,
-    /// whatever the standard of the BSS.
+    /// whatever the standard of the BSS, unless that is 802.11b.
     pub standard: Standard,
     /// Spatial streams.
     pub streams: u8,
@@ -76,6 +83,7 @@ impl Mode {
         guard_interval: GuardInterval,
     ) -> impl Iterator<Item = Self> {
         let most_mcs = match standard {
+            Standard::B => 3,
             Standard::A | Standard::G | Standard::N => 7,
             Standard::Ac => 9,
             Standard::Ax => 11,
@@ -85,6 +93,8 @@ impl Mode {
                 let (bits, numerator, denominator) = MCS[mcs];
                 let coded = data_subcarriers(standard, width) * u64::from(streams) * bits;
                 (coded * numerator, denominator)
+            } else if standard == Standard::B {
+                (DSSS_RATES[mcs].bits_per_second(), 500_000)
             } else {
                 (LEGACY_RATES[mcs].bits_per_second(), LEGACY_SYMBOLS_PER_SECOND)
             };
@@ -95,10 +105,11 @@ impl Mode {
         })
     }
 
-    /// The mode of a broadcast or a control frame. These are non-HT OFDM in every standard. `None`
-    /// unless `rate` is one of [`LEGACY_RATES`].
-    pub fn legacy(rate: Rate) -> Option<Self> {
-        let mut modes = Self::of(Standard::A, Width::Mhz20, 1, GuardInterval::Ns800);
+    /// The mode of a broadcast or a control frame in a BSS of `standard`. These are DSSS in 802.11b, and non-HT OFDM in
+    /// every other standard. `None` unless `rate` is one of [`Standard::legacy_rates`].
+    pub fn legacy(standard: Standard, rate: Rate) -> Option<Self> {
+        let table = if standard == Standard::B { standard } else { Standard::A };
+        let mut modes = Self::of(table, Width::Mhz20, 1, GuardInterval::Ns800);
         modes.find(|mode| mode.rate() == rate)
     }
 
@@ -119,8 +130,12 @@ impl Mode {
         self.bits.0 / self.bits.1
     }
 
-    /// T_SYM, the duration of a symbol: the guard interval and 3.2 us (12.8 us for HE).
+    /// T_SYM, the duration of a symbol: the guard interval and 3.2 us (12.8 us for HE). For 802.11b it is the time in
+    /// which a whole number of bits is sent at each of its rates, 2 us.
     pub fn symbol(&self) -> Duration {
+        if self.standard == Standard::B {
+            return DSSS_SYMBOL;
+        }
         let without = if self.standard == Standard::Ax { 12_800 } else { 3_200 };
         Duration::from_nanos(without) + self.guard_interval.duration()
     }

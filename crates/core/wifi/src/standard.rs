@@ -3,14 +3,16 @@
 
 use std::fmt;
 
-use wakeai_units::{Bytes, Duration};
+use wakeai_units::{Bytes, Duration, Rate};
+
+use crate::rates::{DSSS_RATES, LEGACY_RATES};
 
 /// The longest duration of an HT, VHT or HE PPDU (transmission): `aPPDUMaxTime` (802.11-2020 19.4.4
 /// and 21.4.4).
 pub const LONGEST_PPDU: Duration = Duration::from_micros(5_484);
 
 /// An amendment of IEEE 802.11, as a BSS (an access point with its stations) or one station uses
-/// it. All of them use OFDM; 802.11b is not supported.
+/// it. All but 802.11b use OFDM.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::Display,
 )]
@@ -19,6 +21,9 @@ pub enum Standard {
     /// 802.11a: OFDM at 5 GHz (802.11-2020 clause 17), DCF.
     #[strum(to_string = "802.11a")]
     A,
+    /// 802.11b: DSSS and CCK at 2.4 GHz with the long slot (clauses 15 and 16), DCF.
+    #[strum(to_string = "802.11b")]
+    B,
     /// 802.11g: ERP-OFDM at 2.4 GHz with the short slot (clause 18), DCF.
     #[strum(to_string = "802.11g")]
     G,
@@ -35,20 +40,39 @@ pub enum Standard {
 
 impl Standard {
     /// All standards, from the oldest to the newest.
-    pub const ALL: [Self; 5] = [Self::A, Self::G, Self::N, Self::Ac, Self::Ax];
+    pub const ALL: [Self; 6] = [Self::A, Self::B, Self::G, Self::N, Self::Ac, Self::Ax];
 
-    /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (18.5).
+    /// aSIFSTime: 16 us at 5 GHz (17.4.4, 19.4.4), 10 us at 2.4 GHz (16.3.3, 18.5).
     pub const fn sifs(self) -> Duration {
         match self {
-            Self::G => Duration::from_micros(10),
+            Self::B | Self::G => Duration::from_micros(10),
             Self::A | Self::N | Self::Ac | Self::Ax => Duration::from_micros(16),
         }
     }
 
-    /// aSlotTime: 9 us in every standard. 802.11g uses its short slot because there are no 802.11b
-    /// stations.
+    /// aSlotTime: 20 us of 802.11b (16.3.3), 9 us of all others. 802.11g uses its short slot because there are no
+    /// 802.11b stations in its BSS.
     pub const fn slot(self) -> Duration {
-        Duration::from_micros(9)
+        match self {
+            Self::B => Duration::from_micros(20),
+            Self::A | Self::G | Self::N | Self::Ac | Self::Ax => Duration::from_micros(9),
+        }
+    }
+
+    /// aCWmin of DCF, and of EDCA's best effort: 31 slots of 802.11b (16.3.3), 15 of all others.
+    pub const fn least_window(self) -> u16 {
+        match self {
+            Self::B => 31,
+            Self::A | Self::G | Self::N | Self::Ac | Self::Ax => 15,
+        }
+    }
+
+    /// The rates of broadcasts and control frames, ascending: DSSS and CCK, or non-HT OFDM.
+    pub const fn legacy_rates(self) -> &'static [Rate] {
+        match self {
+            Self::B => &DSSS_RATES,
+            Self::A | Self::G | Self::N | Self::Ac | Self::Ax => &LEGACY_RATES,
+        }
     }
 
     /// The silence at the end of every ERP-OFDM frame. It gives enough time to a decoder that needs
@@ -56,7 +80,7 @@ impl Standard {
     pub const fn signal_extension(self) -> Duration {
         match self {
             Self::G => Duration::from_micros(6),
-            Self::A | Self::N | Self::Ac | Self::Ax => Duration::ZERO,
+            Self::A | Self::B | Self::N | Self::Ac | Self::Ax => Duration::ZERO,
         }
     }
 
@@ -68,7 +92,7 @@ impl Standard {
     /// The channel widths that the standard has, ascending.
     pub const fn widths(self) -> &'static [Width] {
         match self {
-            Self::A | Self::G => &[Width::Mhz20],
+            Self::A | Self::B | Self::G => &[Width::Mhz20],
             Self::N => &[Width::Mhz20, Width::Mhz40],
             Self::Ac | Self::Ax => &Width::ALL,
         }
@@ -77,7 +101,7 @@ impl Standard {
     /// The channel width of a BSS for which none is configured.
     pub const fn default_width(self) -> Width {
         match self {
-            Self::A | Self::G | Self::N => Width::Mhz20,
+            Self::A | Self::B | Self::G | Self::N => Width::Mhz20,
             Self::Ac | Self::Ax => Width::Mhz80,
         }
     }
@@ -85,7 +109,7 @@ impl Standard {
     /// The most spatial streams.
     pub const fn most_streams(self) -> u8 {
         match self {
-            Self::A | Self::G => 1,
+            Self::A | Self::B | Self::G => 1,
             Self::N => 4,
             Self::Ac | Self::Ax => 8,
         }
@@ -94,7 +118,7 @@ impl Standard {
     /// The guard intervals of the standard. The first is the default: 0.8 us in every standard.
     pub const fn guard_intervals(self) -> &'static [GuardInterval] {
         match self {
-            Self::A | Self::G => &[GuardInterval::Ns800],
+            Self::A | Self::B | Self::G => &[GuardInterval::Ns800],
             Self::N | Self::Ac => &[GuardInterval::Ns800, GuardInterval::Ns400],
             Self::Ax => &[GuardInterval::Ns800, GuardInterval::Ns1600, GuardInterval::Ns3200],
         }
@@ -104,7 +128,7 @@ impl Standard {
     /// aggregate (802.11-2020 9.4.2.55.3 for HT, 9.4.2.157.2 for VHT; 802.11ax-2021 9.4.2.248.2).
     pub const fn longest_ampdu(self) -> Bytes {
         match self {
-            Self::A | Self::G => Bytes::ZERO,
+            Self::A | Self::B | Self::G => Bytes::ZERO,
             Self::N => Bytes::new(65_535),
             Self::Ac => Bytes::new(1_048_575),
             Self::Ax => Bytes::new(6_500_631),
@@ -116,7 +140,7 @@ impl Standard {
     /// (9.4.2.157.2).
     pub const fn longest_amsdu(self) -> Bytes {
         match self {
-            Self::A | Self::G => Bytes::ZERO,
+            Self::A | Self::B | Self::G => Bytes::ZERO,
             Self::N => Bytes::new(7_935),
             Self::Ac | Self::Ax => Bytes::new(11_424),
         }
@@ -126,20 +150,21 @@ impl Standard {
     /// (802.11-2020 10.25, 802.11ax-2021); 1 for a and g.
     pub const fn most_subframes(self) -> u16 {
         match self {
-            Self::A | Self::G => 1,
+            Self::A | Self::B | Self::G => 1,
             Self::N | Self::Ac => 64,
             Self::Ax => 256,
         }
     }
 
-    /// Whether stations of both standards use the same band: 2.4 GHz (g only) or 5 GHz.
+    /// Whether stations of both standards can share the air of a channel: those of 5 GHz, those of g, and those of b,
+    /// each among themselves. A channel of b and g together has the long slot, and frames that stations of b cannot
+    /// decode; it is not modelled.
     pub fn shares_band(self, other: Self) -> bool {
-        (self == Self::G) == (other == Self::G)
+        [Self::B, Self::G].into_iter().all(|one| (self == one) == (other == one))
     }
 
     /// Whether a station of this standard can join an access point of the standard `access_point`.
-    /// Both have to use the same band (only 802.11g uses 2.4 GHz), and the station's standard must
-    /// not be newer.
+    /// They have to [share a band](Self::shares_band), and the station's standard must not be newer.
     pub fn can_join(self, access_point: Self) -> bool {
         self == access_point || (self.shares_band(access_point) && self < access_point)
     }

@@ -95,7 +95,10 @@ pub fn check(asked: &Asked<'_>, progress: &dyn Progress) -> Result<(), RunError>
 
 fn refuse(asked: &Asked<'_>) -> Result<(), RunError> {
     let mut conditions = asked.conditions.iter();
-    conditions.try_for_each(|one| keys::refuse_false_announcements(&one.experiment))
+    conditions.try_for_each(|one| {
+        keys::refuse_false_announcements(&one.experiment)?;
+        keys::refuse_other_kernels(&one.experiment)
+    })
 }
 
 /// Prepares what all runs of `conditions` share, calls `make`, and undoes every change.

@@ -11,6 +11,18 @@ pub(crate) fn without_effect(experiment: &Experiment) -> Vec<String> {
     [hosts(experiment), knobs(experiment)].concat()
 }
 
+/// Refuses hosts of another time: the lab's hosts run this machine's kernel.
+pub(crate) fn refuse_other_kernels(experiment: &Experiment) -> Result<(), RunError> {
+    let Some(group) = experiment.stations.iter().find(|group| group.tcp == TcpProfile::Linux34)
+    else {
+        return Ok(());
+    };
+    Err(unsupported(
+        format!("stations.{}.tcp = \"linux-3.4\"", group.name),
+        "the lab runs this machine's kernel; the simulator has a TCP of that time",
+    ))
+}
+
 /// Refuses an experiment with `announces`, which makes agents announce false values. The lab's
 /// agents are the program that users run, and this program announces the truth.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
@@ -40,6 +52,12 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
                 group.name,
                 group.host_queue,
                 fifo_packets(group)
+            ));
+        }
+        if group.send_buffer.is_some() {
+            texts.push(format!(
+                "stations.{}.send_buffer: the lab's hosts have buffers of up to 64 MB",
+                group.name
             ));
         }
         if group.tcp == TcpProfile::Classic {
@@ -92,6 +110,7 @@ mod tests {
     fn run_of(condition: &ResolvedCondition) -> Result<String, String> {
         let experiment = &*condition.experiment;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
+        refuse_other_kernels(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
         // The medium gets the whole queue here. Its real division depends on other keys, which
         // would hide that a key of the queue has no effect.
@@ -154,11 +173,12 @@ mod tests {
             "flows[].rtt_ref",
             "flows[].tcp_friendliness",
             "stations[].host_queue",
+            "stations[].send_buffer",
             "stations[].tcp",
         ];
         assert!(named.iter().eq(&simulators), "{named:?}");
         refused.retain(|key| !key.starts_with("stations[].announces"));
-        assert_eq!(refused, BTreeSet::from(["flows[].size".to_owned()]), "of a UDP flow");
+        assert_eq!(refused, BTreeSet::from(["flows[].size", "stations[].tcp"].map(str::to_owned)));
     }
 
     fn told(conditions: &[ResolvedCondition]) -> Vec<String> {

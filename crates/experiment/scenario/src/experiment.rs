@@ -266,6 +266,8 @@ pub struct StationGroup {
     pub max: Option<Rate>,
     /// The TCP at both ends of the stations' flows.
     pub tcp: TcpProfile,
+    /// The most memory of the buffer of each sender of the stations' flows; `None`: that of the TCP.
+    pub send_buffer: Option<u32>,
     /// Whether the station's senders are behind a proxy on the station, which carries their flows
     /// over the air (TCP-AV paper, figure 16).
     pub proxy: bool,
@@ -359,6 +361,8 @@ impl HostQueue {
 pub enum TcpProfile {
     /// The TCP of today's Linux.
     Linux,
+    /// The TCP of Linux 3.4, with its buffers.
+    Linux34,
     /// A TCP without RACK-TLP, TCP small queues and local congestion, with buffers of 4 MB.
     Classic,
 }

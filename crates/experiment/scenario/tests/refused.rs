@@ -77,7 +77,7 @@ fn a_wrong_value_is_refused_with_place_found_and_allowed() {
         (DURATION, "# none"),
         ("name = \"x\"", "name = \"\""),
         ("warmup = \"5s\"", "warmup = -5"),
-        (STANDARD, "standard = \"802.11b\""),
+        (STANDARD, "standard = \"802.11y\""),
         (STANDARD, ""),
         (STANDARD, "standard = \"802.11n\"\nqueue = \"codel\""),
         (STANDARD, "standard = \"802.11n\"\nbuffer = \"2kB\""),

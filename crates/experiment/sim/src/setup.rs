@@ -235,9 +235,16 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
             remedy: format!("the simulator has {}", names.join(", ")),
         });
     }
-    let linux = group.tcp == TcpProfile::Linux;
+    let linux = group.tcp != TcpProfile::Classic;
     let from_station = flow.from != scenario::Node::Server;
-    let mut config = TcpConfig::new(if linux { Profile::Linux } else { Profile::Classic });
+    let mut config = TcpConfig::new(match group.tcp {
+        TcpProfile::Linux => Profile::Linux,
+        TcpProfile::Linux34 => Profile::Linux34,
+        TcpProfile::Classic => Profile::Classic,
+    });
+    if let Some(bytes) = group.send_buffer {
+        config.send_buffer_limit = u64::from(bytes);
+    }
     config.small_queues = from_station && has_small_queue(group);
     let segment = Bytes::new(u64::from(config.mss));
     if resumes(flow) {
@@ -250,7 +257,10 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
         algorithm: algorithm.to_owned(),
         boundable: Bounded::named(algorithm).is_some(),
         hears_overflow: linux && from_station,
-        knobs: knobs(algorithm, flow.knobs),
+        knobs: Knobs {
+            early_hystart: group.tcp == TcpProfile::Linux34,
+            ..knobs(algorithm, flow.knobs)
+        },
         target: flow.rate.map_or(0, Rate::bytes_per_second),
         division: Division::new(flow),
         current: 0,

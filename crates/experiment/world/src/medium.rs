@@ -111,6 +111,7 @@ fn wifi(
             wired_delay,
             max: _,
             tcp: _,
+            send_buffer: _,
             proxy: _,
             announces: _,
         } = *group;

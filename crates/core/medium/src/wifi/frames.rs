@@ -27,7 +27,7 @@ const MOST_MSDUS: usize = 64;
 /// How MPDUs (single frames) are put into a PSDU (the data field of a transmission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// a, g: one MPDU.
+    /// a, b, g: one MPDU.
     Single,
     /// n: a single MPDU is sent as it is; several form an A-MPDU whose last subframe is not padded.
     Ht,
@@ -39,7 +39,7 @@ pub(crate) enum Framing {
 impl Framing {
     pub(crate) const fn of(standard: Standard) -> Self {
         match standard {
-            Standard::A | Standard::G => Self::Single,
+            Standard::A | Standard::B | Standard::G => Self::Single,
             Standard::N => Self::Ht,
             Standard::Ac | Standard::Ax => Self::Vht,
         }

@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Rate};
-use wakeai_wifi::{Bss, LEGACY_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
+use wakeai_wifi::{Bss, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
 use super::config::WifiStationConfig;
 use super::frames::{Framing, Limits};
@@ -64,8 +64,9 @@ impl StationLink {
             found: data_rate,
             allowed: names(&bss.rates(standard)),
         })?;
-        let rate = PhyRate::new(&mode, standard);
+        let rate = with_preamble(PhyRate::new(&mode, standard), bss);
         let control = legacy("control_rate", standard, bss.control_rate_for(data_rate))?;
+        let control = with_preamble(control, bss);
         let [rts, cts, ack] = [RTS, CTS, ACK].map(|bytes| control.duration(bytes));
         let sifs = standard.sifs();
         let (lead, lead_frames) = match bss.protection {
@@ -121,10 +122,15 @@ pub(crate) fn is_damaged(ppm: u32, rng: &mut Pcg64Mcg) -> bool {
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }
 
-/// The PHY rate of broadcasts or control frames, which are non-HT OFDM in every standard.
+/// The rate with the preamble of the BSS.
+fn with_preamble(rate: PhyRate, bss: &Bss) -> PhyRate {
+    if bss.short_preamble { rate.with_short_preamble() } else { rate }
+}
+
+/// The PHY rate of broadcasts or control frames: non-HT OFDM in every standard but 802.11b.
 fn legacy(what: &'static str, standard: Standard, rate: Rate) -> Result<PhyRate, ConfigError> {
-    let mode = Mode::legacy(rate).ok_or_else(|| {
-        let allowed = names(&LEGACY_RATES);
+    let mode = Mode::legacy(standard, rate).ok_or_else(|| {
+        let allowed = names(standard.legacy_rates());
         ConfigError::Rate { what, standard, found: rate, allowed }
     })?;
     Ok(PhyRate::new(&mode, standard))
@@ -134,8 +140,15 @@ fn names(rates: &[Rate]) -> String {
     rates.iter().map(Rate::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// aRxPHYStartDelay (17.4.4): the preamble and SIGNAL of the answer, which is a non-HT frame.
-pub(crate) const RX_PHY_START_DELAY: Duration = Duration::from_micros(20);
+/// aRxPHYStartDelay: the preamble and SIGNAL of the answer, which is a non-HT frame (17.4.4), or its preamble and
+/// header in 802.11b (16.3.3).
+fn rx_phy_start_delay(bss: &Bss) -> Duration {
+    match (bss.standard, bss.short_preamble) {
+        (Standard::B, false) => Duration::from_micros(192),
+        (Standard::B, true) => Duration::from_micros(96),
+        _ => Duration::from_micros(20),
+    }
+}
 
 /// The times and settings that all stations of the BSS share.
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +156,8 @@ pub(crate) struct Common {
     pub(crate) sifs: Duration,
     pub(crate) slot: Duration,
     pub(crate) broadcast: PhyRate,
+    /// aRxPHYStartDelay.
+    pub(crate) rx_start_delay: Duration,
     /// ACKTimeout and CTSTimeout, counted from the end of the frame (10.3.2.9, 10.3.2.11).
     pub(crate) answer_timeout: Duration,
     /// EIFS (the wait after a damaged frame) less DIFS (the usual wait): SIFS and an ACK at the
@@ -154,12 +169,13 @@ impl Common {
     pub(crate) fn new(bss: &Bss) -> Result<Self, ConfigError> {
         let Bss { standard, basic_rate, .. } = *bss;
         let (sifs, slot) = (standard.sifs(), standard.slot());
-        let lowest = legacy("rate", standard, LEGACY_RATES[0])?;
+        let lowest = legacy("rate", standard, standard.legacy_rates()[0])?;
         Ok(Self {
             sifs,
             slot,
-            broadcast: legacy("basic_rate", standard, basic_rate)?,
-            answer_timeout: sifs + slot + RX_PHY_START_DELAY,
+            broadcast: with_preamble(legacy("basic_rate", standard, basic_rate)?, bss),
+            rx_start_delay: rx_phy_start_delay(bss),
+            answer_timeout: sifs + slot + rx_phy_start_delay(bss),
             eifs_extra: sifs + lowest.duration(ACK),
         })
     }

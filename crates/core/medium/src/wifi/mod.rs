@@ -213,6 +213,7 @@ impl<P> AccessPointState<P> {
                     contention: _,
                     standard: _,
                     basic_rate: _,
+                    short_preamble: _,
                     protection: _,
                     rts_threshold: _,
                     control_rate: _,

@@ -13,13 +13,21 @@ const LEGACY_SYMBOL: Duration = Duration::from_micros(4);
 /// The start of every OFDM PPDU: L-STF 8 us, L-LTF 8 us, L-SIG 4 us (17.3.2, 19.3.2, 21.3.2).
 const LEGACY_PREAMBLE: Duration = Duration::from_micros(20);
 
+/// The long preamble and header of DSSS and CCK: SYNC and SFD 144 us, header 48 us (16.2.2.2). The short ones take
+/// half of it.
+const DSSS_PREAMBLE: Duration = Duration::from_micros(192);
+
 /// A PHY rate, with everything that determines the duration of a PPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhyRate {
     /// All fields before the data field.
     pub(crate) preamble: Duration,
-    /// N_DBPS: data bits in one symbol.
+    /// N_DBPS: data bits in one symbol, in parts of a bit.
     pub(crate) bits_per_symbol: u64,
+    /// The parts of a bit: 2 for 802.11b, whose symbol here is the microsecond in which it sends 5.5 bits; 1 otherwise.
+    pub(crate) parts: u64,
+    /// The bits before the data: SERVICE, which 802.11b does not have.
+    pub(crate) service_bits: u64,
     /// Time of one symbol, guard interval included.
     pub(crate) symbol: Duration,
     /// The tail bits of all encoders together: 6 for each convolutional encoder, none for LDPC.
@@ -38,9 +46,14 @@ impl PhyRate {
     pub(crate) fn new(mode: &Mode, standard: Standard) -> Self {
         let (bits_per_symbol, symbol) = (mode.bits_per_symbol(), mode.symbol());
         let he = mode.standard == Standard::Ax;
+        if mode.standard == Standard::B {
+            return Self::dsss(mode);
+        }
         Self {
             preamble: preamble(mode),
             bits_per_symbol,
+            parts: 1,
+            service_bits: SERVICE_BITS,
             symbol,
             // There is one convolutional encoder for each 540 Mbit/s at the long guard interval
             // (21.3.10.5). HE uses LDPC, which has no tail (27.3.12.5).
@@ -50,9 +63,30 @@ impl PhyRate {
         }
     }
 
+    /// The rate of a DSSS or CCK frame with the long preamble (TXTIME, 16.3.4): whole microseconds.
+    fn dsss(mode: &Mode) -> Self {
+        let symbol = Duration::from_micros(1);
+        Self {
+            preamble: DSSS_PREAMBLE,
+            bits_per_symbol: mode.bits_per_symbol(),
+            parts: mode.symbol().as_nanos() / symbol.as_nanos(),
+            service_bits: 0,
+            symbol,
+            tail_bits: 0,
+            grid: symbol,
+            signal_extension: Duration::ZERO,
+        }
+    }
+
+    /// The same rate with the short preamble, where 802.11b has it: at 1 Mbit/s it has none (16.2.2.3).
+    pub(crate) fn with_short_preamble(self) -> Self {
+        let has_short = self.preamble == DSSS_PREAMBLE && self.bits_per_symbol > 2;
+        Self { preamble: if has_short { DSSS_PREAMBLE / 2 } else { self.preamble }, ..self }
+    }
+
     /// The duration (TXTIME) of a PSDU (data field) of `psdu` bytes.
     pub(crate) fn duration(&self, psdu: u32) -> Duration {
-        let bits = SERVICE_BITS + 8 * u64::from(psdu) + self.tail_bits;
+        let bits = (self.service_bits + 8 * u64::from(psdu) + self.tail_bits) * self.parts;
         let data = self.symbol.as_nanos() * bits.div_ceil(self.bits_per_symbol);
         let on_grid = self.grid == self.symbol;
         let data = if on_grid { data } else { data.next_multiple_of(self.grid.as_nanos()) };
@@ -62,7 +96,7 @@ impl PhyRate {
     /// The time from the start of the PPDU to the end of the symbol that completes the first
     /// `bytes` bytes of the PSDU.
     pub(crate) fn until(&self, bytes: u32) -> Duration {
-        let bits = SERVICE_BITS + 8 * u64::from(bytes);
+        let bits = (self.service_bits + 8 * u64::from(bytes)) * self.parts;
         self.preamble + self.symbol * bits.div_ceil(self.bits_per_symbol)
     }
 
@@ -71,8 +105,8 @@ impl PhyRate {
         let data = limit.saturating_sub(self.preamble + self.signal_extension).as_nanos();
         let grid = self.grid.as_nanos();
         let symbols = data / grid * grid / self.symbol.as_nanos();
-        let bits = symbols * self.bits_per_symbol;
-        let bytes = bits.saturating_sub(SERVICE_BITS + self.tail_bits) / 8;
+        let bits = symbols * self.bits_per_symbol / self.parts;
+        let bytes = bits.saturating_sub(self.service_bits + self.tail_bits) / 8;
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
@@ -88,7 +122,7 @@ fn preamble(mode: &Mode) -> Duration {
     });
     LEGACY_PREAMBLE
         + match mode.standard {
-            Standard::A | Standard::G => Duration::ZERO,
+            Standard::A | Standard::B | Standard::G => Duration::ZERO,
             // HT-SIG 8 us, HT-STF 4 us, HT-LTFs of 4 us.
             Standard::N => Duration::from_micros(12 + 4 * training),
             // VHT-SIG-A 8 us, VHT-STF 4 us, VHT-LTFs of 4 us, VHT-SIG-B 4 us.
@@ -116,7 +150,7 @@ mod tests {
     use super::*;
 
     fn legacy(standard: Standard, rate: Rate) -> PhyRate {
-        PhyRate::new(&Mode::legacy(rate).unwrap(), standard)
+        PhyRate::new(&Mode::legacy(standard, rate).unwrap(), standard)
     }
 
     fn micros(rate_mbps: u64, psdu: u32, standard: Standard) -> u64 {
@@ -128,6 +162,18 @@ mod tests {
         // A frame has 1500 bytes of IP, LLC/SNAP 8, MAC header 24, FCS 4. An ACK has 14 bytes.
         assert_eq!(micros(54, 1_536, Standard::G), 254);
         assert_eq!(micros(24, 14, Standard::G), 34);
+    }
+
+    #[test]
+    fn frames_of_802_11b_last_whole_microseconds_after_either_preamble() {
+        // 12,288 bits at 11 Mbit/s are 1117.09 us; an ACK of 112 bits at 2 Mbit/s 56, at 1 Mbit/s 112.
+        assert_eq!(micros(11, 1_536, Standard::B), 192 + 1_118);
+        assert_eq!(micros(2, 14, Standard::B), 192 + 56);
+        assert_eq!(micros(1, 14, Standard::B), 192 + 112);
+        let slow = legacy(Standard::B, Rate::from_bps(5_500_000));
+        assert_eq!(slow.duration(1_536).as_nanos(), (192 + 2_235) * 1_000); // 2234.2
+        let short = |rate| legacy(Standard::B, rate).with_short_preamble().duration(14).as_micros();
+        assert_eq!([short(Rate::from_mbps(2)), short(Rate::from_mbps(1))], [96 + 56, 192 + 112]);
     }
 
     #[test]

@@ -115,10 +115,33 @@ impl Sender {
             self.set_timer(now);
         }
         let counts = (self.board.delivered - delivered, self.board.lost - lost);
+        let counts = if self.config.is_linux34() {
+            (self.counted_by_acks(counts.0, in_flight, &ack), counts.1)
+        } else {
+            counts
+        };
         self.tell_algorithm(now, counts, rtt_us, in_flight);
         if self.config.is_linux() {
             let window = self.algorithm.snd_cwnd.max(self.config.initial_window);
             self.stream.grow_buffer(window.max(self.rack.reordering + 1));
+        }
+    }
+
+    /// The segments by which Linux 3.4 counts an acknowledgement where the window is not being reduced: none unless the
+    /// window limits the sender, to within a burst, and the acknowledgement is cumulative; one in slow start, whatever
+    /// it acknowledges. Congestion avoidance divided by a mean of the segments per ACK, which is as if it counted them.
+    fn counted_by_acks(&self, delivered: u64, prior_in_flight: u32, ack: &Ack) -> u64 {
+        const BURST: u32 = 3;
+        const MOST_PER_ACK: u64 = 32;
+        let sock = &*self.algorithm;
+        if self.is_reducing() {
+            delivered
+        } else if !ack.acked || prior_in_flight + BURST < sock.snd_cwnd {
+            0
+        } else if sock.snd_cwnd < sock.snd_ssthresh {
+            delivered.min(1)
+        } else {
+            delivered.min(MOST_PER_ACK)
         }
     }
 
@@ -177,11 +200,13 @@ impl Sender {
         let newest = ack.sacked_sent.or(exact).map(|(_, newest)| since(newest));
         let oldest = exact.or(ack.sacked_sent).map(|(oldest, _)| since(oldest));
         let (oldest, newest) = match (oldest, newest) {
-            (Some(oldest), Some(newest)) if self.config.is_linux() => (oldest, newest),
+            (Some(oldest), Some(newest)) if self.config.is_modern() => (oldest, newest),
             _ if self.config.forgets_backoff && ack.retransmission_acked => return None,
             _ if ack.acked && self.timestamps.echoed != 0 => {
                 let echoed_us = self.timestamps.rtt_us(now)?;
-                (echoed_us, echoed_us)
+                // Linux 3.4 gives the congestion control the age of the newest segment.
+                let own = self.config.is_linux34().then_some(newest).flatten();
+                (echoed_us, own.unwrap_or(echoed_us))
             }
             _ => return None,
         };
@@ -194,7 +219,7 @@ impl Sender {
             // last transmission of the oldest outstanding segment. Segments that were sent later
             // must not restart it, or a lost retransmission would never time out.
             ack.sets_timer |=
-                self.config.is_linux() && sent_at < self.board.record(self.board.first).sent_at;
+                self.config.is_modern() && sent_at < self.board.record(self.board.first).sent_at;
         }
         Some(newest)
     }

@@ -31,7 +31,7 @@ pub(super) struct HostQueue {
 
 impl HostQueue {
     pub(super) fn new(config: &TcpConfig) -> Self {
-        Self { is_small: config.small_queues && config.is_linux(), ..Self::default() }
+        Self { is_small: config.small_queues && config.is_modern(), ..Self::default() }
     }
 
     /// Whether the queue holds more bytes than its limit. The limit is what the connection is paced

@@ -53,7 +53,7 @@ impl Sender {
     pub(super) fn handle_syn_timeout(&mut self, now: Instant) {
         self.timer.clear();
         self.counters.syn_wait = now.saturating_since(self.handshake.opened_at);
-        let linear = if self.config.is_linux() { LINEAR_SYN_TIMEOUTS } else { 0 };
+        let linear = if self.config.is_modern() { LINEAR_SYN_TIMEOUTS } else { 0 };
         if self.counters.syn_timeouts >= self.config.syn_retries + linear {
             self.fail();
             return;

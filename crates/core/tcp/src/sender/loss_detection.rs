@@ -1,5 +1,5 @@
-//! Loss detection: by time and with a probe of the tail (RACK-TLP, RFC 8985), or by counting for the classic sender
-//! (RFC 6675).
+//! Loss detection: by time and with a probe of the tail (RACK-TLP, RFC 8985), or by counting: for the classic sender by
+//! RFC 6675, for Linux 3.4 from the highest segment that has arrived (FACK, Mathis and Mahdavi, SIGCOMM 1996).
 
 use std::collections::VecDeque;
 
@@ -62,7 +62,7 @@ pub(super) struct Rack {
 impl Rack {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
-            enabled: config.is_linux(),
+            enabled: config.is_modern(),
             reordering: DUPLICATE_THRESHOLD,
             steps: 1,
             ..Self::default()
@@ -201,8 +201,13 @@ const THRESHOLD: usize = 3;
 
 /// The state of the loss detection by counting: the highest segments that were selectively acknowledged, and the
 /// segment up to which losses are judged.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
+    /// Whether every segment counts as lost that is [`THRESHOLD`] or more below the highest one that arrived, whatever
+    /// has arrived between (FACK), as long as no reordering was seen.
+    forward: bool,
+    /// FACK: the retransmissions that are out, each with the number that the next new segment then had.
+    repeated: VecDeque<(u64, u64)>,
     /// The numbers of these segments plus one, the highest first; 0 where there is none.
     highest: [u64; THRESHOLD],
     judged: u64,
@@ -213,6 +218,36 @@ pub(super) struct Counting {
 }
 
 impl Counting {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self { forward: config.is_linux34(), ..Self::default() }
+    }
+
+    /// Records that a segment left again, when the next new segment had the number `next`.
+    pub(super) fn resend(&mut self, segment: u64, next: u64) {
+        if self.forward {
+            self.repeated.push_back((next, segment));
+        }
+    }
+
+    /// The retransmissions that are lost: of the segments that left after them, one that is not the next has arrived.
+    /// Returns their number.
+    fn judge_repeated(&mut self, board: &mut Scoreboard) -> u64 {
+        let mut lost = 0;
+        while let Some(&(next, segment)) = self.repeated.front()
+            && next + 1 < board.sacked_end()
+        {
+            self.repeated.pop_front();
+            if board.is_out(segment) {
+                let record = board.record(segment);
+                if record.retransmitted && !record.sacked {
+                    board.lose(segment);
+                    lost += 1;
+                }
+            }
+        }
+        lost
+    }
+
     /// Counts a segment that is selectively acknowledged for the first time.
     pub(super) fn sack(&mut self, segment: u64) {
         let mut value = segment + 1;
@@ -225,9 +260,13 @@ impl Counting {
     }
 
     /// Applies RFC 6675's `IsLost` to all segments that are out: a segment is lost when [`THRESHOLD`]
-    /// segments above it have arrived.
-    fn judge(&mut self, board: &mut Scoreboard) {
-        let end = self.highest[THRESHOLD - 1].saturating_sub(1);
+    /// segments above it have arrived. FACK applies its own rule while the path does not reorder.
+    fn judge(&mut self, board: &mut Scoreboard, reorders: bool) {
+        let end = if self.forward && !reorders {
+            self.highest[0].saturating_sub(THRESHOLD as u64)
+        } else {
+            self.highest[THRESHOLD - 1].saturating_sub(1)
+        };
         let mut from = self.judged.max(board.first);
         while let Some(segment) = board.next_unsacked(from, end) {
             if !board.record(segment).lost {
@@ -282,7 +321,12 @@ impl Sender {
             return;
         }
         if !self.rack.enabled {
-            self.counting.judge(&mut self.board);
+            self.counting.judge(&mut self.board, self.rack.reordering_seen);
+            if self.state == CongestionState::Recovery && !self.rack.reordering_seen {
+                let lost = self.counting.judge_repeated(&mut self.board);
+                ack.retransmission_lost |= lost > 0;
+                self.counters.lost_retransmits += lost;
+            }
         } else if std::mem::take(&mut self.rack.advanced) {
             let retransmitted = self.board.retransmitted_out;
             ack.sets_timer &= !self.judge_by_time(now);
@@ -338,7 +382,7 @@ impl Sender {
             // 8).
             self.board.unsack_all();
             self.last_sacks = SackBlocks::NONE;
-            self.counting = Counting::default();
+            self.counting = Counting::new(&self.config);
         }
         let mut from = first;
         while let Some(segment) = self.board.next_unsacked(from, self.board.next()) {
@@ -352,7 +396,8 @@ impl Sender {
     }
 
     /// Retransmits a segment that may be lost, where a recovery has neither a lost segment to
-    /// retransmit nor new data to send. These are rules 3 and 4 of RFC 6675's `NextSeg`.
+    /// retransmit nor new data to send. These are rules 3 and 4 of RFC 6675's `NextSeg`; Linux 3.4 has
+    /// the first of the two.
     pub(super) fn send_supposed(&mut self, now: Instant) -> Option<Segment> {
         let is_free =
             self.state == CongestionState::Recovery && self.stream.next_piece(self.nxt).is_none();
@@ -360,8 +405,8 @@ impl Sender {
             return None;
         }
         let suspect = self.counting.next_suspect(&self.board);
-        let segment =
-            suspect.or_else(|| self.counting.next_rescue(&self.board, self.episode.high))?;
+        let rescue = || self.counting.next_rescue(&self.board, self.episode.high);
+        let segment = suspect.or_else(|| if self.config.is_linux34() { None } else { rescue() })?;
         if !self.may_send_again(now, segment) {
             return None;
         }

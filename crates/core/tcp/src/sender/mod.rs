@@ -172,7 +172,7 @@ impl Sender {
             persist: Persist::default(),
             rack: Rack::new(config),
             tail_probe: TailLossProbe::default(),
-            counting: Counting::default(),
+            counting: Counting::new(config),
             episode: Episode::default(),
             pacing: Pacing::default(),
             rate,

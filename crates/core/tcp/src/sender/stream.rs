@@ -8,6 +8,9 @@ const GRANTED: u64 = 2 * 4_352;
 /// The bytes of memory that a segment takes beside its payload where two segments share a header,
 /// as most do.
 const OVERHEAD: u64 = 416;
+/// The memory that a segment takes in Linux 3.4 on a device that gathers no fragments, as the Wi-Fi devices of that time: a
+/// block of 2,048 bytes for headers and payload, and 192 for its description.
+const BLOCK_34: u64 = 2_240;
 
 /// The application's data, and the position at which each of its segments begins.
 ///
@@ -25,6 +28,9 @@ pub(super) struct SendStream {
     /// The most bytes that may be unacknowledged or unsent.
     pub(super) buffer: u64,
     buffer_limit: u64,
+    /// The memory that is granted for each segment of the window, and the memory that a segment takes.
+    granted: u64,
+    takes: u64,
 }
 
 /// A segment that may leave.
@@ -52,6 +58,8 @@ impl SendStream {
             fin: None,
             buffer: if config.is_linux() { 0 } else { limit },
             buffer_limit: limit,
+            granted: if config.is_linux34() { 2 * BLOCK_34 } else { GRANTED },
+            takes: if config.is_linux34() { BLOCK_34 } else { mss + OVERHEAD },
         };
         stream.grow_buffer(config.initial_window);
         stream
@@ -79,8 +87,8 @@ impl SendStream {
     /// unacknowledged data and for the data to send meanwhile, even during a recovery. Linux
     /// computes its size in bytes of memory. It never shrinks.
     pub(super) fn grow_buffer(&mut self, window_segments: u32) {
-        let wanted = GRANTED * u64::from(window_segments);
-        let payload = wanted.min(self.buffer_limit) * self.mss / (self.mss + OVERHEAD);
+        let wanted = self.granted * u64::from(window_segments);
+        let payload = wanted.min(self.buffer_limit) * self.mss / self.takes;
         self.buffer = self.buffer.max(payload);
     }
 
@@ -151,6 +159,16 @@ mod tests {
         let mut stream = SendStream::new(&TcpConfig::new(Profile::Linux));
         stream.supply(Some(bytes), 0);
         stream
+    }
+
+    #[test]
+    fn a_mebibyte_of_linux_3_4_holds_468_segments() {
+        let config = TcpConfig { send_buffer_limit: 1 << 20, ..TcpConfig::new(Profile::Linux34) };
+        let mut stream = SendStream::new(&config);
+        stream.grow_buffer(100);
+        assert_eq!(stream.buffer / 1_448, 200);
+        stream.grow_buffer(10_000);
+        assert_eq!(stream.buffer / 1_448, 468);
     }
 
     #[test]

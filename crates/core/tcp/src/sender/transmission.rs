@@ -208,6 +208,7 @@ impl Sender {
         self.rate.send(now, Some(number - self.board.first), self.board.delivered);
         self.board.resend(number, now, self.host_queue.entered, probe);
         self.rack.resend(now, number);
+        self.counting.resend(number, self.board.next());
         if !probe {
             self.episode.count_retransmission(Timestamp::clock_ms(now));
         }

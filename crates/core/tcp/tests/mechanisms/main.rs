@@ -12,6 +12,7 @@ mod delivery_rate;
 mod hooks;
 mod host_queue;
 mod lifecycle;
+mod linux34;
 mod linux_sender_traces;
 mod linux_traces;
 mod loss_detection;

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{
-    Bss, Cell, Contention, GuardInterval, LEGACY_RATES, Protection, QueueDiscipline, QueueLimit,
-    Scheduler, Standard, Width,
+    Bss, Cell, Contention, GuardInterval, Protection, QueueDiscipline, QueueLimit, Scheduler,
+    Standard, Width,
 };
 
 use super::{limit, rate};
@@ -88,7 +88,9 @@ fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
         rts_threshold: fields.read_or("rts_threshold", defaults.rts_threshold, |field| {
             field.size(Bytes::ZERO..=longest)
         }),
-        basic_rate: fields.read_or("basic_rate", defaults.basic_rate, legacy_rate),
+        basic_rate: fields
+            .read_or("basic_rate", defaults.basic_rate, |field| legacy_rate(field, standard)),
+        short_preamble: fields.read_or("preamble", false, |field| preamble(field, standard)),
         width: fields.read_or("width", defaults.width, |field| width(field, standard)),
         streams: fields.read_or("streams", defaults.streams, |field| {
             field.integer(1..=standard.most_streams())
@@ -107,7 +109,7 @@ fn bss(fields: &mut Fields<'_>) -> Option<(Bss, ContentionKeys)> {
         }),
         retry_limit: fields
             .read_or("retry_limit", defaults.retry_limit, |field| field.integer(1..=255)),
-        control_rate: fields.read("control_rate", legacy_rate),
+        control_rate: fields.read("control_rate", |field| legacy_rate(field, standard)),
         contention: defaults.contention,
     };
     let keys = ContentionKeys::read(fields, standard, ContentionKeys::default());
@@ -187,10 +189,20 @@ pub(super) fn phy_rate(field: &Field<'_>, standard: Standard, bss: &Bss) -> Opti
     None
 }
 
-/// A rate of broadcasts and control frames, which use non-HT OFDM in every standard.
-fn legacy_rate(field: &Field<'_>) -> Option<Rate> {
-    let found = field.parsed().filter(|found| LEGACY_RATES.contains(found));
-    field.or_refuse(found, || names(&LEGACY_RATES))
+/// A rate of broadcasts and control frames.
+fn legacy_rate(field: &Field<'_>, standard: Standard) -> Option<Rate> {
+    let found = field.parsed().filter(|found| standard.legacy_rates().contains(found));
+    field.or_refuse(found, || names(standard.legacy_rates()))
+}
+
+/// Whether frames have the short preamble, which only 802.11b has.
+fn preamble(field: &Field<'_>, standard: Standard) -> Option<bool> {
+    let short = field.choice(&[("long", false), ("short", true)])?;
+    if short && standard != Standard::B {
+        field.refuse(format!("\"long\": {standard} has no short preamble"));
+        return None;
+    }
+    Some(short)
 }
 
 fn names(rates: &[Rate]) -> String {

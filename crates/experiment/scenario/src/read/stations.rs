@@ -1,6 +1,6 @@
 //! Reads `[[stations]]`.
 
-use wakeai_units::{Duration, Rate};
+use wakeai_units::{Bytes, Duration, Rate};
 use wakeai_wifi::{Bss, Standard, StationRadio};
 
 use super::names::{self, Names};
@@ -58,13 +58,22 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
     let host_queue = fields.get("host_queue");
     let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
     let max = fields.read("max", rate);
-    let profiles = [("linux", TcpProfile::Linux), ("classic", TcpProfile::Classic)];
+    let profiles = [
+        ("linux", TcpProfile::Linux),
+        ("linux-3.4", TcpProfile::Linux34),
+        ("classic", TcpProfile::Classic),
+    ];
     let tcp = fields.read_or("tcp", TcpProfile::Linux, |field| field.choice(&profiles));
+    let send_buffer = fields.read("send_buffer", |field| {
+        Some(field.size(Bytes::new(16 << 10)..=Bytes::new(1 << 30))?.get() as u32)
+    });
     let host_queue = host_queue.and_then(|field| {
         let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
         let host_queue = field.choice(&kinds.map(|kind| (kind.into(), kind)))?;
-        if host_queue != HostQueue::Fifo && tcp == TcpProfile::Classic {
-            field.refuse("\"fifo\" with `tcp = \"classic\"`, which has no TCP small queues");
+        if host_queue != HostQueue::Fifo && tcp != TcpProfile::Linux {
+            field.refuse(
+                "\"fifo\" with `tcp = \"classic\"` or `\"linux-3.4\"`, which have no TCP small queues",
+            );
         } else if host_queue == HostQueue::Mac80211 && is_cellular {
             field.refuse("\"fifo\", \"tsq\" on a cellular link, whose modem has no mac80211");
         }
@@ -73,8 +82,10 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
     let host_queue = host_queue.unwrap_or(HostQueue::Fifo);
     let proxy = fields.read_or("proxy", false, |field| {
         let proxy = field.boolean()?;
-        if proxy && tcp == TcpProfile::Classic {
-            field.refuse("false with `tcp = \"classic\"`, which is the simulator's own TCP");
+        if proxy && tcp != TcpProfile::Linux {
+            field.refuse(
+                "false with `tcp = \"classic\"` or `\"linux-3.4\"`, which are the simulator's own TCP",
+            );
         }
         Some(proxy)
     });
@@ -92,6 +103,7 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
         wired_delay,
         max,
         tcp,
+        send_buffer,
         proxy,
         announces,
     })

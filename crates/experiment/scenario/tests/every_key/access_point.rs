@@ -28,6 +28,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     Case::run(AGENTS, &[("access_point.basic_rate", "24Mbit/s")]),
     Case::run(&[], &[("access_point.control_rate", "6Mbit/s")]),
+    Case::run(&[("access_point.standard", "802.11b")], &[("access_point.preamble", "short")]),
     Case::run(&[], &[("access_point.width", "40MHz")]),
     Case::run(&[], &[("access_point.streams", "2")]),
     Case::run(&[], &[("access_point.guard_interval", "400ns")]),

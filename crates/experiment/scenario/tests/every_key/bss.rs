@@ -41,6 +41,10 @@ pub(super) const CASES: &[Case] = &[
         &[("bss.near.rts_threshold", "20000")],
     ),
     Case::run(AGENTS, &[("bss.near.basic_rate", "24Mbit/s")]),
+    Case::run(
+        &[TWO, SENDERS, RECEIVERS, ("access_point.standard", "802.11b")],
+        &[("bss.near.preamble", "short")],
+    ),
     Case::run(BSSS, &[("bss.near.control_rate", "6Mbit/s")]),
     Case::run(BSSS, &[("bss.near.width", "40MHz")]),
     Case::run(BSSS, &[("bss.near.streams", "2")]),

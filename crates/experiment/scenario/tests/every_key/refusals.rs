@@ -50,6 +50,7 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(DCF, &[("access_point.ampdu", "4000")], "access_point.ampdu"),
     refused(DCF, &[("access_point.ampdu_subframes", "4")], "access_point.ampdu_subframes"),
     refused(DCF, &[("access_point.amsdu", "3839")], "access_point.amsdu"),
+    refused(DCF, &[("access_point.preamble", "short")], "access_point.preamble"),
     refused(DCF, &[("access_point.width", "40MHz")], "access_point.width"),
     refused(DCF, &[("access_point.streams", "2")], "access_point.streams"),
     refused(DCF, &[("access_point.guard_interval", "400ns")], "access_point.guard_interval"),
@@ -62,6 +63,11 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(
         &[("stations.tablet.tcp", "classic")],
         &[("stations.tablet.host_queue", "mac80211")],
+        "stations.tablet.host_queue",
+    ),
+    refused(
+        &[("stations.tablet.tcp", "linux-3.4")],
+        &[("stations.tablet.host_queue", "tsq")],
         "stations.tablet.host_queue",
     ),
     refused(CELL, &[("stations.tablet.host_queue", "mac80211")], "stations.tablet.host_queue"),

@@ -55,6 +55,8 @@ pub(super) const CASES: &[Case] = &[
     // An agent is configured with its station's solo goodput.
     Case::run(&[("conditions.one.law", "airtime")], &[("stations.tablet.max", "5Mbit/s")]),
     Case::run(&[("stations.tablet.queue", "50")], &[("stations.tablet.tcp", "classic")]),
+    Case::run(&[("stations.tablet.queue", "50")], &[("stations.tablet.tcp", "linux-3.4")]),
+    Case::run(&[], &[("stations.tablet.send_buffer", "32768")]),
     Case::run(LAW, &[("stations.tablet.announces.sending", "false")]),
     Case::run(LAW, &[("stations.tablet.announces.rate", "1Gbit/s")]),
     Case::run(LAW, &[("stations.tablet.announces.max_rate", "1bit/s")]),

@@ -1,7 +1,7 @@
 //! What a station sends in one turn on the air at its PHY rate, and what it should reach alone with it.
 
 use wakeai_units::{Bytes, Duration, Rate};
-use wakeai_wifi::{LEGACY_RATES, LONGEST_PPDU, Standard};
+use wakeai_wifi::{DSSS_RATES, LEGACY_RATES, LONGEST_PPDU, Standard};
 
 /// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(280);
@@ -66,8 +66,8 @@ pub(super) fn is_short_turn(link_rate: Option<Rate>) -> bool {
 /// where its PHY rate is not known.
 pub(super) fn aggregate(link_rate: Option<Rate>) -> Option<Bytes> {
     let rate = link_rate?;
-    // These are the PHY rates of 802.11a and g, whose stations send frames one by one.
-    let single = LEGACY_RATES.contains(&rate);
+    // These are the PHY rates of 802.11a, b and g, whose stations send frames one by one.
+    let single = LEGACY_RATES.contains(&rate) || DSSS_RATES.contains(&rate);
     (!single).then(|| rate.bytes_in(LONGEST_PPDU).min(Standard::N.longest_ampdu()))
 }
 

@@ -5,7 +5,7 @@ use wakeai_units::{Duration, Instant};
 use super::super::Wifi;
 use super::super::attempt::{Attempt, Contender, Path, Receiver, Turn};
 use super::super::frames::{DELIMITER, Psdu};
-use super::super::link::{RX_PHY_START_DELAY, is_damaged};
+use super::super::link::is_damaged;
 use super::super::ports::queue_mut;
 use super::radio::Lock;
 use super::{Due, Partial};
@@ -231,7 +231,8 @@ impl<P: Packet> Wifi<P> {
         };
         let standard = self.links[station].standard;
         let cts = self.duration(What::Cts, &ppdu.attempt);
-        Some((standard.sifs() + standard.slot()) * 2 + cts + RX_PHY_START_DELAY)
+        let delay = self.access_point(station).common.rx_start_delay;
+        Some((standard.sifs() + standard.slot()) * 2 + cts + delay)
     }
 
     /// The MPDUs of a data frame, with their times.

@@ -37,7 +37,7 @@ impl Room {
     /// station of 802.11ac or later.
     pub(crate) fn of(standard: Standard, packets: usize) -> Self {
         let mebibytes = match standard {
-            Standard::A | Standard::G | Standard::N => 4,
+            Standard::A | Standard::B | Standard::G | Standard::N => 4,
             Standard::Ac | Standard::Ax => 16,
         };
         Self { packets, memory: mebibytes << 20 }
