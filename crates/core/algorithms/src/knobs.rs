@@ -9,6 +9,7 @@ const TICK_US: u32 = 4_000;
 
 /// CUBIC's knobs, fixed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct Knobs {
     /// The factor of the window at a loss, in 1/1024, at most 1023. It is 0.7 in RFC 9438.
     pub beta_per_1024: u32,

@@ -357,10 +357,10 @@ mod tests {
     #[test]
     fn stations_join_access_points_of_their_band_that_are_not_older() {
         let joined = |access_point| Standard::ALL.map(|one| one.can_join(access_point));
-        assert_eq!(joined(Standard::A), [true, false, false, false, false]);
+        assert_eq!(joined(Standard::A), [true, false, false, false, false, false]);
         assert_eq!(joined(Standard::G), [false, false, true, false, false, false]);
-        assert_eq!(joined(Standard::N), [true, false, true, false, false]);
-        assert_eq!(joined(Standard::Ac), [true, false, true, true, false]);
-        assert_eq!(joined(Standard::Ax), [true, false, true, true, true]);
+        assert_eq!(joined(Standard::N), [true, false, false, true, false, false]);
+        assert_eq!(joined(Standard::Ac), [true, false, false, true, true, false]);
+        assert_eq!(joined(Standard::Ax), [true, false, false, true, true, true]);
     }
 }

@@ -58,37 +58,8 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
     let host_queue = fields.get("host_queue");
     let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
     let max = fields.read("max", rate);
-    let profiles = [
-        ("linux", TcpProfile::Linux),
-        ("linux-3.4", TcpProfile::Linux34),
-        ("classic", TcpProfile::Classic),
-    ];
-    let tcp = fields.read_or("tcp", TcpProfile::Linux, |field| field.choice(&profiles));
-    let send_buffer = fields.read("send_buffer", |field| {
-        Some(field.size(Bytes::new(16 << 10)..=Bytes::new(1 << 30))?.get() as u32)
-    });
-    let host_queue = host_queue.and_then(|field| {
-        let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
-        let host_queue = field.choice(&kinds.map(|kind| (kind.into(), kind)))?;
-        if host_queue != HostQueue::Fifo && tcp != TcpProfile::Linux {
-            field.refuse(
-                "\"fifo\" with `tcp = \"classic\"` or `\"linux-3.4\"`, which have no TCP small queues",
-            );
-        } else if host_queue == HostQueue::Mac80211 && is_cellular {
-            field.refuse("\"fifo\", \"tsq\" on a cellular link, whose modem has no mac80211");
-        }
-        Some(host_queue)
-    });
-    let host_queue = host_queue.unwrap_or(HostQueue::Fifo);
-    let proxy = fields.read_or("proxy", false, |field| {
-        let proxy = field.boolean()?;
-        if proxy && tcp != TcpProfile::Linux {
-            field.refuse(
-                "false with `tcp = \"classic\"` or `\"linux-3.4\"`, which are the simulator's own TCP",
-            );
-        }
-        Some(proxy)
-    });
+    let HostKeys { tcp, send_buffer, host_queue, proxy } =
+        HostKeys::read(&mut fields, host_queue, is_cellular);
     let announces = announces(&mut fields);
     fields.finish();
     Some(StationGroup {
@@ -107,6 +78,51 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
         proxy,
         announces,
     })
+}
+
+/// What the keys of a station's host say.
+struct HostKeys {
+    tcp: TcpProfile,
+    send_buffer: Option<u32>,
+    host_queue: HostQueue,
+    proxy: bool,
+}
+
+impl HostKeys {
+    /// Reads the keys; `host_queue` is the field of that name.
+    fn read(fields: &mut Fields<'_>, host_queue: Option<Field<'_>>, is_cellular: bool) -> Self {
+        let profiles = [
+            ("linux", TcpProfile::Linux),
+            ("linux-3.4", TcpProfile::Linux34),
+            ("classic", TcpProfile::Classic),
+        ];
+        let tcp = fields.read_or("tcp", TcpProfile::Linux, |field| field.choice(&profiles));
+        let send_buffer = fields.read("send_buffer", |field| {
+            Some(field.size(Bytes::new(16 << 10)..=Bytes::new(1 << 30))?.get() as u32)
+        });
+        let host_queue = host_queue.and_then(|field| {
+            let kinds = [HostQueue::Fifo, HostQueue::Tsq, HostQueue::Mac80211];
+            let host_queue = field.choice(&kinds.map(|kind| (kind.into(), kind)))?;
+            if host_queue != HostQueue::Fifo && tcp != TcpProfile::Linux {
+                field.refuse(
+                    "\"fifo\" with `tcp = \"classic\"` or `\"linux-3.4\"`, which have no TCP small queues",
+                );
+            } else if host_queue == HostQueue::Mac80211 && is_cellular {
+                field.refuse("\"fifo\", \"tsq\" on a cellular link, whose modem has no mac80211");
+            }
+            Some(host_queue)
+        });
+        let proxy = fields.read_or("proxy", false, |field| {
+            let proxy = field.boolean()?;
+            if proxy && tcp != TcpProfile::Linux {
+                field.refuse(
+                    "false with `tcp = \"classic\"` or `\"linux-3.4\"`, which are the simulator's own TCP",
+                );
+            }
+            Some(proxy)
+        });
+        Self { tcp, send_buffer, host_queue: host_queue.unwrap_or(HostQueue::Fifo), proxy }
+    }
 }
 
 /// The index of the BSS that the group names. Without `[[bss]]` there is one, which has no name.
