@@ -21,6 +21,10 @@ WAITS_MS = 50
 late. The bound is on the 99th percentile, as in `crates/experiment/validation/src/lab.rs`."""
 
 
+TRIED = 2
+"""Seeds for each row of a table of what was tried."""
+
+
 def simulate(
     scenario: str,
     conditions: Sequence[str],
