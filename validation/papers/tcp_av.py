@@ -40,7 +40,7 @@ def paper(repeat: int) -> Paper:
 
 def ten() -> Figure:
     """Figures 5 and 6."""
-    old = {"stations.reno.count": 9, "access_point.standard": "802.11b"}
+    old: dict[str, str | int] = {"stations.reno.count": 9, "access_point.standard": "802.11b"}
     result = simulate(FAIRNESS, ["up-5"], repeat=1, keys=old, solos=False)
     swept: dict[str, dict[str, str | int]] = {
         "802.11g": {"stations.reno.count": 9},
