@@ -54,6 +54,12 @@ impl KernelData {
         releases
     }
 
+    /// The largest number of runs that a condition has on a kernel.
+    pub fn repeats(&self) -> u32 {
+        let runs = self.reports.values().flat_map(|report| &report.runs);
+        runs.map(|run| run.repeat + 1).max().unwrap_or(0)
+    }
+
     /// The runs of `job` on the kernel `release` that can be used ([`usable`]).
     pub fn runs(&self, release: &str, job: &Job) -> Vec<Run> {
         self.reports.get(release).map(|report| usable(report, job)).unwrap_or_default()

@@ -34,6 +34,8 @@ const COMPARED: [Compared; 3] = [
 pub struct KernelFigures {
     /// The kernels' releases, the lowest first.
     kernels: Vec<String>,
+    /// The number of runs of each condition on a kernel.
+    runs: u32,
     rows: Vec<KernelRow>,
     commands: Vec<String>,
 }
@@ -93,5 +95,8 @@ pub fn run(context: &Context, data: &KernelData) -> anyhow::Result<Option<Judged
         format!("wakeai lab {SCENARIO} --kernel {}", version.join("."))
     });
     let commands = commands.collect();
-    Ok(Some(Judged { verdicts, figures: KernelFigures { kernels, rows, commands } }))
+    Ok(Some(Judged {
+        verdicts,
+        figures: KernelFigures { kernels, runs: data.repeats(), rows, commands },
+    }))
 }
