@@ -10,7 +10,7 @@ export CARGO_INCREMENTAL ?= 0
 # The duration of each target of `make fuzz`.
 SECONDS ?= 60
 
-.PHONY: help deps build demo test test-python test-release test-guests test-guests-quickstart test-arm64 test-packetdrill test-faults test-field test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean test-operator static test-static dist test-dist deb test-deb
+.PHONY: help deps build demo test test-python test-release test-guests test-radio test-guests-quickstart test-arm64 test-packetdrill test-faults test-field test-peers test-probe soak fuzz bench validation figures site ns3 ns3-reference bench-ns3 lint clean test-operator static test-static dist test-dist deb test-deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 24
@@ -46,6 +46,9 @@ test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of REA
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests -p wakeai-kernel --test guest -- \
 		--ignored --nocapture --skip inside_ --skip quickstart_ --skip static_program_ --skip _on_arm64
 	cargo test --locked -p wakeai-tests --test virtual_lab -- --ignored --nocapture --test-threads=2
+
+test-radio: deps ## the medium under mac80211_hwsim, hostapd and wpa_supplicant in guests (minutes)
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test radio -- --ignored --nocapture --test-threads=2
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test guest -- --ignored --nocapture quickstart_

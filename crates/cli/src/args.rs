@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 mod field;
+mod medium;
 mod probe;
 mod put;
 mod serve;
@@ -20,6 +21,7 @@ use wakeai_proxy::Config;
 use wakeai_units::{Duration, Rate};
 
 pub(crate) use field::{FieldArguments, FieldStationArguments};
+pub(crate) use medium::MediumArguments;
 pub(crate) use probe::{
     AirArguments, BufferArguments, ListenArguments, OtherEnd, Probe, ProbeArguments, SoloArguments,
     WriteArguments,
@@ -58,6 +60,7 @@ pub(crate) enum WakeaiCommand {
     Grid(GridArguments),
     Lab(LabArguments),
     Field(FieldArguments),
+    Medium(MediumArguments),
     #[command(hide = true)]
     FieldStation(FieldStationArguments),
     Compare(CompareArguments),

@@ -62,6 +62,7 @@ fn run(command: WakeaiCommand) -> Result<(), Failure> {
         WakeaiCommand::Lab(arguments) => commands::lab::run(&arguments),
         WakeaiCommand::Field(arguments) => commands::field::run(&arguments),
         WakeaiCommand::FieldStation(arguments) => commands::field::station(&arguments),
+        WakeaiCommand::Medium(arguments) => commands::medium::run(&arguments),
         WakeaiCommand::Compare(arguments) => commands::compare::run(&arguments),
         WakeaiCommand::Report(arguments) => commands::report::run(&arguments),
         WakeaiCommand::Agent(arguments) => commands::agent::run(&arguments),

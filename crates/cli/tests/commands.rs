@@ -10,9 +10,10 @@ use std::process::{Command, Output};
 
 use wakeai_tests::{Machine, stderr, stdout, wakeai};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "sim",
     "lab",
+    "medium",
     "agent",
     "status",
     "monitor",

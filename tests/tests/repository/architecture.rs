@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "world",
         ],
     ),
+    ("air", &["units", "wifi", "medium", "host", "scenario", "results", "world"]),
     (
         "lab",
         &[
@@ -62,6 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
             "results",
             "world",
+            "air",
         ],
     ),
     (
@@ -105,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "world",
             "report",
             "sim",
+            "air",
             "lab",
             "field",
             "top",

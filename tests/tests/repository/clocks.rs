@@ -18,6 +18,7 @@ const READS: &[(&str, &str)] = &[
         "device/probe/src/io/clock.rs",
         "the kernel stamps datagrams with it; stamps are compared with each other",
     ),
+    ("experiment/air/src/hwsim/capture.rs", "a capture says when each frame was on the air"),
     (
         "experiment/field/src/check.rs",
         "compares this machine's wall clock with that of another machine",

@@ -20,15 +20,20 @@ const STDIN: &str = "-";
 
 /// The scenario with `--set` applied.
 pub(super) fn load(arguments: &ExperimentArguments) -> Result<Scenario, Failure> {
-    for (key, value) in superseded(&arguments.set) {
+    load_file(&arguments.scenario, &arguments.set)
+}
+
+/// The scenario in a file, or on standard input, with these keys changed.
+pub(super) fn load_file(path: &Path, set: &[(String, String)]) -> Result<Scenario, Failure> {
+    for (key, value) in superseded(set) {
         note(format_args!("--set {key} is given again: {key}={value} has no effect"));
     }
-    let read = if arguments.scenario == Path::new(STDIN) {
+    let read = if path == Path::new(STDIN) {
         Scenario::from_reader(std::io::stdin().lock(), "standard input".into())
     } else {
-        Scenario::load(&arguments.scenario)
+        Scenario::load(path)
     };
-    read.and_then(|scenario| scenario.with_overrides(&arguments.set)).map_err(Failure::usage)
+    read.and_then(|scenario| scenario.with_overrides(set)).map_err(Failure::usage)
 }
 
 /// The overrides that a later one of the same key replaces.

@@ -10,6 +10,7 @@ pub(crate) mod field;
 pub(crate) mod grid;
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod medium;
 pub(crate) mod monitor;
 pub(crate) mod probe;
 pub(crate) mod proxy;

@@ -305,6 +305,10 @@ pub struct Departure<P> {
     pub station: StationId,
     /// The packet.
     pub packet: P,
+    /// The attempts that its frame took; zero where it was never on the air.
+    pub attempts: u8,
+    /// Whether its receiver has acknowledged it. A broadcast needs no acknowledgement, and counts as acknowledged.
+    pub acknowledged: bool,
 }
 
 /// Departures of the watched stations.
@@ -328,12 +332,12 @@ impl<P: Packet> Departures<P> {
 
     /// Returns a function that records packets as departures of `station`, where this station is
     /// watched. `None` stands for the access point, which is never watched.
-    pub(crate) fn of(&mut self, station: Option<usize>) -> impl FnMut(&P) {
+    pub(crate) fn of(&mut self, station: Option<usize>) -> impl FnMut(&P, u8, bool) {
         let watched = station.filter(|station| self.watched[*station]);
-        move |packet| {
+        move |packet, attempts, acknowledged| {
             if let Some(station) = watched {
-                let station = StationId(station as u32);
-                self.seen.push_back(Departure { station, packet: packet.clone() });
+                let (station, packet) = (StationId(station as u32), packet.clone());
+                self.seen.push_back(Departure { station, packet, attempts, acknowledged });
             }
         }
     }

@@ -131,6 +131,44 @@ impl<P: Packet> Medium<P> {
         }
     }
 
+    /// Puts a frame into the queue of a radio of [`WifiConfig::radios`]. What becomes of it is told by
+    /// [`Self::poll_departure`], where the radio is watched. Its receiver has to be on the radio's channel; a broadcast is
+    /// delivered to the stations of every channel, among which the driver chooses.
+    ///
+    /// # Panics
+    ///
+    /// The medium has no radios, or no radio or receiver with this index.
+    pub fn transmit(&mut self, now: Instant, radio: StationId, to: Destination, packet: P) {
+        let now = now.max(self.base().clock);
+        self.radios().transmit(now, radio.index(), to, packet);
+    }
+
+    /// Moves a radio to the channel with this number. Returns whether it is there: a radio with frames stays where it
+    /// is until they are gone.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::transmit`].
+    pub fn retune(&mut self, radio: StationId, channel: u32) -> bool {
+        self.radios().retune(radio.index(), channel)
+    }
+
+    /// The number of frames that a radio keeps, those on the air included.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::transmit`].
+    pub fn kept_by(&mut self, radio: StationId) -> usize {
+        self.radios().kept_by(radio.index())
+    }
+
+    fn radios(&mut self) -> &mut Wifi<P> {
+        match &mut self.air {
+            Air::Wifi(wifi) if wifi.has_radios() => wifi,
+            Air::Wifi(_) | Air::Cellular(_) => panic!("the medium has no radios"),
+        }
+    }
+
     /// The number of packets that the queue of `from` still takes without a drop, as of the last
     /// event. A station has a queue of its own, and the server has the queue of the wired leg.
     /// Where the limit is in bytes, the number is of packets of 1500 bytes.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::successors;
 
 use wakeai_units::Instant;
+use wakeai_wifi::Mode;
 
 /// The purpose of a packet. The medium treats all purposes equally, and counts their airtime
 /// separately.
@@ -36,9 +37,39 @@ pub trait Packet: Clone {
         0
     }
 
+    /// The modulation of its frame at this attempt, where 0 is the first. `None` is that of the station's
+    /// configuration. A radio of [`WifiConfig::radios`](crate::WifiConfig::radios) chooses it for each frame.
+    fn modulation(&self, _attempt: u8) -> Option<Mode> {
+        None
+    }
+
+    /// The attempts after which its frame is given up. `None` is the access point's limit.
+    fn attempts(&self) -> Option<u8> {
+        None
+    }
+
+    /// The length of its MPDU in bytes, with header, encryption and check sequence. `None` is that of a frame
+    /// that carries the packet without encryption.
+    fn mpdu(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether an access point sends it before the other packets of its queue, and takes it although the queue is full.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
     /// Whether the packet carries nothing at all.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A packet of 1500 bytes.
+#[cfg(test)]
+impl Packet for u32 {
+    fn len(&self) -> usize {
+        1_500
     }
 }
 

@@ -88,21 +88,30 @@ impl Mode {
             Standard::Ac => 9,
             Standard::Ax => 11,
         };
-        (0..=most_mcs).filter_map(move |mcs| {
-            let bits = if standard.is_qos() {
-                let (bits, numerator, denominator) = MCS[mcs];
-                let coded = data_subcarriers(standard, width) * u64::from(streams) * bits;
-                (coded * numerator, denominator)
-            } else if standard == Standard::B {
-                (DSSS_RATES[mcs].bits_per_second(), 500_000)
-            } else {
-                (LEGACY_RATES[mcs].bits_per_second(), LEGACY_SYMBOLS_PER_SECOND)
-            };
-            let left_out = standard == Standard::Ac
-                && (!bits.0.is_multiple_of(bits.1)
-                    || VHT_LEFT_OUT.contains(&(width, streams, mcs)));
-            (!left_out).then_some(Self { standard, streams, guard_interval, bits })
-        })
+        (0..=most_mcs)
+            .filter_map(move |mcs| Self::with_mcs(standard, width, streams, guard_interval, mcs))
+    }
+
+    /// The mode of this MCS, or of this place in the table of a standard without MCS; `None` where the table does not have it.
+    pub fn with_mcs(
+        standard: Standard,
+        width: Width,
+        streams: u8,
+        guard_interval: GuardInterval,
+        mcs: usize,
+    ) -> Option<Self> {
+        let bits = if standard.is_qos() {
+            let (bits, numerator, denominator) = *MCS.get(mcs)?;
+            let coded = data_subcarriers(standard, width) * u64::from(streams) * bits;
+            (coded * numerator, denominator)
+        } else if standard == Standard::B {
+            (DSSS_RATES.get(mcs)?.bits_per_second(), 500_000)
+        } else {
+            (LEGACY_RATES.get(mcs)?.bits_per_second(), LEGACY_SYMBOLS_PER_SECOND)
+        };
+        let left_out = standard == Standard::Ac
+            && (!bits.0.is_multiple_of(bits.1) || VHT_LEFT_OUT.contains(&(width, streams, mcs)));
+        (!left_out).then_some(Self { standard, streams, guard_interval, bits })
     }
 
     /// The mode of a broadcast or a control frame in a BSS of `standard`. These are DSSS in 802.11b, and non-HT OFDM in

@@ -1,13 +1,7 @@
 //! The lab's clock.
 
-use nix::time::ClockId;
-use wakeai_host::read_clock;
+pub(crate) use wakeai_air::now;
 use wakeai_units::{Duration, Instant};
-
-/// The time of `CLOCK_MONOTONIC`, which the network, the flows and the monitor's timestamps use.
-pub(crate) fn now() -> Instant {
-    read_clock(ClockId::CLOCK_MONOTONIC)
-}
 
 /// Sleeps until `at`; returns at once if `at` has passed.
 pub(crate) fn sleep_until(at: Instant) {

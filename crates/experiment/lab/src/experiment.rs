@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use wakeai_air::Realtime;
 use wakeai_host::{Lease, Role};
 use wakeai_net::Local;
 use wakeai_results::result::{Lateness, Report};
@@ -12,7 +13,6 @@ use wakeai_units::Duration;
 use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 
 use crate::driver::Misrouted;
-use crate::driver::realtime::Realtime;
 use crate::error::{LabError, Lapse};
 use crate::host::Steering;
 use crate::run::{self, Held, LabRun};

@@ -149,6 +149,13 @@ impl Scenario {
         (root, set)
     }
 
+    /// Whether the text, or an override, has this key in this table, or in an entry of this list of tables.
+    pub fn has_key(&self, table: &str, key: &str) -> bool {
+        let Some(entry) = self.root.get(table) else { return false };
+        let has = |node: &Node| node.as_table().is_some_and(|table| table.get(key).is_some());
+        has(&entry.node) || entry.node.as_array().is_some_and(|nodes| nodes.iter().any(has))
+    }
+
     /// The scenario as TOML, with the overrides applied. [`Scenario::parse`] reads the same scenario from it.
     pub fn to_toml(&self) -> String {
         wakeai_settings::to_toml(&self.root)

@@ -132,6 +132,7 @@ fn wifi(
         hidden: hidden(experiment),
         eifs_after_collision: false,
         hand_up_after_ppdu: false,
+        radios: false,
     }
 }
 
@@ -205,6 +206,12 @@ impl Changes {
         }
         all.sort_by_key(|change| change.at);
         Self(all.into())
+    }
+
+    /// The changes that `map` gives for these.
+    #[must_use]
+    pub fn filter_map(self, map: impl FnMut(TimedChange) -> Option<TimedChange>) -> Self {
+        Self(self.0.into_iter().filter_map(map).collect())
     }
 
     /// The instant of the next change.

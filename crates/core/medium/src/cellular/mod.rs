@@ -159,7 +159,7 @@ impl<P: Packet> Cellular<P> {
             let counters = &mut self.base.counters.stations[station];
             counters.delivered += 1;
             counters.airtime = self.uplink.granted_to(station);
-            self.base.departures.of(Some(station))(&transit.packet);
+            self.base.departures.of(Some(station))(&transit.packet, 1, true);
             if let Destination::Unicast(Node::Station(to)) = transit.to {
                 self.send_down(at, to.index(), transit);
             } else {

@@ -6,6 +6,7 @@ use wakeai_units::{Duration, Instant};
 use super::Wifi;
 use super::attempt::{Attempt, Contender, Path, Receiver, Turn};
 use super::frames::{Framing, Limits};
+use super::phy::PhyRate;
 use super::ports::queue_mut;
 use crate::node::{Node, Packet, StationId};
 
@@ -68,14 +69,16 @@ impl<P: Packet> Wifi<P> {
         frames.fill(&turn.limits(link), || {
             let next = host.pop(self.base.clock, |(packet, ..)| {
                 counters.queue_drops += 1;
-                gone(&packet);
+                gone(&packet, 0, false);
             });
             next.map(|(packet, to, shape)| (packet, from, to, shape))
         });
     }
 
     fn plan_data(&mut self, path: Path, station: usize, turn: Turn) -> Option<Attempt> {
-        let limits = turn.limits(&self.links[station]);
+        let alike = self.modulate(path, station);
+        let mut limits = turn.limits(&self.links[station]);
+        limits.subframes = limits.subframes.min(alike);
         let psdu = queue_mut(&mut self.uplinks, &mut self.access_points, path).plan(&limits)?;
         let station = &self.links[station];
         let is_protected = turn.first && psdu.bytes > station.protected_above;
@@ -91,8 +94,13 @@ impl<P: Packet> Wifi<P> {
     }
 
     fn plan_broadcast(&mut self, path: Path, place: usize, turn: Turn) -> Option<Attempt> {
-        let psdu = queue_mut(&mut self.uplinks, &mut self.access_points, path).plan(&BROADCAST)?;
-        let end = turn.start + self.access_points[place].common.broadcast.duration(psdu.bytes);
+        let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
+        let (psdu, chosen) = (frames.plan(&BROADCAST)?, frames.modulation());
+        let access_point = &self.access_points[place];
+        let standard = self.config.access_points[place].bss.standard;
+        let rate =
+            chosen.map_or(access_point.common.broadcast, |(one, _)| PhyRate::new(&one, standard));
+        let end = turn.start + rate.duration(psdu.bytes);
         turn.admits(end).then(|| Attempt::unprotected(path, psdu, turn, end))
     }
 }

@@ -7,7 +7,7 @@ use wakeai_wifi::{QueueDiscipline, QueueLimit};
 
 use super::attempt::Receiver;
 use super::frames::{Frames, Shape};
-use crate::node::{Destination, Node};
+use crate::node::{Destination, Node, Packet};
 
 /// The airtime that one visit of the round robin grants: about one full frame at 54 Mbit/s. A
 /// longer exchange is deducted from the visits that follow.
@@ -42,7 +42,7 @@ enum Turns {
     Fair(RoundRobin),
 }
 
-impl<P> AccessPoint<P> {
+impl<P: Packet> AccessPoint<P> {
     pub(crate) fn new(stations: usize, kind: QueueDiscipline, limit: QueueLimit) -> Self {
         let receivers = stations + 1;
         let turns = match kind {
@@ -84,27 +84,33 @@ impl<P> AccessPoint<P> {
     /// Adds a frame, and returns the number of frames that were dropped because the limit was
     /// reached. A FIFO drops the new frame. fq drops the last frames of the longest queue, or the
     /// new frame where its own queue is the longest. Frames that are on the air are not dropped:
-    /// `on_air` names their receiver, and how many of its first frames they are.
+    /// `on_air` names their receiver, and how many of its first frames they are. `gone` is called for each dropped
+    /// packet.
     pub(crate) fn push(
         &mut self,
         receiver: Receiver,
         frame: (P, Node, Destination, Shape),
         on_air: Option<(Receiver, usize)>,
+        mut gone: impl FnMut(&P, u8, bool),
     ) -> u64 {
         let receiver = self.index(receiver);
         let on_air = on_air.map(|(receiver, span)| (self.index(receiver), span));
         let (packet, from, to, shape) = frame;
         let mut dropped = 0;
-        while !self.takes(shape) {
+        let is_urgent = packet.is_urgent();
+        while !is_urgent && !self.takes(shape) {
             dropped += 1;
-            if !self.make_room(receiver, on_air) {
+            let Some(other) = self.make_room(receiver, on_air) else {
+                gone(&packet, 0, false);
                 return dropped;
-            }
+            };
+            gone(&other, 0, false);
         }
         let number = self.frames[receiver].push(packet, from, to, shape);
         self.waiting += 1;
         self.lengths[receiver] += 1;
         match &mut self.turns {
+            Turns::Fifo(order) if is_urgent => order.push_front((receiver as u32, number)),
             Turns::Fifo(order) => order.push_back((receiver as u32, number)),
             Turns::Fair(robin) => robin.activate(receiver),
         }
@@ -121,23 +127,20 @@ impl<P> AccessPoint<P> {
     }
 
     /// Drops the last frame of the longest queue, unless that is the queue of the new frame.
-    /// Returns whether a frame was dropped.
-    fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> bool {
+    /// Returns the packet that was dropped.
+    fn make_room(&mut self, newcomer: usize, on_air: Option<(usize, usize)>) -> Option<P> {
         if matches!(self.turns, Turns::Fifo(_)) {
-            return false;
+            return None;
         }
         let most = (0..self.frames.len()).map(|receiver| self.length(receiver)).max().unwrap_or(0);
         if most <= self.length(newcomer) {
-            return false;
+            return None;
         }
-        let of_most = (0..self.frames.len()).find(|receiver| self.length(*receiver) == most);
-        let Some(longest) = of_most else { return false };
+        let longest = (0..self.frames.len()).find(|receiver| self.length(*receiver) == most)?;
         let keep = on_air.filter(|(receiver, _)| *receiver == longest).map_or(0, |(_, span)| span);
-        let dropped = self.frames[longest].pop_untried(keep).is_some();
-        if dropped {
-            self.left(self.receiver(longest), 1);
-        }
-        dropped
+        let dropped = self.frames[longest].pop_untried(keep)?;
+        self.left(self.receiver(longest), 1);
+        Some(dropped)
     }
 
     /// The length of a receiver's queue, in the unit of the limit.
@@ -237,7 +240,12 @@ mod tests {
     fn push(point: &mut AccessPoint<u32>, receiver: usize, packet: u32) -> bool {
         let to = Destination::Unicast(Node::Station(StationId(receiver as u32)));
         let shape = Shape { packet: 100, mpdu: 138, kind: Kind::Data };
-        point.push(Receiver::Station(receiver), (packet, Node::Server, to, shape), None) == 0
+        point.push(
+            Receiver::Station(receiver),
+            (packet, Node::Server, to, shape),
+            None,
+            |_, _, _| (),
+        ) == 0
     }
 
     #[test]
@@ -265,7 +273,12 @@ mod tests {
         }
         let long = Shape { packet: 250, mpdu: 288, kind: Kind::Data };
         let to = Destination::Unicast(Node::Station(StationId(1)));
-        assert_eq!(point.push(Receiver::Station(1), (9, Node::Server, to, long), None), 2);
+        let mut gone = Vec::new();
+        let frame = (9, Node::Server, to, long);
+        let dropped = point.push(Receiver::Station(1), frame, None, |packet, attempts, got| {
+            gone.push((*packet, attempts, got));
+        });
+        assert_eq!((dropped, gone), (2, vec![(3, 0, false), (2, 0, false)]));
         assert_eq!((point.frames[0].waiting, point.frames[1].waiting), (2, 1));
     }
 

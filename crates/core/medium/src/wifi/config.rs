@@ -27,6 +27,11 @@ pub struct WifiConfig {
     /// Whether receivers hand up all packets of an aggregate at its end, as firmware does that
     /// reports whole PPDUs. By default they hand up each packet when its own frame has arrived.
     pub hand_up_after_ppdu: bool,
+    /// Whether the medium is only the air between radios that decide everything else themselves. Then each access
+    /// point is a radio, and the station with the same index is that radio as a receiver; further stations are receivers
+    /// that are no radios. Frames come from [`Medium::transmit`](crate::Medium::transmit), go to any station, and
+    /// nothing is forwarded. [`WifiConfig::hidden`] must be empty.
+    pub radios: bool,
 }
 
 impl WifiConfig {
@@ -39,6 +44,7 @@ impl WifiConfig {
             hidden: Vec::new(),
             eifs_after_collision: false,
             hand_up_after_ppdu: false,
+            radios: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use wakeai_wifi::Standard;
+use wakeai_wifi::{Mode, Standard};
 
 use crate::MAX_PACKET;
 use crate::counters::BytesByKind;
@@ -61,8 +61,8 @@ impl Shape {
     pub(crate) fn of<P: Packet>(qos: bool, packet: &P) -> Self {
         let qos = if qos { QOS_CONTROL } else { 0 };
         let length = packet.len().min(MAX_PACKET) as u32;
-        let mpdu = length + LLC_SNAP + DATA_HEADER + qos + FCS;
-        Self { packet: length, mpdu, kind: packet.kind() }
+        let plain = length + LLC_SNAP + DATA_HEADER + qos + FCS;
+        Self { packet: length, mpdu: packet.mpdu().unwrap_or(plain), kind: packet.kind() }
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct Frames<P> {
     handed_up: usize,
 }
 
-impl<P> Frames<P> {
+impl<P: Packet> Frames<P> {
     pub(crate) fn new() -> Self {
         Self { queue: VecDeque::new(), waiting: 0, bytes: 0, front_number: 0, handed_up: 0 }
     }
@@ -210,6 +210,15 @@ impl<P> Frames<P> {
             bytes += whole(shape);
             self.push(packet, from, to, shape);
         }
+    }
+
+    /// The modulation of the frame in front, where its packet chooses it, and the number of frames from it on that
+    /// may be in one aggregate with it, because they are of the same standard.
+    pub(crate) fn modulation(&self) -> Option<(Mode, usize)> {
+        let own = |frame: &Frame<P>| frame.packet.modulation(frame.attempts);
+        let first = self.queue.front().and_then(own)?;
+        let like = |frame: &&Frame<P>| own(frame).is_some_and(|one| one.standard == first.standard);
+        Some((first, self.queue.iter().take_while(like).count()))
     }
 
     /// Removes the last frame, unless it is among the first `keep` or was sent before.
@@ -391,7 +400,7 @@ impl<P> Frames<P> {
         psdu: Psdu,
         retry_limit: u8,
         mut arrived: impl FnMut() -> bool,
-        mut gone: impl FnMut(&P),
+        mut gone: impl FnMut(&P, u8, bool),
     ) -> Settled {
         let mut settled = Settled::default();
         let (mut has_arrived, mut mpdus) = (false, 0);
@@ -408,18 +417,18 @@ impl<P> Frames<P> {
                 frame.state = FrameState::Held;
                 settled.acknowledged += 1;
                 self.bytes -= u64::from(frame.shape.packet);
-                gone(&frame.packet);
+                gone(&frame.packet, frame.attempts.saturating_add(1), true);
                 continue;
             }
             settled.failed += 1;
             settled.failed_mpdus += usize::from(!frame.joined);
             frame.state = FrameState::Waiting;
             frame.attempts += 1;
-            if frame.attempts >= retry_limit {
+            if frame.attempts >= frame.packet.attempts().unwrap_or(retry_limit) {
                 frame.state = FrameState::GivenUp;
                 settled.dropped += 1;
                 self.bytes -= u64::from(frame.shape.packet);
-                gone(&frame.packet);
+                gone(&frame.packet, frame.attempts, false);
             }
         }
         debug_assert_eq!(mpdus, psdu.mpdus, "each has an outcome");
@@ -435,7 +444,7 @@ impl<P> Frames<P> {
         &mut self,
         psdu: Psdu,
         retry_limit: u8,
-        mut gone: impl FnMut(&P),
+        mut gone: impl FnMut(&P, u8, bool),
     ) -> Settled {
         let mut settled = Settled::default();
         for frame in self.queue.iter_mut().take(psdu.span).filter(|frame| frame.is_unsettled()) {
@@ -444,7 +453,7 @@ impl<P> Frames<P> {
             frame.attempts += 1;
             settled.failed += 1;
             settled.failed_mpdus += usize::from(!frame.joined);
-            if frame.attempts < retry_limit {
+            if frame.attempts < frame.packet.attempts().unwrap_or(retry_limit) {
                 continue;
             }
             if frame.received {
@@ -455,7 +464,7 @@ impl<P> Frames<P> {
                 settled.dropped += 1;
             }
             self.bytes -= u64::from(frame.shape.packet);
-            gone(&frame.packet);
+            gone(&frame.packet, frame.attempts, frame.received);
         }
         self.waiting -= settled.acknowledged + settled.dropped;
         settled

@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Rate};
-use wakeai_wifi::{Bss, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
+use wakeai_wifi::{Bss, DSSS_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
 use super::config::WifiStationConfig;
 use super::frames::{Framing, Limits};
@@ -101,6 +101,32 @@ impl StationLink {
             frame_error_ppm,
             queue,
         })
+    }
+
+    /// The same link for frames whose sender has chosen their modulation.
+    pub(crate) fn modulated(&self, mode: Mode, bss: &Bss) -> Self {
+        let standard = mode.standard;
+        let rate = PhyRate::new(&mode, self.standard);
+        let control = match standard {
+            Standard::B => Mode::legacy(standard, mode.rate().min(DSSS_RATES[1])),
+            _ => Mode::legacy(bss.standard, bss.control_rate_for(mode.rate())),
+        };
+        let control = control.map_or(rate, |mode| PhyRate::new(&mode, self.standard));
+        let most_bytes = u32::try_from(bss.ampdu_of(standard).get()).unwrap_or(u32::MAX);
+        let subframes = bss.subframes_of(standard);
+        Self {
+            rate,
+            limits: Limits {
+                framing: Framing::of(standard),
+                subframes: usize::from(subframes),
+                psdu: most_bytes.min(rate.longest_psdu(LONGEST_PPDU)),
+                amsdu: 0,
+            },
+            ack: control.duration(ACK),
+            block_ack: control.duration(if subframes > 64 { BLOCK_ACK_256 } else { BLOCK_ACK_64 }),
+            block_ack_req: control.duration(BLOCK_ACK_REQ),
+            ..self.clone()
+        }
     }
 
     /// The duration of the answer to a data frame of `mpdus` MPDUs. The answer is an ACK to one

@@ -16,12 +16,13 @@ mod link;
 mod outcome;
 mod phy;
 mod ports;
+mod radios;
 mod reception;
 mod wheel;
 
 use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
-use wakeai_wifi::Bss;
+use wakeai_wifi::{Bss, Mode};
 
 use access_point::AccessPoint;
 use channel::Channel;
@@ -51,10 +52,16 @@ pub(crate) struct Wifi<P> {
     /// For each station, the FQ-CoDel queue from which its frames are taken. `None` for a station
     /// with a FIFO: its frames are the queue.
     hosts: Vec<Option<Box<HostQueue<Hosted<P>>>>>,
+    /// For each station, the modulation of its link, where the senders of frames choose it.
+    modulations: Vec<Option<Mode>>,
     /// For each contender, the limit of its TXOP (the time of one access, for one or several
     /// exchanges). The stations come first, and the access points last.
     txops: Vec<Duration>,
     channels: Vec<Channel>,
+    /// The number of each channel.
+    channel_numbers: Vec<u32>,
+    /// How each contender contends.
+    rules: Vec<ContenderRules>,
     config: WifiConfig,
     /// Buffers that are kept for reuse: the contenders that begin an access, and the stations that
     /// did not receive a broadcast.
@@ -103,6 +110,7 @@ impl<P: Packet> Wifi<P> {
             hidden: _,
             eifs_after_collision: _,
             hand_up_after_ppdu: _,
+            radios: _,
         } = config;
         let bss_of =
             |station: &WifiStationConfig| &access_points[station.access_point as usize].bss;
@@ -119,7 +127,11 @@ impl<P: Packet> Wifi<P> {
             .map(|(place, one)| {
                 let number = channels.numbers.iter().position(|channel| *channel == one.channel);
                 let channel = number.expect("each access point has a channel") as u32;
-                AccessPointState::new(one, place, channel, &access_point_of)
+                let mut state = AccessPointState::new(one, place, channel, &access_point_of)?;
+                if config.radios {
+                    state.stations = (0..config.stations.len() as u32).collect();
+                }
+                Ok(state)
             })
             .collect();
         let delays = configs.iter().map(|station| station.wired_delay).collect();
@@ -130,7 +142,10 @@ impl<P: Packet> Wifi<P> {
             access_point_of,
             uplinks: (0..stations).map(|_| Frames::new()).collect(),
             hosts: configs.iter().map(host_queue).collect(),
+            modulations: vec![None; stations],
             txops: rules.iter().map(|one| one.rules.txop).collect(),
+            rules,
+            channel_numbers: channels.numbers,
             channels: channels.channels,
             config: config.clone(),
             senders: Vec::with_capacity(stations + 1),
@@ -190,12 +205,13 @@ impl<P: Packet> Wifi<P> {
         let bss = &self.config.access_points[self.access_point_of[place] as usize].bss;
         config::validate_station(place, &changed, bss)?;
         self.links[place] = StationLink::new(&changed, bss)?;
+        self.modulations[place] = None;
         self.config.stations[place] = changed;
         Ok(())
     }
 }
 
-impl<P> AccessPointState<P> {
+impl<P: Packet> AccessPointState<P> {
     /// The state of the access point `place`, whose stations are those that `access_point_of` gives it.
     fn new(
         config: &AccessPointConfig,

@@ -31,15 +31,16 @@ impl<P: Packet> Wifi<P> {
     /// Handles the end of a unicast data frame that did not collide.
     fn end_data(&mut self, attempt: Attempt, station: usize, at: Instant) {
         let Attempt { path, psdu, .. } = attempt;
-        let (sender, ppm) = (path.sender(), self.links[station].frame_error_ppm);
-        let access_point = &self.access_points[self.access_point_of[station] as usize];
+        let (sender, ppm) = (path.sender(), self.frame_error_ppm(path, station));
+        let access_point = &self.access_points[self.place_of(path, station)];
         let (number, retry_limit) = (access_point.channel as usize, access_point.retry_limit);
         let common = access_point.common;
+        let watched = self.watched(sender);
         let rng = &mut self.channels[number].rng;
         let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         let bytes = frames.bytes_by_kind(psdu);
         let arrived = || !is_damaged(ppm, rng);
-        let gone = self.base.departures.of(sender.station());
+        let gone = self.base.departures.of(watched);
         let settled = frames.settle(psdu, retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
         let counters = self.counters_of(sender);
@@ -56,7 +57,7 @@ impl<P: Packet> Wifi<P> {
             self.end_exchange(number, attempt, common.sifs, end);
         } else {
             // All stations except the sender have received a frame with errors, and wait EIFS.
-            self.backoff(number, sender).failed();
+            self.fail_backoff(number, sender, settled.dropped);
             let channel = &mut self.channels[number];
             let timeout = channel.contention.slots_in(common.answer_timeout);
             channel.fall_idle(at, channel.contention.slots_in(common.eifs_extra));
@@ -178,10 +179,10 @@ impl<P: Packet> Wifi<P> {
         let Attempt { path, psdu, .. } = attempt;
         let sender = path.sender();
         let rts = !attempt.lead.is_zero() && self.links[station].rts.is_some();
-        let retry_limit = self.access_point(station).retry_limit;
+        let (retry_limit, watched) = (self.access_point(station).retry_limit, self.watched(sender));
         let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         let lost = if rts { frames.first_of(psdu) } else { psdu };
-        let gone = self.base.departures.of(sender.station());
+        let gone = self.base.departures.of(watched);
         let settled = frames.settle(lost, retry_limit, || false, gone);
         let counters = self.counters_of(sender);
         if rts {
@@ -195,7 +196,7 @@ impl<P: Packet> Wifi<P> {
         }
         counters.retry_drops += settled.dropped as u64;
         self.handed_on(path, station, settled.dropped, at);
-        self.backoff(number, sender).failed();
+        self.fail_backoff(number, sender, settled.dropped);
     }
 
     /// Records that a collision lost a broadcast. Without an ACK the sender does not notice the
@@ -209,9 +210,10 @@ impl<P: Packet> Wifi<P> {
     }
 
     pub(crate) fn take_broadcast(&mut self, attempt: Attempt, place: usize) -> Option<(P, Node)> {
+        let watched = self.watched(attempt.path.sender());
         let queues = &mut self.access_points[place].queues;
         let frames = queues.frames_mut(Receiver::Everyone);
-        frames.settle(attempt.psdu, 1, || true, |_| ());
+        frames.settle(attempt.psdu, 1, || true, self.base.departures.of(watched));
         let frame = frames.release()?;
         queues.left(Receiver::Everyone, 1);
         self.base.counters.access_point.broadcasts += 1;

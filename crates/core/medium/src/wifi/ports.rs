@@ -25,7 +25,7 @@ impl<P: Packet> Wifi<P> {
             let (flow, bytes) = (packet.flow(), packet.len() as u32);
             host.push(now, flow, bytes, (packet, to, shape), |(packet, ..)| {
                 counters.queue_drops += 1;
-                gone(&packet);
+                gone(&packet, 0, false);
             });
         } else if uplink.waiting >= link.queue {
             counters.queue_drops += 1;
@@ -54,7 +54,7 @@ impl<P: Packet> Wifi<P> {
     }
 
     /// Makes a contender that got a frame contend for its channel, unless it does already.
-    fn contend(&mut self, channel: u32, contender: usize, now: Instant) {
+    pub(crate) fn contend(&mut self, channel: u32, contender: usize, now: Instant) {
         let channel = &mut self.channels[channel as usize];
         if let Some(partial) = &mut channel.partial {
             partial.request(contender, now, &mut channel.rng);
@@ -90,7 +90,9 @@ impl<P: Packet> Wifi<P> {
             Path::Down(..) | Path::Up(_) => None,
         });
         let number = access_point.channel;
-        let dropped = access_point.queues.push(receiver, (packet, from, to, shape), on_air);
+        let watched = self.config.radios.then_some(place);
+        let gone = self.base.departures.of(watched);
+        let dropped = access_point.queues.push(receiver, (packet, from, to, shape), on_air, gone);
         let counters = &mut self.base.counters.access_point;
         counters.offered += 1;
         counters.queue_drops += dropped;
@@ -149,7 +151,7 @@ impl<P: Packet> Wifi<P> {
 }
 
 /// The queue from which an access takes its frames.
-pub(crate) fn queue_mut<'a, P>(
+pub(crate) fn queue_mut<'a, P: Packet>(
     uplinks: &'a mut [Frames<P>],
     access_points: &'a mut [AccessPointState<P>],
     path: Path,

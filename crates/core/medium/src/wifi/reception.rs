@@ -37,7 +37,7 @@ pub(crate) struct Reception {
 impl Reception {
     /// Moves to the first MPDU at or after `place`. Before the call, `self.bytes` are the bytes of
     /// the PSDU that precede it.
-    fn seek<P>(mut self, frames: &Frames<P>, place: usize) -> Option<Self> {
+    fn seek<P: Packet>(mut self, frames: &Frames<P>, place: usize) -> Option<Self> {
         self.left = self.left.checked_sub(1)?;
         let (place, mpdu) = frames.unsettled_from(place)?;
         let end = self.bytes + DELIMITER + mpdu;
@@ -73,10 +73,11 @@ impl<P: Packet> Wifi<P> {
 
     /// Handles the arrival of an MPDU of the aggregate on the air of a channel.
     pub(crate) fn end_mpdu(&mut self, number: usize, at: Instant) {
-        let channel = &mut self.channels[number];
-        let Some(reception) = channel.reception.take() else { return };
+        let Some(reception) = self.channels[number].reception.take() else { return };
         let Reception { path, station, place, .. } = reception;
-        let damaged = is_damaged(self.links[station].frame_error_ppm, &mut channel.rng);
+        let ppm = self.frame_error_ppm(path, station);
+        let channel = &mut self.channels[number];
+        let damaged = is_damaged(ppm, &mut channel.rng);
         let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         frames.decode(place, damaged);
         channel.reception = reception.seek(frames, place + 1);

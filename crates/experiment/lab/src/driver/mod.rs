@@ -5,8 +5,6 @@
 //! needed, [`Driver::stop`].
 
 mod digest;
-mod poller;
-pub(crate) mod realtime;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -19,10 +17,10 @@ use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rand_pcg::Pcg64Mcg;
+use wakeai_air::Lateness;
 use wakeai_medium::{Counters, Medium, MediumConfig};
-use wakeai_results::figures::DurationHistogram;
 use wakeai_scenario::Experiment;
-use wakeai_units::{Duration, Instant};
+use wakeai_units::Instant;
 use wakeai_world::{Changes, RunError};
 
 use crate::clock;
@@ -30,32 +28,6 @@ use crate::error::LabError;
 use crate::host::{Port, Steering};
 use crate::packet::Frame;
 pub(crate) use digest::PacketsDigest;
-
-/// The distribution of delays: how long after its due time each event happened.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lateness {
-    times: DurationHistogram,
-    /// The largest delay, which is not rounded.
-    pub(crate) max: Duration,
-}
-
-impl Lateness {
-    /// Adds one delay.
-    pub(crate) fn record(&mut self, late: Duration) {
-        self.times.record(late);
-        self.max = self.max.max(late);
-    }
-
-    /// The number of delays.
-    pub(crate) fn count(&self) -> u64 {
-        self.times.count()
-    }
-
-    /// A percentile in whole microseconds; zero without delays.
-    pub(crate) fn percentile(&self, percent: f64) -> Duration {
-        self.times.percentile(percent).unwrap_or(Duration::ZERO)
-    }
-}
 
 /// The driver's measurements.
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
-//! The event loop of the driver, which moves packets between the hosts' TUN devices and the medium
-//! (the emulated radio and wire).
+//! The driver's thread, and the hosts' TUN devices as the ends of the medium (the emulated radio and wire).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,27 +8,17 @@ use std::sync::mpsc::Receiver;
 
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
+use wakeai_air::{Clock, Drive, Ends, Poller, enter_realtime};
 use wakeai_medium::{Destination, Medium, MediumConfig, Node};
-use wakeai_units::{Duration, Instant};
-use wakeai_world::{Changes, STATION_BROADCAST};
+use wakeai_units::Instant;
+use wakeai_world::STATION_BROADCAST;
 
-use super::poller::Poller;
-use super::{Command, DriverReport, PacketsDigest, realtime};
-use crate::clock;
+use super::{Command, DriverReport, PacketsDigest};
 use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
 
-/// The poller's token of the eventfd that announces commands. All other tokens are indices of
-/// ports, each of which is a host's TUN device.
-const BELL: u64 = u64::MAX;
-
 /// The largest number of packets that are read from a host before the loop handles the next host.
 const READ_BURST: usize = 32;
-
-/// The time after which a thread that never had to wait pauses for [`BUSY_PAUSE`]. If the machine
-/// is too slow for the scenario, a real-time thread would otherwise take all of a processor's time.
-const BUSY_LIMIT: Duration = Duration::from_millis(100);
-const BUSY_PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
 /// The broadcast address of the stations' network, and the limited broadcast address (RFC 919
 /// section 7).
@@ -56,28 +45,48 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
         missing.push(format!("the medium has no processor of its own ({error})"));
     }
     if setup.realtime {
-        if let Err(error) = realtime::enter() {
+        if let Err(error) = enter_realtime() {
             missing.push(format!("no real-time scheduling (SCHED_FIFO: {error})"));
         }
     } else {
         missing.push("no real-time scheduling (no limit on runaway threads)".to_owned());
     }
-    let mut looped = Loop::new(setup, report)?;
-    looped.run()?;
-    let counters = looped.medium.counters().clone();
-    Ok(DriverReport { counters, ..looped.report })
+    let Setup { config, rng, epoch, ports, bell, inbox, .. } = setup;
+    let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
+    let hosts = Hosts::new(ports, report);
+    let mut drive = Drive::new(medium, hosts, Clock::since(epoch), Some(bell.as_ref()))?;
+    // The bell only wakes the thread; each round reads the inbox.
+    drive.run(
+        |drive| take_commands(drive, &inbox),
+        || {
+            let _ = bell.read();
+        },
+    )?;
+    let mut report = drive.ends.report;
+    report.missing.append(&mut drive.failed_changes);
+    Ok(DriverReport { counters: drive.medium.counters().clone(), ..report })
 }
 
-struct Loop {
-    medium: Medium<Frame>,
-    setup: Setup,
+/// Handles the commands in the inbox. Returns whether the driver is to stop.
+fn take_commands(drive: &mut Drive<Hosts>, inbox: &Receiver<Command>) -> bool {
+    while let Ok(command) = inbox.try_recv() {
+        match command {
+            Command::Schedule(changes) => drive.changes = changes,
+            Command::Measure(from) => drive.ends.measured_from = from,
+            Command::Stop => return true,
+        }
+    }
+    false
+}
+
+/// The hosts' TUN devices.
+struct Hosts {
+    ports: Vec<Port>,
     /// For each port, whether it may have unread packets. The loop has to remember this, because
     /// edge-triggered epoll reports new packets only once.
     readable: Vec<bool>,
     by_address: BTreeMap<Ipv4Addr, Node>,
     by_node: BTreeMap<Node, usize>,
-    poller: Poller,
-    changes: Changes,
     /// The lateness is recorded from this time on (on the medium's clock).
     measured_from: Option<Instant>,
     report: DriverReport,
@@ -85,136 +94,41 @@ struct Loop {
     buffer: Vec<u8>,
 }
 
-impl Loop {
-    fn new(setup: Setup, report: DriverReport) -> io::Result<Self> {
-        let medium = Medium::new(&setup.config, setup.rng.clone()).map_err(io::Error::other)?;
-        let poller = Poller::new()?;
-        poller.add(setup.bell.as_ref(), BELL)?;
-        let ports = &setup.ports;
-        for (index, port) in ports.iter().enumerate() {
-            poller.add(&port.tun, index as u64)?;
-        }
-        Ok(Self {
-            medium,
+impl Hosts {
+    fn new(ports: Vec<Port>, report: DriverReport) -> Self {
+        Self {
             readable: vec![true; ports.len()],
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
-            setup,
-            poller,
-            changes: Changes::default(),
+            ports,
             measured_from: None,
             report,
             pool: Pool::new(),
             buffer: vec![0; 65_536],
-        })
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let mut busy_since = self.now();
-        while !self.take_commands() {
-            let now = self.now();
-            self.apply_changes(now);
-            self.medium.handle_timeout(now);
-            self.release();
-            self.read_hosts()?;
-            self.release();
-
-            let now = self.now();
-            let wait = self.time_left(now);
-            if wait == Some(Duration::ZERO) && now.saturating_since(busy_since) < BUSY_LIMIT {
-                self.poll(Some(Duration::ZERO))?;
-                continue;
-            }
-            if wait == Some(Duration::ZERO) {
-                std::thread::sleep(BUSY_PAUSE);
-            }
-            self.poll(wait)?;
-            busy_since = self.now();
         }
-        Ok(())
-    }
-
-    /// The medium's time: the lab's clock since the medium's time zero.
-    fn now(&self) -> Instant {
-        Instant::ZERO + clock::now().saturating_since(self.setup.epoch)
-    }
-
-    fn poll(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        let Self { poller, readable, setup, .. } = self;
-        poller.wait(wait, |token| match usize::try_from(token) {
-            Ok(port) if port < readable.len() => readable[port] = true,
-            _ => {
-                let _ = setup.bell.read(); // the bell only wakes the thread; each round reads the inbox
-            }
-        })
-    }
-
-    /// The time until the next event; `None` if there is none.
-    fn time_left(&self, now: Instant) -> Option<Duration> {
-        let unread = self
-            .setup
-            .ports
-            .iter()
-            .zip(&self.readable)
-            .any(|(port, readable)| *readable && self.allowance(port.node) > 0);
-        if unread {
-            return Some(Duration::ZERO);
-        }
-        let due = [self.changes.next_timeout(), self.medium.next_timeout()]
-            .into_iter()
-            .flatten()
-            .min()?;
-        Some(due.saturating_since(now))
-    }
-
-    /// Hands every due packet to its receiver, and records the lateness.
-    fn release(&mut self) {
-        while let Some(delivery) = self.medium.poll_delivery() {
-            if let Some(port) =
-                self.by_node.get(&delivery.to).map(|index| &self.setup.ports[*index])
-                && port.tun.write(delivery.packet.bytes()).is_err()
-            {
-                self.report.misrouted.undelivered += 1;
-            }
-            let measured = self.measured_from.is_some_and(|from| delivery.at >= from);
-            if !measured && self.report.digest.is_none() {
-                continue;
-            }
-            let now = self.now();
-            if measured {
-                self.report.lateness.record(now.saturating_since(delivery.at));
-            }
-            if let Some(digest) = &mut self.report.digest {
-                digest.add(now, delivery.packet.bytes());
-            }
-        }
-    }
-
-    /// Reads packets from every host for which the medium has room.
-    fn read_hosts(&mut self) -> io::Result<()> {
-        for index in 0..self.setup.ports.len() {
-            if self.readable[index] {
-                let node = self.setup.ports[index].node;
-                self.read_host(index, node, self.allowance(node).min(READ_BURST))?;
-            }
-        }
-        Ok(())
     }
 
     /// The number of packets that may be read from a host now. While a station's queue in the
     /// medium is full, none of its packets are read, so that the host's own queue fills and
     /// overflows, as it would in front of a real radio. The server's packets are always read, and
     /// dropped if the wire's queue is full.
-    fn allowance(&self, node: Node) -> usize {
+    fn allowance(medium: &Medium<Frame>, node: Node) -> usize {
         match node {
             Node::Server => READ_BURST,
-            Node::Station(_) => self.medium.room(node),
+            Node::Station(_) => medium.room(node),
         }
     }
 
-    fn read_host(&mut self, index: usize, node: Node, room: usize) -> io::Result<()> {
+    fn read_host(
+        &mut self,
+        medium: &mut Medium<Frame>,
+        clock: Clock,
+        index: usize,
+        room: usize,
+    ) -> io::Result<()> {
+        let node = self.ports[index].node;
         for _ in 0..room {
-            let Some(packet) = self.setup.ports[index].tun.read(&mut self.buffer)? else {
+            let Some(packet) = self.ports[index].tun.read(&mut self.buffer)? else {
                 self.readable[index] = false;
                 break;
             };
@@ -236,30 +150,64 @@ impl Loop {
                 self.report.misrouted.malformed += 1; // the packet is longer than the device's MTU
                 continue;
             };
-            let refused = self.medium.enqueue(self.now(), node, to, frame).is_err();
+            let refused = medium.enqueue(clock.now(), node, to, frame).is_err();
             if refused && node != Node::Server {
                 self.report.misrouted.refused += 1;
             }
         }
         Ok(())
     }
+}
 
-    /// Handles the commands in the inbox. Returns whether the driver is to stop.
-    fn take_commands(&mut self) -> bool {
-        while let Ok(command) = self.setup.inbox.try_recv() {
-            match command {
-                Command::Schedule(changes) => self.changes = changes,
-                Command::Measure(from) => self.measured_from = from,
-                Command::Stop => return true,
-            }
-        }
-        false
+impl Ends for Hosts {
+    type Packet = Frame;
+
+    /// The tokens are the indices of the ports.
+    fn register(&self, poller: &Poller) -> io::Result<()> {
+        (0..).zip(&self.ports).try_for_each(|(token, port)| poller.add(&port.tun, token))
     }
 
-    fn apply_changes(&mut self, now: Instant) {
-        while let Some(change) = self.changes.poll(now) {
-            if let Err(error) = self.medium.change(change.station, change.change) {
-                self.report.missing.push(format!("an event had no effect: {error}"));
+    fn ready(&mut self, token: u64) {
+        let port = usize::try_from(token).ok().and_then(|port| self.readable.get_mut(port));
+        if let Some(readable) = port {
+            *readable = true;
+        }
+    }
+
+    fn is_unread(&self, medium: &Medium<Frame>) -> bool {
+        let mut ports = self.ports.iter().zip(&self.readable);
+        ports.any(|(port, readable)| *readable && Self::allowance(medium, port.node) > 0)
+    }
+
+    /// Reads packets from every host for which the medium has room.
+    fn read(&mut self, medium: &mut Medium<Frame>, clock: Clock) -> io::Result<()> {
+        for index in 0..self.ports.len() {
+            if self.readable[index] {
+                let room = Self::allowance(medium, self.ports[index].node).min(READ_BURST);
+                self.read_host(medium, clock, index, room)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands every due packet to its receiver, and records the lateness.
+    fn release(&mut self, medium: &mut Medium<Frame>, clock: Clock) {
+        while let Some(delivery) = medium.poll_delivery() {
+            if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
+                && port.tun.write(delivery.packet.bytes()).is_err()
+            {
+                self.report.misrouted.undelivered += 1;
+            }
+            let measured = self.measured_from.is_some_and(|from| delivery.at >= from);
+            if !measured && self.report.digest.is_none() {
+                continue;
+            }
+            let now = clock.now();
+            if measured {
+                self.report.lateness.record(now.saturating_since(delivery.at));
+            }
+            if let Some(digest) = &mut self.report.digest {
+                digest.add(now, delivery.packet.bytes());
             }
         }
     }

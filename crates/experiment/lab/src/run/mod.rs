@@ -16,7 +16,7 @@ use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, ag
 use crate::agents::Agents;
 use crate::clock;
 use crate::daemons::start_proxies;
-use crate::driver::{DriverReport, Lateness, PacketsDigest};
+use crate::driver::{DriverReport, PacketsDigest};
 use crate::error::LabError;
 use crate::shared::SharedResources;
 use crate::traffic::{self as flows, FlowPlan, SenderFacts};
@@ -25,6 +25,7 @@ pub(crate) use hold::hold;
 pub use hold::{Held, HeldHost};
 use testbed::Testbed;
 use traffic::{Stopped, Traffic};
+use wakeai_air::Lateness;
 
 /// The result of a run, and the measurements that decide whether it was faithful, which means that
 /// the machine was fast enough.

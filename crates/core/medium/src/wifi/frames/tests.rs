@@ -52,13 +52,13 @@ fn a_failed_frame_holds_back_those_behind_it_and_the_window() {
     let mut frames = frames(10);
     let psdu = frames.plan(&ht(4, 65_535)).unwrap();
     let mut outcomes = [false, true, true, true].into_iter();
-    let settled = frames.settle(psdu, 7, || outcomes.next().unwrap(), |_| ());
+    let settled = frames.settle(psdu, 7, || outcomes.next().unwrap(), |_, _, _| ());
     assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0, failed_mpdus: 1 });
     assert_eq!(released(&mut frames), []);
     // The window of 4 begins at frame 0, so frame 4 and all later frames have to wait.
     let retry = frames.plan(&ht(4, 65_535)).unwrap();
     assert_eq!((retry.mpdus, frames.waiting), (1, 7));
-    frames.settle(retry, 7, || true, |_| ());
+    frames.settle(retry, 7, || true, |_, _, _| ());
     assert_eq!(released(&mut frames), [0, 1, 2, 3]);
 }
 
@@ -68,13 +68,13 @@ fn a_frame_given_up_lets_the_others_pass() {
     let mut gone = Vec::new();
     for _ in 0..2 {
         let psdu = frames.plan(&ht(1, 65_535)).unwrap();
-        frames.settle(psdu, 2, || false, |packet| gone.push(*packet));
+        frames.settle(psdu, 2, || false, |packet, _, _| gone.push(*packet));
     }
     assert_eq!(gone, [0]);
     assert_eq!(released(&mut frames), []);
     let psdu = frames.plan(&ht(64, 65_535)).unwrap();
     assert_eq!(psdu.mpdus, 2);
-    frames.settle(psdu, 2, || true, |packet| gone.push(*packet));
+    frames.settle(psdu, 2, || true, |packet, _, _| gone.push(*packet));
     assert_eq!(released(&mut frames), [1, 2]);
     assert_eq!(gone, [0, 1, 2]);
 }
@@ -101,7 +101,7 @@ fn what_was_handed_up_in_mid_aggregate_is_not_handed_up_again() {
     frames.decode(1, false);
     assert_eq!(handed_up(&mut frames), [1]);
     // The last two frames arrive as the aggregate ends.
-    frames.settle(psdu, 7, || true, |_| ());
+    frames.settle(psdu, 7, || true, |_, _, _| ());
     assert_eq!(released(&mut frames), [2, 3]);
     assert_eq!((frames.waiting, frames.packets()), (0, 0));
 }
@@ -114,7 +114,7 @@ fn nothing_is_handed_up_past_a_damaged_mpdu_until_its_retry() {
         frames.decode(place, place == 1);
     }
     assert_eq!(handed_up(&mut frames), [0]);
-    let settled = frames.settle(psdu, 7, || true, |_| ());
+    let settled = frames.settle(psdu, 7, || true, |_, _, _| ());
     assert_eq!(settled, Settled { acknowledged: 3, failed: 1, dropped: 0, failed_mpdus: 1 });
     assert_eq!(released(&mut frames), []);
     // The retry is sent together with a new frame. The frames that were held back arrive with the
@@ -125,6 +125,6 @@ fn nothing_is_handed_up_past_a_damaged_mpdu_until_its_retry() {
     assert_eq!(frames.unsettled_from(0), Some((0, 1_538)));
     frames.decode(0, false);
     assert_eq!(handed_up(&mut frames), [1, 2, 3]);
-    frames.settle(retry, 7, || true, |_| ());
+    frames.settle(retry, 7, || true, |_, _, _| ());
     assert_eq!(released(&mut frames), [4]);
 }

@@ -17,16 +17,16 @@ const RUNAWAY_MICROS: u64 = 2_000_000;
 /// Real-time settings of the process: its memory is locked, and runaway threads are limited.
 /// Dropping this value restores the settings from before.
 #[derive(Debug)]
-pub(crate) struct Realtime {
+pub struct Realtime {
     limit_before: Option<(u64, u64)>,
     locked: bool,
     /// The settings that could not be made, as notes for the user.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 impl Realtime {
     /// Locks the memory of the process and limits runaway threads.
-    pub(crate) fn prepare() -> Self {
+    pub fn prepare() -> Self {
         let mut missing = Vec::new();
         let limit_before = getrlimit(Resource::RLIMIT_RTTIME).ok().filter(|(_, hard)| {
             setrlimit(Resource::RLIMIT_RTTIME, RUNAWAY_MICROS.min(*hard), *hard).is_ok()
@@ -42,7 +42,7 @@ impl Realtime {
     }
 
     /// Whether runaway threads are limited. Only then may a thread become a real-time thread.
-    pub(crate) fn guarded(&self) -> bool {
+    pub fn guarded(&self) -> bool {
         self.limit_before.is_some()
     }
 }
@@ -60,8 +60,12 @@ impl Drop for Realtime {
 
 /// Makes the calling thread a real-time thread until it ends, with `SCHED_FIFO` and without timer
 /// slack. Threads and processes that it starts have ordinary scheduling.
+///
+/// # Errors
+///
+/// The process lacks the privilege.
 #[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
-pub(crate) fn enter() -> io::Result<()> {
+pub fn enter() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: both calls change only the calling thread, and `parameters` outlives them.
     let results = unsafe {

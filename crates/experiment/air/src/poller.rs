@@ -14,28 +14,36 @@ const EVENTS: usize = 64;
 
 /// Waits for packets of TUN devices and for commands.
 #[derive(Debug)]
-pub(crate) struct Poller {
+pub struct Poller {
     epoll: OwnedFd,
 }
 
 impl Poller {
     /// A poller without descriptors.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no memory, or the process too many open files.
+    pub fn new() -> io::Result<Self> {
         Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
     /// Adds `fd`: from now on [`Self::wait`] returns each time that `fd` has received new data.
-    pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// `fd` cannot be polled.
+    pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::ET)?)
     }
 
     /// Waits for at most `timeout` (`None`: without limit), and calls `ready` with the token of
     /// each descriptor that has received new data.
-    pub(crate) fn wait(
-        &self,
-        timeout: Option<Duration>,
-        mut ready: impl FnMut(u64),
-    ) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// None are to be expected; an interruption by a signal is not one.
+    pub fn wait(&self, timeout: Option<Duration>, mut ready: impl FnMut(u64)) -> io::Result<()> {
         let timeout = timeout.map(|span| Timespec {
             tv_sec: (span.as_nanos() / 1_000_000_000).cast_signed(),
             tv_nsec: (span.as_nanos() % 1_000_000_000).cast_signed(),

@@ -1,0 +1,100 @@
+//! A capture of the air: pcap with radiotap headers (radiotap.org), for Wireshark and tshark.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wakeai_units::Instant;
+use wakeai_wifi::Mode;
+
+use super::frame::AirFrame;
+
+/// The link type of frames with radiotap headers.
+const RADIOTAP: u32 = 127;
+/// The most bytes of a frame that are kept.
+const SNAP: u32 = 4096;
+/// The fields of our headers, as bits of the field "present": rate, channel, TX flags, data retries, and MCS.
+const RATE: u32 = 1 << 2;
+const CHANNEL: u32 = 1 << 3;
+const TX_FLAGS: u32 = 1 << 15;
+const RETRIES: u32 = 1 << 17;
+/// Flags of the channel: 2.4 GHz, 5 GHz.
+const BAND_2: u16 = 0x80;
+const BAND_5: u16 = 0x100;
+/// The TX flag of a frame that was given up.
+const FAILED: u16 = 1;
+
+/// A file that is written while the medium runs.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    file: BufWriter<File>,
+    /// The time of day at which the medium's clock was zero, in nanoseconds.
+    epoch_ns: u128,
+    /// The first error, after which nothing more is written.
+    pub(crate) failed: Option<io::Error>,
+}
+
+impl Capture {
+    /// Makes the file; it must not exist.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let mut file = BufWriter::new(File::create_new(path)?);
+        let numbers: [u32; 6] = [0xa1b2_3c4d, 2 | 4 << 16, 0, 0, SNAP, RADIOTAP];
+        for number in numbers {
+            file.write_all(&number.to_le_bytes())?;
+        }
+        file.flush()?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self { file, epoch_ns: since.as_nanos(), failed: None })
+    }
+
+    /// Writes a frame that has left its radio's queue at `at`, after this number of attempts.
+    pub(crate) fn write(&mut self, at: Instant, frame: &AirFrame, attempts: u8, carried: bool) {
+        if self.failed.is_none() {
+            self.failed = self.try_write(at, frame, attempts, carried).err();
+        }
+    }
+
+    fn try_write(
+        &mut self,
+        at: Instant,
+        frame: &AirFrame,
+        attempts: u8,
+        carried: bool,
+    ) -> io::Result<()> {
+        let modulation = frame.modulation_of(attempts.saturating_sub(1));
+        let header = radiotap(modulation, frame.frequency, attempts, carried);
+        let time = self.epoch_ns + u128::from((at - Instant::ZERO).as_nanos());
+        let length = (header.len() + frame.bytes.len()) as u32;
+        let (seconds, nanos) = ((time / 1_000_000_000) as u32, (time % 1_000_000_000) as u32);
+        for number in [seconds, nanos, length, length] {
+            self.file.write_all(&number.to_le_bytes())?;
+        }
+        self.file.write_all(&header)?;
+        self.file.write_all(&frame.bytes)
+    }
+
+    /// Writes what is still in memory.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.file.flush(),
+        }
+    }
+}
+
+/// The header: version, pad, length, present; then the fields in the order of their bits, each aligned to its size.
+fn radiotap(modulation: Mode, frequency: u32, attempts: u8, carried: bool) -> Vec<u8> {
+    let half_mbps = modulation.rate().bits_per_second() / 500_000;
+    let present = RATE | CHANNEL | TX_FLAGS | RETRIES;
+    let mut header = vec![0, 0, 0, 0];
+    header.extend(present.to_le_bytes());
+    header.extend([half_mbps.min(255) as u8, 0]); // and a pad: the channel is aligned to two bytes
+    header.extend((frequency as u16).to_le_bytes());
+    header.extend(if frequency < 3_000 { BAND_2 } else { BAND_5 }.to_le_bytes());
+    header.extend(if carried { 0 } else { FAILED }.to_le_bytes());
+    header.push(attempts.saturating_sub(1));
+    let length = header.len() as u16;
+    header[2..4].copy_from_slice(&length.to_le_bytes());
+    header
+}

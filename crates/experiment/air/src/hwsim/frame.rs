@@ -1,0 +1,208 @@
+//! Frames of 802.11, as far as the medium looks into them (802.11-2020 clause 9).
+
+use std::rc::Rc;
+
+use wakeai_medium::Packet;
+use wakeai_wifi::Mode;
+
+use super::Address;
+use super::message::{SentFrame, TriedRates};
+use super::rates;
+
+/// The header of a frame with three addresses. The driver takes none shorter.
+pub(crate) const SHORTEST: usize = 24;
+/// The longest frame that the driver takes.
+pub(crate) const LONGEST: usize = 2304;
+/// Frame check sequence, which the driver leaves out.
+const FCS: usize = 4;
+/// LLC and SNAP headers.
+const LLC_SNAP: usize = 8;
+/// What CCMP adds: a header and a MIC of 8 bytes each.
+const CCMP: usize = 16;
+
+const MANAGEMENT: u8 = 0;
+const DATA: u8 = 2;
+const ACTION: u8 = 13;
+/// The body of an ADDBA request: category, action, token, parameters, timeout, start; and the longest element after it.
+const ADDBA_REQUEST: std::ops::RangeInclusive<usize> = 9..=12;
+
+/// What the medium has to know of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) receiver: Address,
+    pub(crate) transmitter: Address,
+    pub(crate) is_management: bool,
+    /// Whether only an access point sends such a frame.
+    pub(crate) of_access_point: bool,
+    pub(crate) is_addba_request: bool,
+}
+
+impl Header {
+    /// The header of a frame; `None` where it is too short or too long.
+    pub(crate) fn of(frame: &[u8]) -> Option<Self> {
+        if !(SHORTEST..=LONGEST).contains(&frame.len()) {
+            return None;
+        }
+        let address = |at: usize| frame[at..at + 6].try_into().ok().map(Address);
+        let (receiver, transmitter, third) = (address(4)?, address(10)?, address(16)?);
+        let (kind, subtype) = (frame[0] >> 2 & 3, frame[0] >> 4);
+        let is_protected = frame[1] & 0x40 != 0;
+        let from_access_point = match kind {
+            MANAGEMENT => transmitter == third,
+            DATA => frame[1] & 3 == 2, // from the distribution system
+            _ => false,
+        };
+        let body = &frame[SHORTEST..];
+        let is_addba_request = kind == MANAGEMENT
+            && subtype == ACTION
+            && !receiver.is_group()
+            && if is_protected {
+                // Of an encrypted frame only the length is known. No other action frame of a station that is associated
+                // has it: a query of security association is shorter, and what is longer is no Block Ack.
+                body.len().checked_sub(CCMP).is_some_and(|length| ADDBA_REQUEST.contains(&length))
+            } else {
+                body.starts_with(&[3, 0])
+            };
+        Some(Self {
+            receiver,
+            transmitter,
+            is_management: kind == MANAGEMENT,
+            of_access_point: from_access_point,
+            is_addba_request,
+        })
+    }
+}
+
+/// A frame in the medium. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct AirFrame(Rc<Content>);
+
+/// What a radio has sent.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) header: Header,
+    pub(crate) radio: Address,
+    pub(crate) flags: u32,
+    pub(crate) cookie: u64,
+    /// MHz.
+    pub(crate) frequency: u32,
+    pub(crate) rates: TriedRates,
+    chain: Vec<(Mode, u8)>,
+    most_attempts: u8,
+}
+
+impl AirFrame {
+    pub(crate) fn new(sent: &SentFrame<'_>, header: Header) -> Self {
+        let chain = rates::chain(&sent.rates, sent.frequency);
+        let attempts: u32 = chain.iter().map(|(_, count)| u32::from(*count)).sum();
+        Self(Rc::new(Content {
+            bytes: sent.bytes.to_vec(),
+            header,
+            radio: sent.radio,
+            flags: sent.flags,
+            cookie: sent.cookie,
+            frequency: sent.frequency,
+            rates: sent.rates,
+            chain,
+            most_attempts: attempts.min(255) as u8,
+        }))
+    }
+
+    /// The modulation of this attempt, where 0 is the first.
+    pub(crate) fn modulation_of(&self, attempt: u8) -> Mode {
+        let mut left = attempt;
+        for (modulation, count) in &self.0.chain {
+            match left.checked_sub(*count) {
+                Some(rest) => left = rest,
+                None => return *modulation,
+            }
+        }
+        self.0.chain.last().expect("a chain has a rate").0
+    }
+}
+
+impl std::ops::Deref for AirFrame {
+    type Target = Content;
+    fn deref(&self) -> &Content {
+        &self.0
+    }
+}
+
+impl Packet for AirFrame {
+    /// As if the frame were not encrypted: only limits in bytes depend on it.
+    fn len(&self) -> usize {
+        self.bytes.len().saturating_sub(SHORTEST + LLC_SNAP)
+    }
+
+    fn modulation(&self, attempt: u8) -> Option<Mode> {
+        Some(self.modulation_of(attempt))
+    }
+
+    fn attempts(&self) -> Option<u8> {
+        Some(self.most_attempts)
+    }
+
+    fn mpdu(&self) -> Option<u32> {
+        Some((self.bytes.len() + FCS) as u32)
+    }
+
+    /// Management frames have a queue of their own at every station.
+    fn is_urgent(&self) -> bool {
+        self.header.is_management
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(control: [u8; 2], body: &[u8]) -> Vec<u8> {
+        let mut frame = vec![control[0], control[1], 0, 0];
+        for address in [1_u8, 2, 3] {
+            frame.extend([2, 0, 0, 0, address << 1, 0]);
+        }
+        frame.extend([0, 0]);
+        frame.extend(body);
+        frame
+    }
+
+    #[test]
+    fn a_request_for_block_ack_is_found_in_the_clear_and_by_its_length() {
+        let found =
+            |control, body: &[u8]| Header::of(&frame(control, body)).unwrap().is_addba_request;
+        assert!(found([0xd0, 0], &[3, 0, 1, 2, 3, 4, 5, 6, 7]));
+        assert!(!found([0xd0, 0], &[3, 1, 1, 2, 3, 4, 5, 6, 7]), "a response");
+        assert!(!found([0xd0, 0], &[8, 0, 1, 2]), "a query of security association");
+        assert!(found([0xd0, 0x40], &[0; 25]));
+        assert!(!found([0xd0, 0x40], &[0; 20]), "an encrypted query");
+        assert!(!found([0xc0, 0x40], &[0; 25]), "a deauthentication");
+    }
+
+    #[test]
+    fn beacons_and_data_from_the_distribution_system_are_of_access_points() {
+        let mut beacon = frame([0x80, 0], &[]);
+        assert!(
+            !Header::of(&beacon).unwrap().of_access_point,
+            "of another BSSID: an ad-hoc network"
+        );
+        beacon.copy_within(10..16, 16);
+        assert!(Header::of(&beacon).unwrap().of_access_point);
+        let data = |ds| Header::of(&frame([0x88, ds], &[])).unwrap().of_access_point;
+        assert_eq!([0, 1, 2, 3].map(data), [false, false, true, false]);
+        assert_eq!(Header::of(&beacon[..23]), None);
+    }
+
+    #[test]
+    fn attempts_go_down_the_chain_of_rates() {
+        let bytes = frame([0x88, 1], &[0; 100]);
+        let header = Header::of(&bytes).unwrap();
+        let rates = [(11, 2, 0), (9, 1, 0), (0, 1, 0), (-1, 0, 0)];
+        let radio = Address([2; 6]);
+        let sent = SentFrame { radio, bytes: &bytes, flags: 1, cookie: 1, frequency: 2412, rates };
+        let frame = AirFrame::new(&sent, header);
+        let mbps = |attempt| frame.modulation_of(attempt).rate().bits_per_second() / 1_000_000;
+        assert_eq!([0, 1, 2, 3, 4].map(mbps), [54, 54, 36, 1, 1]);
+        assert_eq!((frame.attempts(), frame.mpdu()), (Some(4), Some(128)));
+    }
+}

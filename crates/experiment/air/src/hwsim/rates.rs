@@ -1,0 +1,125 @@
+//! The rates of mac80211, which the driver tells by index and flags, as modulations of the medium.
+
+use wakeai_wifi::{GuardInterval, Mode, Standard, Width};
+
+use super::message::TriedRates;
+
+/// The flags of a rate (the driver's header).
+const MCS: u16 = 1 << 3;
+const WIDTH_40: u16 = 1 << 5;
+const SHORT_GUARD: u16 = 1 << 7;
+const VHT_MCS: u16 = 1 << 8;
+const WIDTH_80: u16 = 1 << 9;
+const WIDTH_160: u16 = 1 << 10;
+
+/// The highest frequency of the band at 2.4 GHz, whose radios have DSSS, in MHz.
+const LAST_WITH_DSSS: u32 = 2_484;
+
+/// The indices of a radio's rates without MCS: those of DSSS first, where the band has them.
+fn legacy(frequency: u32) -> impl Iterator<Item = Mode> {
+    let of = |standard| Mode::of(standard, Width::Mhz20, 1, GuardInterval::Ns800);
+    let dsss = of(Standard::B).filter(move |_| frequency <= LAST_WITH_DSSS);
+    dsss.chain(of(Standard::A))
+}
+
+/// The modulation that mac80211 names; `None` where the medium has none such.
+pub(crate) fn modulation(index: i8, flags: u16, frequency: u32) -> Option<Mode> {
+    let index = usize::try_from(index).ok()?;
+    let guard_interval =
+        if flags & SHORT_GUARD != 0 { GuardInterval::Ns400 } else { GuardInterval::Ns800 };
+    let width = [(WIDTH_160, Width::Mhz160), (WIDTH_80, Width::Mhz80), (WIDTH_40, Width::Mhz40)];
+    let width = width.into_iter().find(|(flag, _)| flags & flag != 0);
+    let width = width.map_or(Width::Mhz20, |(_, width)| width);
+    let (standard, streams, mcs) = if flags & VHT_MCS != 0 {
+        (Standard::Ac, (index >> 4) as u8 + 1, index & 15)
+    } else if flags & MCS != 0 {
+        (Standard::N, (index / 8) as u8 + 1, index % 8)
+    } else {
+        return legacy(frequency).nth(index);
+    };
+    Mode::with_mcs(standard, width, streams, guard_interval, mcs)
+}
+
+/// The index of the rate at which a receiver is told a frame came: the rate itself, or the highest one without MCS that
+/// is not above it, because the driver takes no other.
+pub(crate) fn received_index(modulation: Mode, frequency: u32) -> u32 {
+    let all = || (0..).zip(legacy(frequency));
+    let same = all().find(|(_, one)| *one == modulation);
+    let below = || {
+        let fitting = all().filter(|(_, one)| one.rate() <= modulation.rate());
+        fitting.max_by_key(|(_, one)| one.rate())
+    };
+    same.or_else(below).map_or(0, |(index, _)| index)
+}
+
+/// The modulations that the sender of a frame tries, each with its number of attempts. Where mac80211 names none that
+/// the medium has, it is the lowest.
+pub(crate) fn chain(rates: &TriedRates, frequency: u32) -> Vec<(Mode, u8)> {
+    let named = rates.iter().take_while(|(index, ..)| *index >= 0);
+    let known = named.filter_map(|&(index, count, flags)| {
+        Some((modulation(index, flags, frequency)?, count.max(1)))
+    });
+    let mut known: Vec<_> = known.collect();
+    if known.is_empty() {
+        known.extend(legacy(frequency).next().map(|lowest| (lowest, 1)));
+    }
+    known
+}
+
+/// The rates with the attempts that were made.
+pub(crate) fn tried(rates: &TriedRates, attempts: u8) -> TriedRates {
+    let mut left = attempts;
+    let mut report = *rates;
+    for (index, count, _) in &mut report {
+        let made = if *index < 0 { 0 } else { left.min((*count).max(1)) };
+        left -= made;
+        (*index, *count) = if made == 0 { (-1, 0) } else { (*index, made) };
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate in 100 kbit/s.
+    fn tenths(index: i8, flags: u16, frequency: u32) -> u64 {
+        modulation(index, flags, frequency).unwrap().rate().bits_per_second() / 100_000
+    }
+
+    #[test]
+    fn indices_count_from_1_mbps_at_2_4_ghz_and_from_6_at_5() {
+        assert_eq!([0, 3, 4, 11].map(|index| tenths(index, 0, 2412)), [10, 110, 60, 540]);
+        assert_eq!([0, 7].map(|index| tenths(index, 0, 5180)), [60, 540]);
+        assert_eq!(modulation(12, 0, 2412), None);
+        assert_eq!(modulation(-1, 0, 2412), None);
+    }
+
+    #[test]
+    fn mcs_streams_width_and_guard_interval_come_from_index_and_flags() {
+        assert_eq!(tenths(7, MCS, 2412), 650);
+        assert_eq!(tenths(15, MCS | SHORT_GUARD, 2412), 1_444);
+        assert_eq!(tenths(7, MCS | WIDTH_40, 5180), 1_350);
+        assert_eq!(tenths(0x19, VHT_MCS | WIDTH_80 | SHORT_GUARD, 5180), 8_667);
+        assert_eq!(modulation(0x09, VHT_MCS, 5180), None, "VHT leaves MCS 9 out at 20 MHz");
+    }
+
+    #[test]
+    fn a_receiver_is_told_the_highest_rate_below_an_mcs() {
+        let told = |index, flags, frequency| {
+            received_index(modulation(index, flags, frequency).unwrap(), frequency)
+        };
+        assert_eq!((told(7, MCS, 2412), told(7, MCS, 5180)), (11, 7));
+        assert_eq!(told(0, MCS, 2412), 4, "6.5 Mbit/s as 6");
+        assert_eq!((told(3, 0, 2412), told(4, 0, 2412)), (3, 4));
+    }
+
+    #[test]
+    fn the_report_has_the_attempts_that_were_made() {
+        let rates = [(11, 2, 0), (9, 3, 0), (4, 1, 0), (-1, 0, 0)];
+        assert_eq!(tried(&rates, 1), [(11, 1, 0), (-1, 0, 0), (-1, 0, 0), (-1, 0, 0)]);
+        assert_eq!(tried(&rates, 4), [(11, 2, 0), (9, 2, 0), (-1, 0, 0), (-1, 0, 0)]);
+        assert_eq!(tried(&rates, 6), rates);
+        assert!(tried(&rates, 0).iter().all(|(index, ..)| *index == -1));
+    }
+}

@@ -1,0 +1,118 @@
+//! The air itself: rates, losses, order, and who shares it.
+
+use serde_json::Value;
+
+use crate::{Said, run};
+
+const THREE: &str = r#"
+name = "three"
+duration = "10s"
+[access_point]
+standard = "802.11g"
+[[stations]]
+name = "sta"
+count = 2
+[[flows]]
+from = "sta"
+to = "server"
+[[conditions]]
+name = "default"
+"#;
+
+/// What iperf3's server has counted of a flow of UDP.
+struct Udp {
+    mbps: f64,
+    lost: i64,
+    out_of_order: i64,
+    received: i64,
+}
+
+impl Udp {
+    fn of(said: &Said, word: &str) -> Self {
+        let all = said.json(word);
+        let flow = &all["end"]["streams"][0]["udp"];
+        let count = |key: &str| flow[key].as_i64().unwrap_or_else(|| panic!("{key}: {flow}"));
+        let lost = count("lost_packets");
+        let received = &all["end"]["sum_received"]["bits_per_second"];
+        Self {
+            mbps: received.as_f64().unwrap() / 1e6,
+            lost,
+            out_of_order: count("out_of_order"),
+            received: count("packets") - lost,
+        }
+    }
+}
+
+/// What the medium has counted of a radio.
+fn radio<'a>(counted: &'a Value, name: &str) -> &'a Value {
+    let mut radios = counted["radios"].as_array().unwrap().iter();
+    radios.find(|radio| radio["name"] == name).unwrap_or_else(|| panic!("{name}: {counted}"))
+}
+
+/// Three radios, hostapd, `wpa_supplicant` twice, UDP of 100 Mbit/s offered to the air by each station.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn two_stations_share_the_capacity_of_their_channel() {
+    let Some(said) = run("share", &[("/air.toml", THREE)]) else { return };
+    let flows = ["A", "B"].map(|word| Udp::of(&said, word));
+    for flow in &flows {
+        let Udp { mbps, lost, out_of_order, .. } = *flow;
+        println!("{mbps:.2} Mbit/s, {lost} lost, {out_of_order} out of order");
+        // Two stations of 802.11g at 54 Mbit/s have 30.3 Mbit/s in the simulator.
+        assert!((14.25..15.75).contains(&mbps), "{mbps}");
+        assert_eq!((lost, out_of_order), (0, 0));
+    }
+    let counted = said.json("COUNTED");
+    assert_eq!(counted["faithful"], true, "{counted}");
+    let collided = counted["collisions"].as_f64().unwrap() / counted["ppdus"].as_f64().unwrap();
+    // Two stations that always have something to send collide with a probability of 10.6 % (Bianchi, window 16).
+    assert!((0.09..0.13).contains(&collided), "{collided}");
+    for (name, flow) in ["sta1", "sta2"].into_iter().zip(&flows) {
+        let own = radio(&counted, name);
+        assert!(own["carried"].as_i64().unwrap() >= flow.received, "{own}");
+        assert!(own["attempts"].as_i64() > own["sent"].as_i64(), "collisions are retried: {own}");
+        assert_eq!(own["frequency_mhz"], 2412);
+    }
+}
+
+const TWO: &str = r#"
+name = "two"
+duration = "10s"
+[access_point]
+standard = "802.11g"
+[[bss]]
+name = "one"
+channel = 1
+[[bss]]
+name = "other"
+channel = 1
+[[stations]]
+name = "sta"
+count = 2
+bss = "one"
+[[flows]]
+from = "sta"
+to = "server"
+[[conditions]]
+name = "default"
+"#;
+
+/// Two access points with a station each. The second one moves to another channel, where its station finds it.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn two_access_points_share_one_channel_and_have_two_for_themselves() {
+    let Some(said) = run("two", &[("/air.toml", TWO)]) else { return };
+    // One station of 802.11g at 54 Mbit/s has 30.0 Mbit/s in the simulator, and two have 30.3 together.
+    let cases = [("SAME_A", 15.1), ("SAME_B", 15.1), ("APART_A", 30.0), ("APART_B", 30.0)];
+    for (word, expected) in cases {
+        let Udp { mbps, lost, out_of_order, .. } = Udp::of(&said, word);
+        println!("{word}: {mbps:.2} Mbit/s, {lost} lost, {out_of_order} out of order");
+        assert!((0.95..1.05).contains(&(mbps / expected)), "{word}: {mbps}");
+        assert_eq!(out_of_order, 0, "{word}");
+    }
+    let counted = said.json("COUNTED");
+    assert_eq!(counted["faithful"], true, "{counted}");
+    let channels =
+        ["one", "other", "sta1", "sta2"].map(|name| &radio(&counted, name)["frequency_mhz"]);
+    assert_eq!(channels, [2412, 2437, 2412, 2437]);
+}

@@ -1,0 +1,69 @@
+# What the guests' scripts share: radios, hostapd, wpa_supplicant, and the medium.
+
+# The shell's own is smaller.
+ip() {
+    /usr/bin/ip "$@"
+}
+
+# Loads the driver with this number of radios, which are phy0, phy1 and so on, with interfaces wlan0, wlan1 ...
+radios() {
+    while read -r module; do
+        options=
+        [ "$module" != mac80211_hwsim ] || options="radios=$1 $2"
+        # shellcheck disable=SC2086
+        [ -e "/sys/module/$module" ] || insmod "/modules/$module.ko" $options
+    done </modules/wifi
+    mkdir -p /var/run/netns /tmp
+}
+
+# Starts the medium with these arguments, and waits until it is one.
+medium() {
+    wakeai medium "$@" >/tmp/medium.out 2>/tmp/medium.err &
+    medium=$!
+    until grep -q 'until Ctrl-C' /tmp/medium.err; do
+        kill -0 "$medium" || { cat /tmp/medium.err; return 1; }
+        sleep 0.1
+    done
+}
+
+# Ends the medium and prints what it has counted.
+medium_ends() {
+    kill -INT "$medium"
+    wait "$medium" || echo "medium ended with $?"
+    cat /tmp/medium.err
+    printf 'COUNTED '; tr -d '\n' </tmp/medium.out; echo
+}
+
+# access_point IF NAME CHANNEL LINES...: starts hostapd on an interface of this namespace, and gives it 10.0.NAME.1.
+access_point() {
+    interface=$1 name=$2 channel=$3
+    shift 3
+    printf '%s\n' "interface=$interface" driver=nl80211 "ssid=$name" hw_mode=g "channel=$channel" "$@" \
+        >"/tmp/$name.conf"
+    hostapd -B "/tmp/$name.conf" >"/tmp/$name.log" || { cat "/tmp/$name.log"; return 1; }
+}
+
+# station PHY NAME SSID ADDRESS LINES...: moves a radio into the namespace NAME, where wpa_supplicant joins SSID.
+station() {
+    phy=$1 name=$2 ssid=$3 address=$4
+    shift 4
+    interface=wlan${phy#phy}
+    ip netns add "$name"
+    iw phy "$phy" set netns name "$name"
+    printf '%s\n' 'ctrl_interface=/tmp/wpa-'"$name" 'network={' "ssid=\"$ssid\"" 'scan_ssid=0' "$@" '}' \
+        >"/tmp/$name.conf"
+    ip -n "$name" link set lo up
+    ip -n "$name" link set "$interface" up
+    ip -n "$name" addr add "$address/24" dev "$interface"
+    ip netns exec "$name" wpa_supplicant -B -i "$interface" -c "/tmp/$name.conf" >"/tmp/$name.log"
+}
+
+# Waits until the station in this namespace is associated and authorized.
+joined() {
+    tries=0
+    until ip netns exec "$1" wpa_cli -p "/tmp/wpa-$1" status | grep -q wpa_state=COMPLETED; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 300 ] || { cat /tmp/medium.err "/tmp/$1.log"; ip netns exec "$1" wpa_cli -p "/tmp/wpa-$1" status; return 1; }
+        sleep 0.1
+    done
+}
