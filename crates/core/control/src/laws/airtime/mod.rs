@@ -23,6 +23,7 @@
 mod aggregate;
 mod backoff;
 mod drain;
+mod neighbours;
 mod path;
 mod rate;
 mod share;
@@ -34,6 +35,7 @@ use wakeai_connection::{CongestionState, Direction};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use self::drain::Drain;
+use self::neighbours::Neighbours;
 pub(crate) use self::path::Path;
 use self::rate::RateLimit;
 use self::share::{AirtimeShare, Bottleneck};
@@ -143,6 +145,7 @@ struct OneWay {
     target: Duration,
     contest: Contest,
     drain: Drain,
+    neighbours: Neighbours,
     /// The number of consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
@@ -221,7 +224,8 @@ impl OneWay {
     fn measure(&mut self, now: Instant, seen: Side<'_>, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let delay = if path.common > Duration::ZERO { path.common } else { path.growth };
-        let share = self.share.on_tick(now, self.ticks, seen, delay > self.target);
+        let share =
+            self.share.on_tick(now, self.ticks, seen, delay > self.target, self.neighbours.least);
         let bottleneck = self.share.bottleneck(seen);
         self.target = target::queue(&self.knobs, seen, Some(path.min), &self.share, bottleneck);
         let own = seen.own();
@@ -254,6 +258,14 @@ impl OneWay {
 }
 
 impl OneWay {
+    /// The window for this tick, where the station holds less than that of its share, to measure something.
+    fn less(&mut self, now: Instant, situation: &Situation, mss: Bytes) -> Option<Segments> {
+        let drained = self.drain.on_tick(now, self.ticks, situation, mss);
+        let (share, may_begin) = (&mut self.share, drained.is_none());
+        let tried = self.neighbours.on_tick(now, self.ticks, situation, share, mss, may_begin);
+        drained.into_iter().chain(tried).min()
+    }
+
     /// The bounds until the next tick, and the state from which they follow; `None` while nothing is
     /// moved in this direction.
     fn on_tick(&mut self, now: Instant, seen: Side<'_>) -> (Bounds, Option<AirtimeState>) {
@@ -271,10 +283,11 @@ impl OneWay {
         let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
-            Phase::Steady | Phase::Probing => {
-                self.drain.on_tick(now, self.ticks, &situation, own.mss())
+            Phase::Steady | Phase::Probing => self.less(now, &situation, own.mss()),
+            _ => {
+                self.neighbours.give_up();
+                None
             }
-            _ => None,
         };
         if less.is_some() {
             phase = Phase::Draining;

@@ -60,7 +60,7 @@ impl RateLimit {
         self.ticks = self.ticks.saturating_add(1);
         let delay = announced_delay(seen);
         let queues = delay.is_some_and(|delay| delay > self.target);
-        let share = self.share.on_tick(now, self.ticks, seen, queues);
+        let share = self.share.on_tick(now, self.ticks, seen, queues, None);
         let path = own.rtt.map(|rtt| rtt.min);
         self.target = target::queue(knobs, seen, path, &self.share, self.share.bottleneck(seen));
         self.adapt(delay, seen.seen.senders);

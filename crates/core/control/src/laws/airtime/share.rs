@@ -54,6 +54,10 @@ pub(super) struct AirtimeShare {
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.
     pub(super) median: Rate,
+    /// The rate at which this station would use the median of the peers' parts, or the mean of fewer than three.
+    pub(super) peers: Rate,
+    /// The mean rate of this station, as its peers announce theirs.
+    pub(super) own: Rate,
     /// The rate that all senders deliver together in both directions when each has its share.
     pub(super) total: Rate,
     /// The downloads' part of `total`.
@@ -191,6 +195,7 @@ impl AirtimeShare {
         ticks: u32,
         seen: Side<'_>,
         queues: bool,
+        least_percent: Option<u64>,
     ) -> Rate {
         let mut weights = Weights::of(seen);
         let senders = u64::from(seen.seen.senders.max(1));
@@ -207,15 +212,21 @@ impl AirtimeShare {
             Some(expected) => {
                 // The peers may have announced their rates before this station sent.
                 let fresh = !enough || ticks <= SETTLED_TICKS;
-                let least =
-                    if fresh || !queues { expected } else { expected * LEAST_PERCENT / 100 };
+                let least = match least_percent {
+                    Some(percent) if enough => expected * percent / 100,
+                    _ if fresh || !queues => expected,
+                    _ => expected * LEAST_PERCENT / 100,
+                };
                 highest.clamp(least, expected * MOST_PERCENT / 100)
             }
         };
         let settled = enough && ticks > SETTLED_TICKS;
         let expected = weights.expected.filter(|_| settled);
         self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
+        let mean = weights.parts.iter().sum::<u64>() / (known - 1).max(1);
         let median = quantile(&mut weights.parts, 2);
+        self.own = seen.own().mean_rate;
+        self.peers = weights.rate(weights.left(median.unwrap_or(mean)));
         self.median = median.map_or(Rate::ZERO, |part| weights.rate(weights.left(part)));
         let equal = carried / senders;
         self.round = weights.round(equal, seen.own().mss());
@@ -223,6 +234,11 @@ impl AirtimeShare {
         self.total = mean.times(equal * senders, WHOLE);
         self.down = down.times(equal * senders, WHOLE);
         weights.rate(weights.left(equal))
+    }
+
+    /// Forgets the sums of the last ten seconds.
+    pub(super) fn forget(&mut self) {
+        self.highest = WindowedMax::default();
     }
 
     /// The bottleneck of all senders, as the figures of this station show it.
@@ -283,7 +299,7 @@ mod tests {
         let mut rate = Rate::ZERO;
         for tick in 1..=ticks {
             let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-            rate = share.on_tick(now, tick, seen.side(Direction::Up), true);
+            rate = share.on_tick(now, tick, seen.side(Direction::Up), true, None);
         }
         (share, rate)
     }
@@ -345,18 +361,22 @@ mod tests {
     }
 
     #[test]
-    fn a_low_sum_lowers_the_share_only_while_there_is_a_queue() {
+    fn a_low_sum_lowers_the_share_only_while_there_is_a_queue_or_to_the_least_that_was_found() {
         let little = seen((5, Some(50), None), &[(5, Some(50), None)]);
-        let share_with = |queues| {
+        let share_with = |queues, least| {
             let mut share = AirtimeShare::default();
             let rates = (1..=30).map(|tick| {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-                share.on_tick(now, tick, little.side(Direction::Up), queues)
+                share.on_tick(now, tick, little.side(Direction::Up), queues, least)
             });
             rates.last().map(kbps)
         };
-        assert_eq!(share_with(false), Some(25_000));
-        assert_eq!(share_with(true), Some(25_000 * LEAST_PERCENT / 100));
+        assert_eq!(share_with(false, None), Some(25_000));
+        assert_eq!(share_with(true, None), Some(25_000 * LEAST_PERCENT / 100));
+        for queues in [false, true] {
+            assert_eq!(share_with(queues, Some(10)), Some(5_000));
+            assert_eq!(share_with(queues, Some(40)), Some(10_000));
+        }
     }
 
     /// Two stations that reach 50 Mbit/s alone in each direction: this one with these uploads and downloads,
@@ -384,7 +404,13 @@ mod tests {
     fn a_direction_has_what_the_other_leaves_and_half_at_least() {
         let share = |own, direction| {
             let seen = both_ways(own, (25, 0));
-            kbps(AirtimeShare::default().on_tick(Instant::ZERO, 1, seen.side(direction), false))
+            kbps(AirtimeShare::default().on_tick(
+                Instant::ZERO,
+                1,
+                seen.side(direction),
+                false,
+                None,
+            ))
         };
         assert_eq!(share((25, 0), Direction::Up), 25_000, "half of the air");
         // A tenth of the air is used by the downloads, and 0.4 of it are left.
@@ -400,7 +426,7 @@ mod tests {
             let mut share = AirtimeShare::default();
             for tick in 1..=SETTLED_TICKS + 1 {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-                share.on_tick(now, tick, seen.side(Direction::Up), false);
+                share.on_tick(now, tick, seen.side(Direction::Up), false, None);
             }
             (share.used, kbps(share.total), kbps(share.down))
         };

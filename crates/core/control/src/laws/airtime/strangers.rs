@@ -37,7 +37,7 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
 /// rate. Where the parts of the stations with agents together are less than this part, millionths,
 /// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
 /// that strangers are sending.
-const FOREIGN_BELOW: u64 = 650_000;
+pub(super) const FOREIGN_BELOW: u64 = 650_000;
 
 /// Whether stations that use this part of the expected sum, millionths, are behind.
 fn is_behind(used: u64) -> bool {
@@ -123,7 +123,7 @@ impl Release {
     ) -> bool {
         let far_too_long = match situation.senders {
             1 => situation.queue_is_long(),
-            _ => situation.path.growth > situation.queue_max * 2 + situation.path.min / 4,
+            _ => situation.queue_is_far_too_long(),
         };
         let within = match situation.senders {
             1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,

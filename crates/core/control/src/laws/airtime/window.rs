@@ -66,6 +66,11 @@ impl Situation {
         self.path.growth > ours + self.path.min / 4
     }
 
+    /// Whether the queue is longer than any target allows, among several senders.
+    pub(super) fn queue_is_far_too_long(&self) -> bool {
+        self.path.growth > self.queue_max * 2 + self.path.min / 4
+    }
+
     /// The queue that the cap of a window allows however short the target is.
     fn capped_queue(&self) -> Duration {
         self.queue_max * 7 / 10
@@ -79,7 +84,7 @@ impl Situation {
 
     /// The smallest window: two segments per connection, because the receiver acknowledges every
     /// second one at once.
-    fn least_window(&self) -> Segments {
+    pub(super) fn least_window(&self) -> Segments {
         Segments::new(self.connections.saturating_mul(2).max(2))
     }
 }
