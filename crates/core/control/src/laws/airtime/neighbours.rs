@@ -320,7 +320,9 @@ mod tests {
         let least = |own: u64, peers| {
             let mut ticks = Ticks::default();
             let (situation, share) = (among_eight(20), share(Some(500_000), own, peers));
-            (0..SETTLED_TICKS + MORE_TICKS).for_each(|_| drop(ticks.tick(&situation, &share)));
+            for _ in 0..SETTLED_TICKS + MORE_TICKS {
+                ticks.tick(&situation, &share);
+            }
             ticks.neighbours.least
         };
         assert_eq!(least(8, 6), Some(35));
