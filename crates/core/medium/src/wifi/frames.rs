@@ -393,8 +393,8 @@ impl<P: Packet> Frames<P> {
     }
 
     /// Records the outcome of each frame of `psdu`. `arrived` draws the outcomes, in order, of the
-    /// frames for which [`Self::decode`] was not called. A frame that has failed `retry_limit`
-    /// times is given up. `gone` is called for each packet that the sender removes.
+    /// frames for which [`Self::decode`] was not called. A frame of an earlier PSDU whose answer was lost is acknowledged
+    /// whatever arrives now, since its receiver has it. A frame that has failed `retry_limit` times is given up. `gone` is called for each packet that the sender removes.
     pub(crate) fn settle(
         &mut self,
         psdu: Psdu,
@@ -408,9 +408,9 @@ impl<P: Packet> Frames<P> {
             has_arrived = match frame.state {
                 FrameState::Held | FrameState::GivenUp => continue,
                 FrameState::Waiting if frame.joined => has_arrived,
-                FrameState::Waiting => arrived(),
+                FrameState::Waiting => arrived() || frame.received,
                 FrameState::Decoded => true,
-                FrameState::Damaged => false,
+                FrameState::Damaged => frame.received,
             };
             mpdus += usize::from(!frame.joined);
             if has_arrived {
