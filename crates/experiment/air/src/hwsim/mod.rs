@@ -58,7 +58,10 @@ impl std::str::FromStr for Address {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
+            let is_byte = |part: &&str| {
+                part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit())
+            };
+            let part = parts.next().filter(is_byte).ok_or_else(wrong)?;
             *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
         }
         if parts.next().is_some() { Err(wrong()) } else { Ok(Self(bytes)) }
