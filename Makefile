@@ -36,22 +36,22 @@ test-release: deps ## what takes longer than make test: a Dask cluster, reports 
 	@scripts/site
 	cargo build --locked --bin wakeai
 	scripts/python-tests -m release
-	cargo test --locked -p wakeai-cli --test report -- --include-ignored
-	cargo test --locked -p wakeai-tests --test metrics -- --include-ignored --nocapture prometheus_holds
+	cargo test --locked --workspace --test report -- --include-ignored
+	cargo test --locked --workspace --test metrics -- --include-ignored --nocapture prometheus_holds
 
 test-operator: deb ## the operator's tutorial, from Debian's package to the fleet in one table (minutes; root)
 	cargo test --locked -p wakeai-tests --test operator -- --include-ignored
 
 test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of README's list, under qemu (minutes)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests -p wakeai-kernel --test guest -- \
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked --workspace --test guest -- \
 		--ignored --nocapture --skip inside_ --skip quickstart_ --skip static_program_ --skip _on_arm64
-	cargo test --locked -p wakeai-tests --test virtual_lab -- --ignored --nocapture --test-threads=2
+	cargo test --locked --workspace --test virtual_lab -- --ignored --nocapture --test-threads=2
 
 test-radio: deps ## the medium under mac80211_hwsim, hostapd and wpa_supplicant in guests (minutes)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test radio -- --ignored --nocapture --test-threads=2
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked --workspace --test radio -- --ignored --nocapture --test-threads=2
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test guest -- --ignored --nocapture quickstart_
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked --workspace --test guest -- --ignored --nocapture quickstart_
 
 static: ## the program without shared libraries, for x86-64 and arm64: target/dist (minutes; root to install packages)
 	@scripts/static
@@ -82,7 +82,7 @@ test-faults: deps ## kill -9 after every step of agent, use and lab (minutes; ro
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test faults -- --include-ignored --nocapture --test-threads=1
 
 test-field: deps ## wakeai field on machines that are hosts of a lab: faults, six stations beside the lab, forty machines (minutes; root)
-	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked -p wakeai-tests --test field -- --include-ignored --nocapture --test-threads=1
+	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked --workspace --test field -- --include-ignored --nocapture --test-threads=1
 
 test-peers: deps ## 1 GB to serve, tusd, nginx and Apache, with kills and cuts; others' clients to serve (minutes; root; needs Go)
 	@scripts/test-peers

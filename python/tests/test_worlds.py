@@ -73,7 +73,7 @@ def held(tmp_path: Path) -> Iterator[dict[str, Any]]:
     scenario = tmp_path / "worlds.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
     with machine():
-        command = [PROGRAM, "lab", scenario, "--hold", "--json"]
+        command: list[str | Path] = [PROGRAM, "lab", scenario, "--hold", "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lab:
             try:
                 assert lab.stdout is not None

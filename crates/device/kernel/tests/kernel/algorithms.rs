@@ -196,12 +196,14 @@ fn wakeai_bbr_fills_the_path_without_a_queue_and_probes_its_rtt() {
 fn wakeai_bbr_keeps_its_bandwidth_where_random_losses_halve_reno() {
     let Some(_registration) = Registration::share() else { return };
     let lossy = PathConfig { loss_ppm: 10_000, ..PathConfig::CALM };
-    let goodput = |name| {
-        let rig = Rig::with_path(lossy);
+    let goodput = |name, path| {
+        let rig = Rig::with_path(path);
         let flow = rig.flow(77, name);
         flow.goodput(Duration::from_secs(1));
         flow.goodput(Duration::from_secs(3))
     };
-    let (bbr, reno) = (goodput("wakeai_bbr"), goodput("wakeai_reno"));
-    assert!(bbr > 2 * reno && bbr > 3_500_000, "{bbr} and {reno} bytes/s");
+    let (bbr, reno) = (goodput("wakeai_bbr", lossy), goodput("wakeai_reno", lossy));
+    // Rates of the same run are compared, because a busy machine lowers them all.
+    let calm = goodput("wakeai_bbr", PathConfig::CALM);
+    assert!(bbr > 2 * reno && bbr * 2 > calm, "{bbr}, {reno} and, without loss, {calm} bytes/s");
 }
