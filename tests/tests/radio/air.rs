@@ -109,6 +109,20 @@ fn at_overload_the_losses_are_those_that_the_medium_counts() {
     assert_eq!(counted["faithful"], true, "{counted}");
 }
 
+/// `wpa_supplicant` by WPA2, and by WPA3 with protected management frames.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn stations_of_wpa2_and_wpa3_are_carried_and_every_frame_has_a_report() {
+    let Some(said) = run("secure", &[("/air.toml", THREE)]) else { return };
+    let states: Vec<&str> = said.console.lines().filter(|line| line.contains("STATE ")).collect();
+    assert!(states[0].contains("key_mgmt=WPA2-PSK"), "{states:?}");
+    assert!(states[1].contains("key_mgmt=SAE"), "{states:?}");
+    let flows = ["A", "B"].map(|word| Udp::of(&said, word));
+    println!("{:.2} and {:.2} Mbit/s", flows[0].mbps, flows[1].mbps);
+    assert!(flows.iter().all(|flow| flow.mbps > 5.0 && flow.out_of_order == 0));
+    assert_eq!(said.json("COUNTED")["faithful"], true);
+}
+
 const TWO: &str = r#"
 name = "two"
 duration = "10s"
