@@ -14,7 +14,7 @@ use super::frame::AirFrame;
 const RADIOTAP: u32 = 127;
 /// The most bytes of a frame that are kept.
 const SNAP: u32 = 4096;
-/// The fields of our headers, as bits of the field "present": rate, channel, TX flags, data retries, and MCS.
+/// The fields of our headers, as bits of the field "present": rate, channel, TX flags and data retries.
 const RATE: u32 = 1 << 2;
 const CHANNEL: u32 = 1 << 3;
 const TX_FLAGS: u32 = 1 << 15;
