@@ -205,5 +205,8 @@ fn wakeai_bbr_keeps_its_bandwidth_where_random_losses_halve_reno() {
     let (bbr, reno) = (goodput("wakeai_bbr", lossy), goodput("wakeai_reno", lossy));
     // Rates of the same run are compared, because a busy machine lowers them all.
     let calm = goodput("wakeai_bbr", PathConfig::CALM);
-    assert!(bbr > 2 * reno && bbr * 4 > calm * 3, "{bbr}, {reno} and, without loss, {calm} bytes/s");
+    assert!(
+        bbr > 2 * reno && bbr * 4 > calm * 3,
+        "{bbr}, {reno} and, without loss, {calm} bytes/s"
+    );
 }
