@@ -152,6 +152,53 @@ fn a_run_is_the_same_bit_for_bit_beside_busy_loops() {
     assert!(!log.is_empty());
 }
 
+/// An upload of CUBIC and one of `wakeai_bbr` over a wire of 20 Mbit/s with 100 packets of queue, which hold it for 60 ms.
+const BOTTLENECK: &str = r#"
+name = "two"
+duration = "8s"
+warmup = "3s"
+[access_point]
+standard = "802.11n"
+[wired]
+rate = "20Mbit/s"
+delay = "10ms"
+queue = 100
+[[stations]]
+name = "tablet"
+count = 1
+max = "19Mbit/s"
+[[flows]]
+from = "tablet"
+to = "server"
+algorithm = "wakeai_cubic"
+[[conditions]]
+name = "cubic"
+[[conditions]]
+name = "bbr"
+set = { "flows.1.algorithm" = "wakeai_bbr" }
+"#;
+
+#[test]
+#[ignore = "boots a kernel twice: a minute"]
+fn bbr_fills_a_path_whose_queue_it_leaves_to_cubic() {
+    let work = directory();
+    fs::write(work.path().join("two.toml"), BOTTLENECK).unwrap();
+    let found = lab(work.path(), &["--kernel", "6.12", "--json", "--jobs", "2"]).output().unwrap();
+    assert!(found.status.success(), "{}", stderr(&found));
+    let report: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let figures = |condition: &str| {
+        let runs = report["runs"].as_array().unwrap();
+        let run = runs.iter().find(|run| run["condition"] == condition).unwrap();
+        let rtt = run["rtt_ms"]["p50"].as_f64().unwrap();
+        (run["total_goodput_mbps"].as_f64().unwrap(), rtt)
+    };
+    let ((cubic, cubics_rtt), (bbr, bbrs_rtt)) = (figures("cubic"), figures("bbr"));
+    assert!(bbr > 0.95 * cubic, "{bbr} and {cubic} Mbit/s");
+    // Without a queue the RTT is 20 ms.
+    let (cubics_queue, bbrs_queue) = (cubics_rtt - 20.0, bbrs_rtt - 20.0);
+    assert!(bbrs_queue < 0.6 * cubics_queue, "{bbrs_queue} and {cubics_queue} ms");
+}
+
 #[test]
 #[ignore = "boots a kernel: a minute"]
 fn nobody_runs_the_lab_and_leaves_nothing() {
