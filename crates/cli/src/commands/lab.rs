@@ -97,7 +97,7 @@ fn lab_options(arguments: &LabArguments, wakeai: PathBuf) -> LabOptions {
         waits_p99: arguments.waits_p99,
         wakeai,
         metrics: arguments.metrics,
-        digests: false,
+        in_guest: false,
     }
 }
 

@@ -11,6 +11,7 @@ mod elf;
 mod error;
 mod machine;
 mod modules;
+mod place;
 mod programs;
 mod release;
 mod store;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::place::Place;
 use crate::{Archive, GuestError, which};
 
 /// The time between two looks at a guest.
@@ -39,10 +40,12 @@ const X86_64: [&str; 6] = [
     "shift=0,sleep=off,rr=record,rrfile=/dev/null",
 ];
 
-/// The parameters of every guest's kernel. The second line leaves out work for each packet and each timer that no protocol
-/// depends on: the zeroing of memory, checks of copies, auditing, the watchdogs of processors and of the clock.
+/// The parameters of every guest's kernel. Those after the first line leave out work for each packet and each timer that no
+/// protocol depends on: the zeroing of memory, checks of copies, auditing, the watchdogs of processors and of the clock,
+/// security modules, the accounting of memory by group; and the tests of cryptography at the start, which take two seconds.
 const PARAMETERS: &str = "quiet panic=-1 mitigations=off preempt=full \
-                          init_on_alloc=0 hardened_usercopy=off audit=0 nowatchdog tsc=reliable";
+                          init_on_alloc=0 hardened_usercopy=off audit=0 nowatchdog tsc=reliable \
+                          lsm= cgroup_disable=memory cryptomgr.notests";
 
 /// An emulated machine with a kernel.
 #[derive(Clone, Debug)]
@@ -155,8 +158,19 @@ impl Machine {
         let process =
             qemu.spawn().map_err(GuestError::file(format!("start {}", self.emulator.display())))?;
         let memory_mb = self.memory_mb;
+        let place = Place::of(process.id());
         let (read, used) = (0, Duration::ZERO);
-        Ok(Guest { process, _initial: initial, console, errors, answers, read, used, memory_mb })
+        Ok(Guest {
+            process,
+            place,
+            _initial: initial,
+            console,
+            errors,
+            answers,
+            read,
+            used,
+            memory_mb,
+        })
     }
 }
 
@@ -164,6 +178,8 @@ impl Machine {
 #[derive(Debug)]
 pub struct Guest {
     process: Child,
+    /// Where the emulator runs, if it can be kept there.
+    place: Option<Place>,
     /// The emulator reads it at its start.
     _initial: File,
     console: File,
@@ -208,6 +224,9 @@ impl Guest {
         let (mut seen, mut since, mut busy_since) = (0, Instant::now(), self.processor_time());
         loop {
             self.used = self.processor_time();
+            if let Some(place) = &mut self.place {
+                place.look(self.used);
+            }
             let ended = self.ended()?;
             let failed = || GuestError::file("read what the guest has answered");
             self.answers.seek(SeekFrom::Start(self.read)).map_err(failed())?;

@@ -36,8 +36,10 @@ pub struct LabOptions {
     pub wakeai: PathBuf,
     /// The address, in each station's namespace, at which its agent serves its figures.
     pub metrics: Option<Local>,
-    /// Whether each run has a digest of its packets. It is of use where a run can be repeated exactly.
-    pub digests: bool,
+    /// Whether this machine is a guest whose clock counts instructions. A run can then be repeated exactly and has a
+    /// digest of its packets. Connections of the lab's own carry all TCP flows: each wake-up of a process of iperf3
+    /// would change the address space, which is what costs an emulator most.
+    pub in_guest: bool,
 }
 
 /// Runs `scenario` and returns its report. When this function returns, every change on the host is
@@ -125,7 +127,7 @@ fn prepare<T>(
             progress,
             wakeai: &options.wakeai,
             realtime: realtime.guarded(),
-            digests: options.digests,
+            in_guest: options.in_guest,
             steering,
             targets,
             metrics: options.metrics,
@@ -169,7 +171,7 @@ pub fn hold(
             steering,
             targets: None,
             metrics: None,
-            digests: false,
+            in_guest: false,
             scratch: &scratch,
         };
         run::hold(&shared, condition, options.run.seed, ready)

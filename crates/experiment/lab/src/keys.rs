@@ -125,7 +125,8 @@ mod tests {
             ..server
         });
         let senders: Vec<SenderFacts> = std::iter::once(server).chain(stations).collect();
-        let plans = plan(experiment, &expanded, &senders).map_err(|error| error.to_string())?;
+        let plans =
+            plan(experiment, &expanded, &senders, true).map_err(|error| error.to_string())?;
         let targets: Vec<_> = expanded
             .flows
             .iter()

@@ -17,8 +17,8 @@ pub(crate) struct SharedResources<'a> {
     pub(crate) wakeai: &'a Path,
     /// Whether the driver may become a real-time thread.
     pub(crate) realtime: bool,
-    /// Whether the driver makes a digest of all packets.
-    pub(crate) digests: bool,
+    /// Whether the driver makes a digest of all packets, and iperf3 carries no TCP flow.
+    pub(crate) in_guest: bool,
     /// The processors of the driver (the thread that emulates the radio) and of the hosts; `None`
     /// on a machine with one processor.
     pub(crate) steering: Option<Steering>,

@@ -44,7 +44,7 @@ fn options() -> LabOptions {
         waits_p99: wakeai_units::Duration::from_millis(50),
         wakeai: "/nonexistent/wakeai".into(),
         metrics: None,
-        digests: false,
+        in_guest: false,
     }
 }
 

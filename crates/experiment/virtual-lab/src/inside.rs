@@ -105,7 +105,7 @@ fn made(order: &Order, port: &Arc<Mutex<Port>>) -> Result<(Outcome, Option<Lapse
         waits_p99,
         wakeai: PROGRAM.into(),
         metrics: None,
-        digests: true,
+        in_guest: true,
     };
     let sink = order.records.then(|| {
         let port = Arc::clone(port);

@@ -55,7 +55,8 @@ pub(crate) fn run(
     // After an error the following values are dropped in reverse order: traffic, proxies, agents,
     // monitor, testbed.
     let testbed = Testbed::build(shared, experiment, &expanded, generator(task.seed))?;
-    let plans = flows::plan(experiment, &expanded, &senders(task.condition, &testbed))?;
+    let senders = senders(task.condition, &testbed);
+    let plans = flows::plan(experiment, &expanded, &senders, !shared.in_guest)?;
     let watch = Watch::start(&testbed.hosts, &plans)?;
     let mut agents =
         Agents::start(shared, task.condition, &task.facts, testbed.stations(), directory)?;
@@ -231,7 +232,7 @@ mod tests {
                     flows = [{ from = \"a\", to = \"server\", start = \"5s\" }]\n";
         let scenario = Scenario::parse(text).unwrap();
         let facts = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
-        let plans = plan(&scenario, &scenario.expand(1), &[facts; 5]).unwrap();
+        let plans = plan(&scenario, &scenario.expand(1), &[facts; 5], true).unwrap();
         let origin = Instant::ZERO + Duration::from_secs(100);
         let span = Span::new(origin, &scenario);
         let at = |millis| Some(origin + Duration::from_millis(millis));

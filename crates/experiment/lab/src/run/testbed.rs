@@ -55,7 +55,7 @@ impl Testbed {
             testbed.hosts.push(host);
         }
         let driver =
-            Driver::start(config, rng, ports, (shared.realtime, shared.digests), shared.steering)?;
+            Driver::start(config, rng, ports, (shared.realtime, shared.in_guest), shared.steering)?;
         testbed.driver = Some(driver);
         Ok(testbed)
     }

@@ -42,6 +42,7 @@ pub(crate) enum TrafficKind {
     /// - All TCP flows of a run in which a flow has a target, a limit or a proxy. With iperf3 the
     ///   receiver would open the connection, the lab could not set the socket's target, and nothing
     ///   would limit the writes.
+    /// - All TCP flows in a guest ([`LabOptions::in_guest`](crate::LabOptions::in_guest)).
     Own(Division),
     /// A QUIC connection of quinn with this amount of data; without one it has no end.
     Quic(Option<Bytes>),
@@ -98,17 +99,20 @@ pub(crate) struct SenderFacts {
     pub(crate) behind: Option<Ipv4Addr>,
 }
 
-/// Plans all flows of a run; `senders` are the hosts, the server first.
+/// Plans all flows of a run; `senders` are the hosts, the server first. `with_iperf` says whether iperf3 may carry TCP
+/// flows.
 pub(crate) fn plan(
     experiment: &Experiment,
     expanded: &Expanded,
     senders: &[SenderFacts],
+    with_iperf: bool,
 ) -> Result<Vec<FlowPlan>, RunError> {
     if expanded.flows.len() > MAX_FLOWS {
         let asked = format!("{} flows", expanded.flows.len());
         return Err(unsupported(asked, format!("the lab has ports for {MAX_FLOWS}")));
     }
-    let by_iperf = expanded.flows.len() <= MAX_IPERF
+    let by_iperf = with_iperf
+        && expanded.flows.len() <= MAX_IPERF
         && expanded.flows.iter().all(|flow| is_iperfs(flow, senders[host_index(flow.from)]));
     let flows = expanded.flows.iter().enumerate();
     flows
@@ -221,4 +225,30 @@ fn round_trip(experiment: &Experiment, expanded: &Expanded, flow: &Flow) -> Dura
         .next_back()
         .unwrap_or(group.wired_delay);
     (experiment.wired.delay + due).saturating_mul(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn in_a_guest_iperf3_carries_datagrams_alone() {
+        let text = "name = \"x\"\nduration = \"20s\"\naccess_point = { standard = \"802.11g\" }\n\
+                    stations = [{ name = \"a\" }, { name = \"b\" }]\n\
+                    flows = [{ from = \"a\", to = \"server\" },\n\
+                             { from = \"b\", to = \"server\", kind = \"udp\", rate = \"1Mbit/s\" }]\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let facts = SenderFacts { cubic_by_default: true, bounded: false, behind: None };
+        let kinds = |with_iperf| {
+            let plans = plan(&scenario, &scenario.expand(1), &[facts; 3], with_iperf).unwrap();
+            plans.into_iter().map(|plan| plan.kind).collect::<Vec<_>>()
+        };
+        let udp = TrafficKind::Udp(Rate::from_mbps(1));
+        assert_eq!(kinds(true), [TrafficKind::Tcp, udp.clone()]);
+        let [tcp, datagrams] = kinds(false).try_into().unwrap();
+        assert!(matches!(tcp, TrafficKind::Own(_)), "{tcp:?}");
+        assert_eq!(datagrams, udp);
+    }
 }
