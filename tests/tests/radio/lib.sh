@@ -67,3 +67,17 @@ joined() {
         sleep 0.1
     done
 }
+
+# UDP of 100 Mbit/s from the stations a and b to the access point for two seconds; prints what its two servers have counted.
+udp_of_two() {
+    iperf3 -s -p 5201 --one-off --json >/tmp/a.json &
+    iperf3 -s -p 5202 --one-off --json >/tmp/b.json &
+    sleep 0.5
+    ip netns exec a iperf3 -c 10.0.0.1 -p 5201 -u -b 100M -l 1472 -t 2 >/tmp/ca.txt &
+    one=$!
+    ip netns exec b iperf3 -c 10.0.0.1 -p 5202 -u -b 100M -l 1472 -t 2 >/tmp/cb.txt
+    wait $one
+    sleep 0.5
+    printf 'A '; tr -d '\n' </tmp/a.json; echo
+    printf 'B '; tr -d '\n' </tmp/b.json; echo
+}

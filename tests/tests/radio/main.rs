@@ -14,7 +14,7 @@ use wakeai_guest::Program;
 use wakeai_guest::testing::{KERNELS, Task, skip, take};
 
 /// The programs of the guests in addition to busybox's.
-const TOOLS: [&str; 6] = ["hostapd", "ip", "iperf3", "iw", "wpa_cli", "wpa_supplicant"];
+const TOOLS: [&str; 7] = ["hostapd", "ip", "iperf3", "iw", "perl", "wpa_cli", "wpa_supplicant"];
 
 /// What a script said in a guest.
 struct Said {

@@ -18,15 +18,6 @@ for name in a b; do
     ip netns exec "$name" ping -c 2 10.0.0.1 >/dev/null
 done
 iw dev wlan0 set bitrates ht-mcs-2.4 7 lgi-2.4
-iperf3 -s -p 5201 --one-off --json >/tmp/a.json &
-iperf3 -s -p 5202 --one-off --json >/tmp/b.json &
-sleep 0.5
-ip netns exec a iperf3 -c 10.0.0.1 -p 5201 -u -b 100M -l 1472 -t 2 >/tmp/ca.txt &
-one=$!
-ip netns exec b iperf3 -c 10.0.0.1 -p 5202 -u -b 100M -l 1472 -t 2 >/tmp/cb.txt
-wait $one
-sleep 0.5
-printf 'A '; tr -d '\n' </tmp/a.json; echo
-printf 'B '; tr -d '\n' </tmp/b.json; echo
+udp_of_two
 iw dev wlan0 station dump
 medium_ends

@@ -53,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "lab",
         &[
             "units",
+            "wifi",
             "connection",
             "control",
             "medium",
@@ -141,7 +142,6 @@ const ARROWS_OF_TESTS: &[(&str, &[&str])] = &[
     ("put", &["serve"]),
     ("probe", &["wifi", "medium"]),
     ("world", &["tables"]),
-    ("lab", &["wifi"]),
     ("cli", &["tests"]),
     ("tests", &["guest"]),
 ];

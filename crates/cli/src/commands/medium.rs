@@ -81,7 +81,7 @@ fn text(report: &Report) -> String {
     format!(
         "{table}\n{:.1} s, {} accesses to the air, {} of them in collisions, {} frames in {} transmissions.\n\
          Not carried: {} found a full queue, {} unanswered, {} lost in the full socket, {} freed by the driver, {} of \
-         unknown radios, {} refused by their receiver, {} malformed; {} requests for Block Ack withheld.\n\
+         unknown radios, {} refused by their receiver, {} malformed; {} requests for Block Ack declined.\n\
          Frames were handed over at most {:.3} ms late, 99 % within {:.3} ms.\n",
         report.seconds,
         report.accesses,
@@ -95,7 +95,7 @@ fn text(report: &Report) -> String {
         lost.unknown_radio,
         lost.refused_by_receiver,
         lost.malformed,
-        lost.withheld_addba,
+        lost.declined_addba,
         report.lateness_max_ms,
         report.lateness_p99_ms,
     )

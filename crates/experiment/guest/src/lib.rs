@@ -20,7 +20,7 @@ pub mod testing;
 pub use archive::Archive;
 pub use error::GuestError;
 pub use machine::{Guest, Machine, Patience};
-pub use modules::{ALGORITHMS, LAB, Modules};
+pub use modules::{ALGORITHMS, LAB, Modules, RADIOS};
 pub use programs::{Program, add_programs, library_directories};
 pub use release::Release;
 pub use store::{Kernel, Store};

@@ -43,6 +43,9 @@ pub const ALGORITHMS: &[&str] = &[
     "tcp_yeah",
 ];
 
+/// The modules of a run whose hosts have radios, beside those of [`LAB`]: the radios, and the delay of the wire.
+pub const RADIOS: &[&str] = &["mac80211_hwsim", "sch_netem"];
+
 /// The modules that tests load in addition to those of [`LAB`].
 pub(crate) const TESTS: &[&str] = &["bridge", "tcp_bbr", "sch_tbf", "sch_fq_codel", "sch_fq"];
 

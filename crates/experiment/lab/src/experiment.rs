@@ -56,6 +56,7 @@ pub fn run(
 ) -> Result<Report, LabError> {
     let asked = Asked::new(scenario, &options.run)?;
     refuse(&asked)?;
+    asked.conditions.iter().try_for_each(|one| keys::refuse_stack(&one.experiment))?;
     preflight::check(&asked.conditions)?;
     asked.note_keys_without_effect(keys::without_effect, progress);
     prepare(options, &asked.conditions, progress, |shared| report(options, &asked, shared))
@@ -99,7 +100,8 @@ fn refuse(asked: &Asked<'_>) -> Result<(), RunError> {
     let mut conditions = asked.conditions.iter();
     conditions.try_for_each(|one| {
         keys::refuse_false_announcements(&one.experiment)?;
-        keys::refuse_other_kernels(&one.experiment)
+        keys::refuse_other_kernels(&one.experiment)?;
+        keys::refuse_beside_stack(&one.experiment)
     })
 }
 
@@ -155,6 +157,7 @@ pub fn hold(
     let asked = Asked::new(scenario, &options.run)?;
     preflight::check_network()?;
     let condition = asked.conditions.first().expect("a scenario has a condition");
+    keys::refuse_stack(&condition.experiment)?;
     asked.note_keys_without_effect(keys::without_effect, progress);
     let lease = Lease::take(Role::Lab)?;
     note_other_labs(progress);

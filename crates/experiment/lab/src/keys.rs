@@ -1,6 +1,7 @@
 //! The keys of a scenario that have no effect in the lab, or that it refuses.
 
-use wakeai_scenario::{Experiment, FlowKnobs, FlowSpec, HostQueue, TcpProfile};
+use wakeai_scenario::{EventSpec, Experiment, FlowKnobs, FlowSpec, HostQueue, Stack, TcpProfile};
+use wakeai_wifi::{Standard, Width};
 use wakeai_world::RunError;
 
 use crate::error::unsupported;
@@ -23,6 +24,60 @@ pub(crate) fn refuse_other_kernels(experiment: &Experiment) -> Result<(), RunErr
     ))
 }
 
+/// Refuses a stack of which this machine may have no radios: those of a guest are its own.
+pub(crate) fn refuse_stack(experiment: &Experiment) -> Result<(), RunError> {
+    match experiment.stack {
+        Stack::None => Ok(()),
+        Stack::Mac80211 => Err(unsupported(
+            "access_point.stack = \"mac80211\"".to_owned(),
+            "its radios are made in a guest: give the command --kernel 6.12; the simulator models it, too",
+        )),
+    }
+}
+
+/// Refuses what radios of the kernel cannot do.
+pub(crate) fn refuse_beside_stack(experiment: &Experiment) -> Result<(), RunError> {
+    if experiment.stack == Stack::None {
+        return Ok(());
+    }
+    let refused = |asked: String, why: &str| {
+        Err(unsupported(asked, format!("beside access_point.stack {why}; the simulator models it")))
+    };
+    let Some(bss) = experiment.access_point.wifi() else { return Ok(()) };
+    let standards = experiment.stations.iter().filter_map(|group| group.radio);
+    let standards = standards.map(|radio| radio.standard).chain([bss.standard]);
+    for standard in standards {
+        if !matches!(standard, Standard::G | Standard::N) {
+            let why = "the radios are of 802.11g or 802.11n, at 2.4 GHz";
+            return refused(format!("standard = \"{standard}\""), why);
+        }
+    }
+    if bss.width != Width::Mhz20 {
+        return refused("access_point.width".to_owned(), "channels have 20 MHz");
+    }
+    if bss.amsdu.get() > 0 {
+        return refused("access_point.amsdu".to_owned(), "Linux decides about A-MSDU");
+    }
+    for group in &experiment.stations {
+        if !group.wired_delay.is_zero() {
+            let asked = format!("stations.{}.wired_delay", group.name);
+            return refused(asked, "all stations have the wire of [wired]");
+        }
+        if group.proxy {
+            return refused(format!("stations.{}.proxy", group.name), "stations have no cable");
+        }
+        if group.tcp == TcpProfile::Classic {
+            return refused(format!("stations.{}.tcp", group.name), "the TCP is the guest's");
+        }
+    }
+    let changed =
+        |event: &EventSpec| event.rate.map(|_| "rate").or(event.wired_delay.map(|_| "wired_delay"));
+    match experiment.events.iter().find_map(changed) {
+        Some(key) => refused(format!("events[].{key}"), "an event changes frame_error_rate alone"),
+        None => Ok(()),
+    }
+}
+
 /// Refuses an experiment with `announces`, which makes agents announce false values. The lab's
 /// agents are the program that users run, and this program announces the truth.
 pub(crate) fn refuse_false_announcements(experiment: &Experiment) -> Result<(), RunError> {
@@ -41,6 +96,7 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
     let mut texts = Vec::new();
     for group in &experiment.stations {
         let why = match group.host_queue {
+            _ if experiment.stack != Stack::None => None,
             HostQueue::Fifo => None,
             HostQueue::Tsq => Some("TCP small queues do not reach past a TUN device"),
             HostQueue::Mac80211 => Some("mac80211 does not stand behind a TUN device"),
@@ -111,6 +167,7 @@ mod tests {
         let experiment = &*condition.experiment;
         refuse_false_announcements(experiment).map_err(|error| error.to_string())?;
         refuse_other_kernels(experiment).map_err(|error| error.to_string())?;
+        refuse_beside_stack(experiment).map_err(|error| error.to_string())?;
         let expanded = experiment.expand(1);
         // The medium gets the whole queue here. Its real division depends on other keys, which
         // would hide that a key of the queue has no effect.
@@ -134,7 +191,7 @@ mod tests {
             .collect();
         let bsss: Vec<_> = experiment.bsss.iter().map(|bss| &bss.name).collect();
         let names = (&experiment.name, condition.name(), &expanded.stations, bsss);
-        let span = (experiment.duration, experiment.warmup);
+        let span = (experiment.duration, experiment.warmup, experiment.stack);
         let agents = (condition.agents(), condition.laws(), reservations::reserved(&expanded));
         let maxima = given_maxima(condition);
         let changes = Changes::new(experiment, Instant::ZERO);

@@ -22,6 +22,8 @@ pub struct Experiment {
     /// The entries of `[[bss]]`, in the order of the file. Empty where the file has none: then there is one BSS,
     /// that of [`Self::access_point`] and [`Self::wired`].
     pub bsss: Vec<BssSpec>,
+    /// What is between the hosts and the air.
+    pub stack: Stack,
     /// The groups of equal stations, in the order of the file.
     pub stations: Vec<StationGroup>,
     /// The entries of `[[flows]]`, in the order of the file.
@@ -331,6 +333,24 @@ impl StationGroup {
     pub fn station_name(&self, number: u32) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}{number}", self.name) }
     }
+}
+
+/// What is between the hosts and the air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Stack {
+    /// A queue: [`HostQueue`].
+    #[default]
+    None,
+    /// The 802.11 stack of Linux: association, rate control, queues, and TCP small queues that end at the radio. The
+    /// simulator models it as [`HostQueue::Tsq`].
+    Mac80211,
+}
+
+impl Stack {
+    /// The largest buffer of an access point, in packets. The driver of the radios, `mac80211_hwsim`, frees the oldest frames of a
+    /// radio at 200 that are not reported yet, and some of these are on their way to the air.
+    pub const MOST_PACKETS: u32 = 180;
 }
 
 /// The queue between a host's TCP and its radio.

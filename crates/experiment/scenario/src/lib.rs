@@ -18,8 +18,8 @@ pub use wakeai_settings::{Place, Problem};
 pub use expand::{Direction, Expanded, Flow, Node, Station, StationDirection, repeat_seed};
 pub use experiment::{
     AccessPoint, AnnouncedRate, Announces, BssSpec, Chunks, Condition, Endpoint, EventSpec,
-    Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, LawRule, Medium, Selector, StationGroup,
-    TcpProfile,
+    Experiment, FlowKind, FlowKnobs, FlowSpec, HostQueue, LawRule, Medium, Selector, Stack,
+    StationGroup, TcpProfile,
 };
 pub use scenario::{ResolvedCondition, Scenario, ScenarioError};
 pub use solo::{SoloRun, first_flows, solo_lengths, solo_plan};

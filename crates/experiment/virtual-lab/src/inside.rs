@@ -197,9 +197,11 @@ fn sorted(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
+/// Loads a module, given by its name and its parameters after a space.
 fn load(module: &str) -> io::Result<()> {
-    let file = File::open(Path::new(MODULES).join(format!("{module}.ko")))?;
-    Ok(finit_module(&file, &CString::default(), 0)?)
+    let (name, parameters) = module.split_once(' ').unwrap_or((module, ""));
+    let file = File::open(Path::new(MODULES).join(format!("{name}.ko")))?;
+    Ok(finit_module(&file, &CString::new(parameters)?, 0)?)
 }
 
 fn open_port() -> io::Result<File> {

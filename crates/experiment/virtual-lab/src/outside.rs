@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use wakeai_guest::{Archive, Guest, Kernel, LAB, Machine, Patience, Store};
+use wakeai_guest::{Archive, Guest, Kernel, LAB, Machine, Patience, RADIOS, Store};
 use wakeai_lab::Lapse;
 use wakeai_results::records::RecordsError;
 use wakeai_results::result::{GuestMachine, Report};
-use wakeai_scenario::{FlowKind, ResolvedCondition, Scenario};
+use wakeai_scenario::{FlowKind, ResolvedCondition, Scenario, Stack};
 use wakeai_units::Duration;
 use wakeai_world::{
     Asked, Made, Options, Outcome, Progress, Recorder, RunError, RunSink, Task, World, session,
@@ -189,7 +189,9 @@ impl<'a> VirtualLab<'a> {
         let kernel = store.kernel(&options.kernel, options.modules.as_deref(), &|said| {
             progress.note(said);
         })?;
-        let (image, image_digest) = image::build(&kernel, &options.wakeai)?;
+        let mut conditions = asked.conditions.iter();
+        let has_radios = conditions.any(|one| one.experiment.stack == Stack::Mac80211);
+        let (image, image_digest) = image::build(&kernel, &options.wakeai, has_radios)?;
         let memory_mb = options.memory_mb.unwrap_or_else(|| memory_mb(&asked.conditions));
         let about = GuestMachine {
             kernel: kernel.release.to_string(),
@@ -230,7 +232,15 @@ impl<'a> VirtualLab<'a> {
             .filter(|flow| flow.kind == FlowKind::Tcp)
             .filter_map(|flow| flow.algorithm.as_deref().map(|name| format!("tcp_{name}")))
             .collect();
-        let modules = LAB.iter().copied().chain(algorithms.iter().map(String::as_str));
+        let experiment = &task.condition.experiment;
+        let radios = if experiment.stack == Stack::Mac80211 { RADIOS } else { &[] };
+        let modules = LAB.iter().chain(radios).copied();
+        let modules = modules.chain(algorithms.iter().map(String::as_str));
+        let mut modules = self.kernel.modules.with_needs(modules);
+        if let Some(driver) = modules.iter_mut().find(|module| *module == RADIOS[0]) {
+            // One for the access point.
+            *driver = format!("{driver} radios={}", experiment.expand_stations().len() + 1);
+        }
         Ok(Order {
             scenario: self.scenario.to_toml(),
             condition,
@@ -240,7 +250,7 @@ impl<'a> VirtualLab<'a> {
             facts: task.facts.iter().map(task::rates).collect(),
             records: task.sink.is_some(),
             bounds: self.options.bounds.map(Duration::as_nanos),
-            modules: self.kernel.modules.with_needs(modules),
+            modules,
         })
     }
 

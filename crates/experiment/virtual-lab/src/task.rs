@@ -27,7 +27,7 @@ pub(crate) struct Order {
     pub(crate) records: bool,
     /// The bounds on the lateness, its 99th percentile and largest value, and on the waits, nanoseconds.
     pub(crate) bounds: [u64; 3],
-    /// The modules to load, in this order.
+    /// The modules to load, in this order, each with its parameters after a space.
     pub(crate) modules: Vec<String>,
 }
 

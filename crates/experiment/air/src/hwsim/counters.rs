@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Frames that the medium has not carried, by reason. In a faithful run all but `queue_full`, `unanswered` and
-/// `withheld_addba` are zero.
+/// `declined_addba` are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NotCarried {
     /// Frames that found their radio's queue in the medium full.
@@ -23,8 +23,8 @@ pub struct NotCarried {
     pub refused_by_receiver: u64,
     /// Messages of the driver that could not be read, and frames that are too short or too long.
     pub malformed: u64,
-    /// Requests for Block Ack, which the medium does not deliver: it aggregates by itself.
-    pub withheld_addba: u64,
+    /// Requests for Block Ack that the medium declined in their receiver's place: it aggregates by itself.
+    pub declined_addba: u64,
 }
 
 /// One radio.

@@ -17,14 +17,18 @@ pub(crate) const LONGEST: usize = 2304;
 const FCS: usize = 4;
 /// LLC and SNAP headers.
 const LLC_SNAP: usize = 8;
-/// What CCMP adds: a header and a MIC of 8 bytes each.
-const CCMP: usize = 16;
 
 const MANAGEMENT: u8 = 0;
 const DATA: u8 = 2;
 const ACTION: u8 = 13;
-/// The body of an ADDBA request: category, action, token, parameters, timeout, start; and the longest element after it.
-const ADDBA_REQUEST: std::ops::RangeInclusive<usize> = 9..=12;
+/// The category Block Ack of action frames, and two of its actions (9.6.4).
+const BLOCK_ACK: u8 = 3;
+const ADDBA_REQUEST: u8 = 0;
+const ADDBA_RESPONSE: u8 = 1;
+/// The body of a request: category, action, token, parameters, timeout, start.
+const ADDBA_LENGTH: usize = 9;
+/// The status of a request that is declined (9.4.1.9).
+const DECLINED: u16 = 37;
 
 /// What the medium has to know of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,23 +50,20 @@ impl Header {
         let address = |at: usize| frame[at..at + 6].try_into().ok().map(Address);
         let (receiver, transmitter, third) = (address(4)?, address(10)?, address(16)?);
         let (kind, subtype) = (frame[0] >> 2 & 3, frame[0] >> 4);
-        let is_protected = frame[1] & 0x40 != 0;
         let from_access_point = match kind {
             MANAGEMENT => transmitter == third,
             DATA => frame[1] & 3 == 2, // from the distribution system
             _ => false,
         };
         let body = &frame[SHORTEST..];
+        let is_protected = frame[1] & 0x40 != 0;
+        // What an encrypted frame says is not known, and nobody but its receiver could answer it.
         let is_addba_request = kind == MANAGEMENT
             && subtype == ACTION
             && !receiver.is_group()
-            && if is_protected {
-                // Of an encrypted frame only the length is known. No other action frame of a station that is associated
-                // has it: a query of security association is shorter, and what is longer is no Block Ack.
-                body.len().checked_sub(CCMP).is_some_and(|length| ADDBA_REQUEST.contains(&length))
-            } else {
-                body.starts_with(&[3, 0])
-            };
+            && !is_protected
+            && body.len() >= ADDBA_LENGTH
+            && body.starts_with(&[BLOCK_ACK, ADDBA_REQUEST]);
         Some(Self {
             receiver,
             transmitter,
@@ -75,11 +76,11 @@ impl Header {
 
 /// A frame in the medium. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct AirFrame(Rc<Content>);
+pub struct AirFrame(Rc<Content>);
 
 /// What a radio has sent.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub struct Content {
     pub(crate) bytes: Vec<u8>,
     pub(crate) header: Header,
     pub(crate) radio: Address,
@@ -107,6 +108,22 @@ impl AirFrame {
             chain,
             most_attempts: attempts.min(255) as u8,
         }))
+    }
+
+    /// The frame by which the receiver of a request for Block Ack declines it (9.6.4.3).
+    pub(crate) fn declined(&self) -> Vec<u8> {
+        debug_assert!(self.header.is_addba_request);
+        let Header { receiver, transmitter, .. } = self.header;
+        let (network, body) = (&self.bytes[16..22], &self.bytes[SHORTEST..]);
+        let mut answer = vec![ACTION << 4 | MANAGEMENT << 2, 0, 0, 0];
+        answer.extend(transmitter.0);
+        answer.extend(receiver.0);
+        answer.extend(network);
+        answer.extend([0, 0]); // sequence control
+        answer.extend([BLOCK_ACK, ADDBA_RESPONSE, body[2]]); // and the request's token
+        answer.extend(DECLINED.to_le_bytes());
+        answer.extend(&body[3..7]); // parameters and timeout
+        answer
     }
 
     /// The modulation of this attempt, where 0 is the first.
@@ -167,16 +184,33 @@ mod tests {
         frame
     }
 
+    const REQUEST: [u8; 9] = [3, 0, 77, 0x02, 0x10, 0x34, 0x12, 6, 7];
+
     #[test]
-    fn a_request_for_block_ack_is_found_in_the_clear_and_by_its_length() {
+    fn a_request_for_block_ack_is_found_in_the_clear() {
         let found =
             |control, body: &[u8]| Header::of(&frame(control, body)).unwrap().is_addba_request;
-        assert!(found([0xd0, 0], &[3, 0, 1, 2, 3, 4, 5, 6, 7]));
+        assert!(found([0xd0, 0], &REQUEST));
+        assert!(!found([0xd0, 0], &REQUEST[..8]), "too short to be answered");
         assert!(!found([0xd0, 0], &[3, 1, 1, 2, 3, 4, 5, 6, 7]), "a response");
-        assert!(!found([0xd0, 0], &[8, 0, 1, 2]), "a query of security association");
-        assert!(found([0xd0, 0x40], &[0; 25]));
-        assert!(!found([0xd0, 0x40], &[0; 20]), "an encrypted query");
-        assert!(!found([0xc0, 0x40], &[0; 25]), "a deauthentication");
+        assert!(!found([0xd0, 0], &[8, 0, 1, 2, 3, 4, 5, 6, 7]), "a query of security association");
+        assert!(!found([0xd0, 0x40], &REQUEST), "encrypted");
+        assert!(!found([0xc0, 0], &REQUEST), "a deauthentication");
+    }
+
+    #[test]
+    fn a_request_is_declined_with_its_token_from_its_receiver_to_its_sender() {
+        let bytes = frame([0xd0, 0], &REQUEST);
+        let header = Header::of(&bytes).unwrap();
+        let rates = [(0, 1, 0), (-1, 0, 0), (-1, 0, 0), (-1, 0, 0)];
+        let radio = Address([2; 6]);
+        let sent = SentFrame { radio, bytes: &bytes, flags: 0, cookie: 1, frequency: 2412, rates };
+        let answer = AirFrame::new(&sent, header).declined();
+        let found = Header::of(&answer).unwrap();
+        assert_eq!((found.receiver, found.transmitter), (header.transmitter, header.receiver));
+        assert!(found.is_management && !found.is_addba_request);
+        assert_eq!(answer[16..22], bytes[16..22], "of the same network");
+        assert_eq!(answer[SHORTEST..], [3, 1, 77, 37, 0, 0x02, 0x10, 0x34, 0x12]);
     }
 
     #[test]

@@ -18,7 +18,9 @@ mod socket;
 
 pub use counters::{NotCarried, RadioReport, Report};
 pub use error::MediumError;
-pub use run::{Options, run};
+pub use frame::AirFrame;
+pub use radios::Radios;
+pub use run::{Options, open, run};
 
 /// The most frames of one radio that the medium keeps. From 200 frames on that are not yet reported, the driver frees
 /// the oldest 101 although the medium has them; the rest is for those that are on their way to the medium.

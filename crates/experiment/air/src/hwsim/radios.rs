@@ -5,6 +5,8 @@ use std::io;
 
 use nix::errno::Errno;
 use wakeai_medium::{Destination, Medium, Node, Receivers, StationId};
+use wakeai_units::Instant;
+use wakeai_world::Changes;
 
 use super::Address;
 use super::capture::Capture;
@@ -32,8 +34,7 @@ struct State {
 }
 
 /// The radios.
-#[derive(Debug)]
-pub(crate) struct Radios {
+pub struct Radios {
     socket: HwsimSocket,
     buffer: Vec<u8>,
     family: u16,
@@ -47,10 +48,21 @@ pub(crate) struct Radios {
     pub(crate) capture: Option<Capture>,
     /// What the user has to be told.
     pub(crate) notes: Vec<String>,
+    /// Sees every frame that is handed over: when it is, when it was due, and its bytes.
+    observer: Option<Observer>,
+}
+
+/// See [`Radios::observe`].
+type Observer = Box<dyn FnMut(Instant, Instant, &[u8])>;
+
+impl std::fmt::Debug for Radios {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Radios").field("places", &self.places).finish_non_exhaustive()
+    }
 }
 
 impl Radios {
-    pub(crate) fn new(mut socket: HwsimSocket, places: Places, capture: Option<Capture>) -> Self {
+    pub(crate) fn new(mut socket: HwsimSocket, places: Places) -> Self {
         Self {
             buffer: socket.take_buffer(),
             family: socket.family_number(),
@@ -61,9 +73,27 @@ impl Radios {
             by_address: BTreeMap::new(),
             not_carried: NotCarried::default(),
             lateness: Lateness::default(),
-            capture,
+            capture: None,
             notes: Vec::new(),
+            observer: None,
         }
+    }
+
+    /// Calls `observer` for every frame that is handed over to radios: with the medium's time, with the time at which it
+    /// was due, and with its bytes.
+    pub fn observe(&mut self, observer: impl FnMut(Instant, Instant, &[u8]) + 'static) {
+        self.observer = Some(Box::new(observer));
+    }
+
+    /// What was not carried until now.
+    pub fn not_carried(&self) -> NotCarried {
+        self.not_carried
+    }
+
+    /// The changes of the stations of a scenario as changes of their radios, without those that the kernel decides.
+    pub fn changes(&self, changes: Changes) -> Changes {
+        let access_points = self.places.0.iter().filter(|place| place.is_access_point).count();
+        changes.filter_map(|one| super::air::change(access_points, one))
     }
 
     /// The receiver that answers nothing.
@@ -239,6 +269,15 @@ impl Radios {
         }
     }
 
+    /// Declines a request for Block Ack in its receiver's place. The kernel holds back what it has for that receiver until
+    /// the answer, or for a second where there is none.
+    fn decline(&mut self, request: &AirFrame) {
+        self.not_carried.declined_addba += 1;
+        let rate = rates::received_index(request.modulation_of(0), request.frequency);
+        let (answer, at) = (request.declined(), (rate, request.frequency));
+        self.request(|writer| writer.frame(request.radio, &answer, at, Purpose::Unicast));
+    }
+
     /// Counts what the driver refused.
     fn answered(&mut self, sequence: u32, code: i32) {
         match Purpose::of(sequence) {
@@ -252,7 +291,7 @@ impl Radios {
 
     /// Carries what is still in the medium at once, and reports what waits for another channel. Without a report the
     /// kernel would keep a frame, and the socket that has sent it would wait for ever.
-    pub(crate) fn end(&mut self, medium: &mut Medium<AirFrame>, clock: Clock) {
+    pub fn end(&mut self, medium: &mut Medium<AirFrame>, clock: Clock) {
         while medium.packets_inside() > 0
             && let Some(due) = medium.next_timeout()
         {
@@ -313,12 +352,17 @@ impl Ends for Radios {
 
     fn release(&mut self, medium: &mut Medium<AirFrame>, clock: Clock) {
         while let Some(arrival) = medium.poll_arrival() {
-            self.lateness.record(clock.now().saturating_since(arrival.at));
-            let frame = &arrival.packet;
+            let (now, frame) = (clock.now(), &arrival.packet);
+            self.lateness.record(now.saturating_since(arrival.at));
+            if let Some(observer) = &mut self.observer {
+                observer(now, arrival.at, &frame.bytes);
+            }
             match arrival.to {
                 Receivers::Node(Node::Server) => {}
-                Receivers::Node(Node::Station(_)) if frame.header.is_addba_request => {
-                    self.not_carried.withheld_addba += 1;
+                Receivers::Node(Node::Station(to)) if frame.header.is_addba_request => {
+                    if to != self.nobody() {
+                        self.decline(frame);
+                    }
                 }
                 Receivers::Node(Node::Station(to)) => {
                     if to != self.nobody() {

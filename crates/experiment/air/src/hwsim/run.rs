@@ -3,8 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
+use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{Medium, StationId};
-use wakeai_scenario::Scenario;
+use wakeai_scenario::{Experiment, Scenario};
 use wakeai_units::Instant;
 use wakeai_world::{Changes, Progress, generator};
 
@@ -47,22 +48,12 @@ pub fn run(
     let condition = scenario.conditions().into_iter().next().expect("a scenario has a condition");
     let experiment = &*condition.experiment;
     air::refuse(scenario, experiment)?;
-    let config = air::config(experiment);
-    let reserved = options.radios.iter();
-    let reserved: Result<Vec<_>, MediumError> =
-        reserved.map(|(name, text)| Ok((name.clone(), address(name, text)?))).collect();
-    let places = Places::new(experiment, &reserved?)?;
-    let access_points = places.0.iter().filter(|place| place.is_access_point).count();
-    let count = places.0.len();
-    let mut medium = Medium::new(&config, generator(options.seed))?;
-    (0..count).for_each(|place| medium.watch_departures(StationId(place as u32)));
-
-    let socket = HwsimSocket::register()?;
+    let (medium, mut radios) = open(experiment, generator(options.seed), &options.radios)?;
     let capture = options.pcap.as_ref().map(|path| {
         let failed = |source| MediumError::Capture { path: path.clone(), source };
         Capture::create(path).map_err(failed)
     });
-    let radios = Radios::new(socket, places, capture.transpose()?);
+    radios.capture = capture.transpose()?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
     if realtime.guarded()
@@ -75,8 +66,7 @@ pub fn run(
     let bell: Option<&BorrowedFd<'_>> = None;
     let mut drive =
         Drive::new(medium, radios, clock, bell).map_err(system("poll the netlink socket"))?;
-    let changes = Changes::new(experiment, Instant::ZERO);
-    drive.changes = changes.filter_map(|one| air::change(access_points, one));
+    drive.changes = drive.ends.changes(Changes::new(experiment, Instant::ZERO));
     ready();
     let is_over = |drive: &mut Drive<Radios>| {
         drive.ends.notes.drain(..).for_each(|note| progress.note(&note));
@@ -93,6 +83,25 @@ pub fn run(
         capture.end().map_err(failed)?;
     }
     Ok(report)
+}
+
+/// Makes this process the air of the radios that were made in its network namespace: the medium of `experiment`, whose
+/// packets are frames, and its ends. `radios` names the radios of some access points and stations, as [`Options::radios`].
+///
+/// # Errors
+///
+/// [`MediumError`].
+pub fn open(
+    experiment: &Experiment,
+    rng: Pcg64Mcg,
+    radios: &[(String, String)],
+) -> Result<(Medium<AirFrame>, Radios), MediumError> {
+    let reserved: Result<Vec<_>, MediumError> =
+        radios.iter().map(|(name, text)| Ok((name.clone(), address(name, text)?))).collect();
+    let places = Places::new(experiment, &reserved?)?;
+    let mut medium = Medium::new(&air::config(experiment), rng)?;
+    (0..places.0.len()).for_each(|place| medium.watch_departures(StationId(place as u32)));
+    Ok((medium, Radios::new(HwsimSocket::register()?, places)))
 }
 
 fn report(clock: Clock, medium: &Medium<AirFrame>, radios: &Radios) -> Report {

@@ -100,21 +100,47 @@ impl Driver {
         (realtime, digests): (bool, bool),
         steering: Option<Steering>,
     ) -> Result<Self, LabError> {
+        tracing::debug!(stations = config.stations(), "the medium starts");
+        // The medium is built here only to report errors of its configuration. The thread builds
+        // its own, because packets cannot move between threads.
+        Medium::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
+        Self::spawn(
+            thread::Between::Hosts(Box::new(config), ports),
+            rng,
+            (realtime, digests),
+            steering,
+        )
+    }
+
+    /// Starts the medium between the radios of the kernel's driver `mac80211_hwsim`. The access point's has the number 0, and
+    /// the stations' follow in their order.
+    pub(crate) fn between_radios(
+        experiment: &Experiment,
+        rng: Pcg64Mcg,
+        flags: (bool, bool),
+        steering: Option<Steering>,
+    ) -> Result<Self, LabError> {
+        Self::spawn(thread::Between::Radios(Box::new(experiment.clone())), rng, flags, steering)
+    }
+
+    fn spawn(
+        between: thread::Between,
+        rng: Pcg64Mcg,
+        (realtime, digests): (bool, bool),
+        steering: Option<Steering>,
+    ) -> Result<Self, LabError> {
         let system = |what: &'static str| LabError::system::<io::Error>(what);
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(LabError::system("make an eventfd"))?;
         let bell = Arc::new(bell);
         let (commands, inbox) = channel();
-        tracing::debug!(stations = config.stations(), "the medium starts");
-        // The medium is built here only to report errors of its configuration. The thread builds
-        // its own, because packets cannot move between threads.
-        Medium::<Frame>::new(&config, rng.clone()).map_err(RunError::from)?;
+        let (ready, started) = channel();
         let epoch = clock::now();
         let setup = thread::Setup {
-            config,
+            between,
             rng,
             epoch,
-            ports,
+            ready,
             bell: Arc::clone(&bell),
             inbox,
             realtime,
@@ -125,7 +151,15 @@ impl Driver {
             .name("medium".to_owned())
             .spawn(move || thread::run(setup))
             .map_err(system("start the medium's thread"))?;
-        Ok(Self { commands, bell, epoch, thread: Some(thread) })
+        let driver = Self { commands, bell, epoch, thread: Some(thread) };
+        match started.recv() {
+            Ok(()) => Ok(driver),
+            // The thread has ended with an error.
+            Err(_) => driver.stop().and(Err(LabError::System {
+                action: "start the medium".to_owned(),
+                source: io::Error::other("its thread has ended"),
+            })),
+        }
     }
 
     /// Schedules the changes of a run of `experiment` that begins at `origin`.

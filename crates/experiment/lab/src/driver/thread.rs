@@ -1,15 +1,19 @@
 //! The driver's thread, and the hosts' TUN devices as the ends of the medium (the emulated radio and wire).
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
+use wakeai_air::hwsim::{self, AirFrame, Radios};
 use wakeai_air::{Clock, Drive, Ends, Poller, enter_realtime};
-use wakeai_medium::{Destination, Medium, MediumConfig, Node};
+use wakeai_medium::{Counters, Destination, Medium, MediumConfig, Node};
+use wakeai_scenario::Experiment;
 use wakeai_units::Instant;
 use wakeai_world::STATION_BROADCAST;
 
@@ -24,12 +28,21 @@ const READ_BURST: usize = 32;
 /// section 7).
 const BROADCASTS: [Ipv4Addr; 2] = [STATION_BROADCAST, Ipv4Addr::BROADCAST];
 
+/// What the medium is between.
+pub(super) enum Between {
+    /// Hosts with TUN devices.
+    Hosts(Box<MediumConfig>, Vec<Port>),
+    /// The access point and the stations of an experiment as radios of `mac80211_hwsim`.
+    Radios(Box<Experiment>),
+}
+
 pub(super) struct Setup {
-    pub(super) config: MediumConfig,
+    pub(super) between: Between,
     pub(super) rng: Pcg64Mcg,
     /// The time at which the medium's clock is zero.
     pub(super) epoch: Instant,
-    pub(super) ports: Vec<Port>,
+    /// Is told once the medium runs.
+    pub(super) ready: Sender<()>,
     pub(super) bell: Arc<EventFd>,
     pub(super) inbox: Receiver<Command>,
     pub(super) realtime: bool,
@@ -51,29 +64,105 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     } else {
         missing.push("no real-time scheduling (no limit on runaway threads)".to_owned());
     }
-    let Setup { config, rng, epoch, ports, bell, inbox, .. } = setup;
-    let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
-    let hosts = Hosts::new(ports, report);
-    let mut drive = Drive::new(medium, hosts, Clock::since(epoch), Some(bell.as_ref()))?;
-    // The bell only wakes the thread; each round reads the inbox.
-    drive.run(
-        |drive| take_commands(drive, &inbox),
-        || {
-            let _ = bell.read();
-        },
-    )?;
-    let mut report = drive.ends.report;
+    let Setup { between, rng, epoch, ready, bell, inbox, .. } = setup;
+    let clock = Clock::since(epoch);
+    match between {
+        Between::Hosts(config, ports) => {
+            let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
+            let hosts = Hosts::new(ports, report);
+            let drive = Drive::new(medium, hosts, clock, Some(bell.as_ref()))?;
+            let _ = ready.send(()); // somebody waits for it, or nobody needs it any more
+            let (hosts, counters) = between_hosts(drive, &bell, &inbox)?;
+            Ok(DriverReport { counters, ..hosts.report })
+        }
+        Between::Radios(experiment) => {
+            let (medium, radios) = open(&experiment, rng)?;
+            let drive = Drive::new(medium, radios, clock, Some(bell.as_ref()))?;
+            let _ = ready.send(());
+            between_radios(drive, clock, report, &bell, &inbox)
+        }
+    }
+}
+
+fn between_hosts(
+    mut drive: Drive<Hosts>,
+    bell: &EventFd,
+    inbox: &Receiver<Command>,
+) -> io::Result<(Hosts, Counters)> {
+    let is_over = |drive: &mut Drive<Hosts>| {
+        take_commands(inbox, |command| match command {
+            Command::Schedule(changes) => drive.changes = changes,
+            Command::Measure(from) => drive.ends.measured_from = from,
+            Command::Stop => {}
+        })
+    };
+    drive.run(is_over, || taken(bell))?;
+    drive.ends.report.missing.append(&mut drive.failed_changes);
+    let counters = drive.medium.counters().clone();
+    Ok((drive.ends, counters))
+}
+
+/// The air of radios whose addresses the driver counts upwards: first the access point's, then the stations'.
+fn open(experiment: &Experiment, rng: Pcg64Mcg) -> io::Result<(Medium<AirFrame>, Radios)> {
+    let stations = experiment.expand_stations().into_iter().map(|station| station.name);
+    let names = std::iter::once("access_point".to_owned()).chain(stations);
+    let radios = names.enumerate().map(|(number, name)| {
+        let [.., high, low] = (number as u32).to_be_bytes();
+        (name, format!("02:00:00:{high:02x}:{low:02x}:00"))
+    });
+    hwsim::open(experiment, rng, &radios.collect::<Vec<_>>()).map_err(io::Error::other)
+}
+
+fn between_radios(
+    mut drive: Drive<Radios>,
+    clock: Clock,
+    report: DriverReport,
+    bell: &EventFd,
+    inbox: &Receiver<Command>,
+) -> io::Result<DriverReport> {
+    let measured_from = Rc::new(Cell::new(None::<Instant>));
+    let report = Rc::new(RefCell::new(report));
+    let (from, seen) = (Rc::clone(&measured_from), Rc::clone(&report));
+    drive.ends.observe(move |now, due, frame| {
+        let mut report = seen.borrow_mut();
+        if from.get().is_some_and(|from| due >= from) {
+            report.lateness.record(now.saturating_since(due));
+        }
+        if let Some(digest) = &mut report.digest {
+            digest.add(now, frame);
+        }
+    });
+    let is_over = |drive: &mut Drive<Radios>| {
+        take_commands(inbox, |command| match command {
+            Command::Schedule(changes) => drive.changes = drive.ends.changes(changes),
+            Command::Measure(from) => measured_from.set(from),
+            Command::Stop => {}
+        })
+    };
+    drive.run(is_over, || taken(bell))?;
+    drive.ends.end(&mut drive.medium, clock);
+    let mut report = report.take();
     report.missing.append(&mut drive.failed_changes);
+    let lost = drive.ends.not_carried();
+    report.misrouted.malformed = lost.malformed;
+    report.misrouted.refused = lost.socket_full + lost.freed_by_driver;
+    report.misrouted.unroutable = lost.unknown_radio;
+    report.misrouted.undelivered = lost.refused_by_receiver;
     Ok(DriverReport { counters: drive.medium.counters().clone(), ..report })
 }
 
-/// Handles the commands in the inbox. Returns whether the driver is to stop.
-fn take_commands(drive: &mut Drive<Hosts>, inbox: &Receiver<Command>) -> bool {
+/// The bell only wakes the thread; each round reads the inbox.
+fn taken(bell: &EventFd) {
+    let _ = bell.read();
+}
+
+/// Hands the commands in the inbox to `obey`. Returns whether the driver is to stop.
+fn take_commands(inbox: &Receiver<Command>, mut obey: impl FnMut(Command)) -> bool {
     while let Ok(command) = inbox.try_recv() {
-        match command {
-            Command::Schedule(changes) => drive.changes = changes,
-            Command::Measure(from) => drive.ends.measured_from = from,
-            Command::Stop => return true,
+        let stops = matches!(command, Command::Stop);
+        obey(command);
+        if stops {
+            return true;
         }
     }
     false

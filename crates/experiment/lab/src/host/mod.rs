@@ -3,6 +3,7 @@
 //! station has a veth link to that station.
 
 mod child;
+mod radio;
 mod steering;
 mod sysctl;
 pub(crate) mod tun;
@@ -17,6 +18,7 @@ use wakeai_medium::{Node, StationId};
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
 pub(crate) use child::{Child, dying_with_us, held_back};
+pub(crate) use radio::AccessPointHost;
 pub(crate) use steering::Steering;
 
 use crate::error::LabError;

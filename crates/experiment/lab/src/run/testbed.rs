@@ -3,11 +3,11 @@
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
-use wakeai_scenario::{Expanded, Experiment};
+use wakeai_scenario::{Expanded, Experiment, Stack};
 
 use crate::driver::{Driver, DriverReport};
 use crate::error::{LabError, unsupported};
-use crate::host::Host;
+use crate::host::{AccessPointHost, Host};
 use crate::queues::{medium_config, split_queue};
 use crate::shared::SharedResources;
 use crate::traffic::FlowPlan;
@@ -21,6 +21,8 @@ pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
+    /// The access point, where it is a host: with [`Stack::Mac80211`].
+    access_point: Option<AccessPointHost>,
 }
 
 impl Testbed {
@@ -35,8 +37,12 @@ impl Testbed {
             let asked = format!("{} stations", expanded.stations.len());
             return Err(unsupported(asked, format!("the lab serves at most {MAX_STATIONS}")).into());
         }
+        let mut testbed = Self { driver: None, hosts: Vec::new(), access_point: None };
+        if experiment.stack == Stack::Mac80211 {
+            testbed.add_radios(shared, experiment, expanded, rng)?;
+            return Ok(testbed);
+        }
         let config = medium_config(experiment);
-        let mut testbed = Self { driver: None, hosts: Vec::new() };
         let mut ports = Vec::new();
         let (server, tun) = Host::server(shared.lease, shared.steering)?;
         ports.push(server.port(tun));
@@ -58,6 +64,28 @@ impl Testbed {
             Driver::start(config, rng, ports, (shared.realtime, shared.in_guest), shared.steering)?;
         testbed.driver = Some(driver);
         Ok(testbed)
+    }
+
+    /// Starts the air of the radios, then makes the access point, the server behind it, and the stations, which associate.
+    fn add_radios(
+        &mut self,
+        shared: &SharedResources<'_>,
+        experiment: &Experiment,
+        expanded: &Expanded,
+        rng: Pcg64Mcg,
+    ) -> Result<(), LabError> {
+        let flags = (shared.realtime, shared.digests);
+        self.driver = Some(Driver::between_radios(experiment, rng, flags, shared.steering)?);
+        let (access_point, server) = AccessPointHost::with_server(shared, experiment)?;
+        self.access_point = Some(access_point);
+        self.hosts.push(server);
+        let bss = experiment.access_point.wifi().expect("the stack is of Wi-Fi alone");
+        for (index, station) in expanded.stations.iter().enumerate() {
+            let group = &experiment.stations[station.group];
+            let id = StationId(index as u32);
+            self.hosts.push(Host::associated(shared, &station.name, id, group, bss)?);
+        }
+        Ok(())
     }
 
     /// The stations in their order.
@@ -83,6 +111,7 @@ impl Testbed {
         let overflowed = self.hosts[0].overflowed()?;
         let mut report = driver.stop()?;
         report.misrouted.overflowed = overflowed;
+        self.access_point.take().map_or(Ok(()), |access_point| access_point.remove(lease))?;
         std::mem::take(&mut self.hosts).into_iter().try_for_each(|host| host.remove(lease))?;
         Ok(report)
     }
@@ -92,6 +121,9 @@ impl Drop for Testbed {
     fn drop(&mut self) {
         self.driver = None;
         // A namespace that cannot be removed here stays in the lease.
+        if let Some(access_point) = self.access_point.take() {
+            let _ = wakeai_host::Namespace::remove(access_point.host.namespace.name());
+        }
         let behind = self.hosts.iter().filter_map(|host| host.behind.as_deref());
         for host in behind.chain(&self.hosts) {
             let _ = wakeai_host::Namespace::remove(host.namespace.name());

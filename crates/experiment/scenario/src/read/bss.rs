@@ -8,7 +8,7 @@ use wakeai_wifi::Wired;
 use super::names::{self, Names};
 use super::radio::{self, Read};
 use super::{AccessPoints, list, with_places};
-use crate::experiment::{BssSpec, Medium};
+use crate::experiment::{BssSpec, Medium, Stack};
 
 /// The most access points.
 const MOST: usize = 100;
@@ -38,6 +38,9 @@ pub(super) fn read(
         field.refuse("nothing with a cellular link, which is one cell");
         return tables.iter().map(|_| None).collect();
     }
+    if access_point.is_some_and(|read| read.stack != Stack::None) {
+        field.refuse("nothing beside `access_point.stack`, which has one access point");
+    }
     let mut seen = BTreeSet::new();
     let mut bands = std::collections::BTreeMap::new();
     let entry = |table| one(table, outer, wired);
@@ -66,8 +69,8 @@ fn one(mut fields: Fields<'_>, outer: Option<&Table>, wired: Wired) -> Option<(B
     let channel = fields.read_or("channel", 1, |field| field.integer(1..=LARGEST_CHANNEL));
     let hears = fields.read("hears", heard);
     let wired = fields.get("wired").map_or(wired, |field| super::wired(&field, wired));
-    let merged = fields.over(outer, &OWN, &["medium"]);
-    let read = radio::wifi_table(fields.with_table(&merged))?;
+    let merged = fields.over(outer, &OWN, &["medium", "stack"]);
+    let read = radio::wifi_table(fields.with_table(&merged), Stack::None)?;
     let access_point = read.access_point;
     Some((BssSpec { name: name?.to_owned(), channel, access_point, wired, hears }, read))
 }

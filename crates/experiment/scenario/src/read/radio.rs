@@ -9,7 +9,7 @@ use wakeai_wifi::{
 };
 
 use super::{limit, rate};
-use crate::experiment::{AccessPoint, Medium};
+use crate::experiment::{AccessPoint, Medium, Stack};
 use wakeai_settings::{Field, Fields, quoted};
 
 /// The longest time for which a station may keep the channel (TXOP). The EDCA parameter set counts
@@ -21,6 +21,7 @@ const LONGEST_TXOP: Duration = Duration::from_micros(255 * 32);
 pub(super) struct Read {
     pub(super) access_point: AccessPoint,
     pub(super) contention: ContentionKeys,
+    pub(super) stack: Stack,
 }
 
 pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
@@ -29,27 +30,36 @@ pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
     let kinds = [("wifi", false), ("cellular", true)];
     let is_cellular = fields.read_or("medium", false, |field| field.choice(&kinds));
     if !is_cellular {
-        return wifi_table(fields);
+        let stacks = [Stack::None, Stack::Mac80211].map(|stack| (stack.into(), stack));
+        let stack = fields.read_or("stack", Stack::None, |field| field.choice(&stacks));
+        return wifi_table(fields, stack);
     }
-    let buffer = buffer(&mut fields);
+    let buffer = buffer(&mut fields, Stack::None);
     let cell = cellular(&mut fields);
     fields.finish();
     let medium = Medium::Cellular(cell?);
     let contention = ContentionKeys::default();
-    Some(Read { access_point: AccessPoint { buffer, medium }, contention })
+    Some(Read { access_point: AccessPoint { buffer, medium }, contention, stack: Stack::None })
 }
 
 /// Reads the keys of an 802.11 access point, all of which the table has.
-pub(super) fn wifi_table(mut fields: Fields<'_>) -> Option<Read> {
-    let buffer = buffer(&mut fields);
+pub(super) fn wifi_table(mut fields: Fields<'_>, stack: Stack) -> Option<Read> {
+    let buffer = buffer(&mut fields, stack);
     let read = bss(&mut fields);
     fields.finish();
     let (bss, contention) = read?;
-    Some(Read { access_point: AccessPoint { buffer, medium: Medium::Wifi(bss) }, contention })
+    let access_point = AccessPoint { buffer, medium: Medium::Wifi(bss) };
+    Some(Read { access_point, contention, stack })
 }
 
-fn buffer(fields: &mut Fields<'_>) -> QueueLimit {
-    fields.read_or("buffer", QueueLimit::Packets(300), limit)
+fn buffer(fields: &mut Fields<'_>, stack: Stack) -> QueueLimit {
+    let most = Stack::MOST_PACKETS;
+    match stack {
+        Stack::None => fields.read_or("buffer", QueueLimit::Packets(300), limit),
+        Stack::Mac80211 => fields.read_or("buffer", QueueLimit::Packets(most), |field| {
+            field.integer(1..=most).map(QueueLimit::Packets)
+        }),
+    }
 }
 
 fn cellular(fields: &mut Fields<'_>) -> Option<Cell> {

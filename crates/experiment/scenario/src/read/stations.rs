@@ -7,7 +7,7 @@ use super::names::{self, Names};
 use super::radio::{self, ContentionKeys, Read, phy_rate};
 use super::{AccessPoints, FASTEST, delay, queue, rate, with_places};
 use crate::experiment::{
-    AnnouncedRate, Announces, BssSpec, HostQueue, Medium, StationGroup, TcpProfile,
+    AnnouncedRate, Announces, BssSpec, HostQueue, Medium, Stack, StationGroup, TcpProfile,
 };
 use wakeai_settings::{Field, Fields, quoted};
 
@@ -54,12 +54,23 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
         Some(Medium::Wifi(bss)) => station_radio(&mut fields, access_point, Some(bss)),
         None => station_radio(&mut fields, None, None),
     };
-    let queue = fields.read("queue", queue);
-    let host_queue = fields.get("host_queue");
+    let stack = access_points.plain.map_or(Stack::None, |read| read.stack);
+    let beside_stack = "nothing beside `access_point.stack`, whose queue is that of Linux";
+    let queue = fields.read("queue", |field| {
+        if stack != Stack::None {
+            field.refuse(beside_stack);
+        }
+        queue(field)
+    });
+    let mut host_queue = fields.get("host_queue");
+    if let Some(field) = host_queue.take_if(|_| stack != Stack::None) {
+        field.refuse(beside_stack);
+    }
     let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
     let max = fields.read("max", rate);
     let HostKeys { tcp, send_buffer, host_queue, proxy } =
         HostKeys::read(&mut fields, host_queue, is_cellular);
+    let host_queue = if stack == Stack::None { host_queue } else { HostQueue::Tsq };
     let announces = announces(&mut fields);
     fields.finish();
     Some(StationGroup {

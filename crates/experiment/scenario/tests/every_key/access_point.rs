@@ -14,6 +14,7 @@ const AGENTS: Settings = &[("conditions.one.law", "airtime")];
 pub(super) const CASES: &[Case] = &[
     // `IS_A_CELL` replaces the key `standard` by the keys of a cell.
     Case::run(&[], &[("access_point.medium", "cellular"), IS_A_CELL]),
+    Case::run(&[], &[("access_point.stack", "mac80211")]),
     Case::run(&[], &[("access_point.buffer", "10")]),
     Case::run(CELL, &[("access_point.buffer", "10")]),
     Case::run(&[], &[("access_point.buffer", "15kB")]),

@@ -20,6 +20,7 @@ const fn refused(base: Settings, set: Settings, names: &'static str) -> Refusal 
 
 const QUIC: Settings = &[("flows.1.kind", "quic"), ("flows.1.size", "1MB")];
 const UDP: Settings = &[("flows.1.kind", "udp"), ("flows.1.rate", "1Mbit/s")];
+const STACK: Settings = &[("access_point.stack", "mac80211")];
 const DCF: Settings = &[("access_point.standard", "802.11a")];
 
 pub(crate) const REFUSALS: &[Refusal] = &[
@@ -28,6 +29,12 @@ pub(crate) const REFUSALS: &[Refusal] = &[
     refused(&[], &[("access_point.downlink", "1Mbit/s")], "access_point.downlink"),
     refused(&[], &[("access_point.scheduler", "round-robin")], "access_point.scheduler"),
     refused(CELL, &[("access_point.queue", "fq")], "access_point.queue"),
+    refused(CELL, &[("access_point.stack", "mac80211")], "access_point.stack"),
+    refused(STACK, &[("access_point.buffer", "181")], "access_point.buffer"),
+    refused(STACK, &[("access_point.buffer", "15kB")], "access_point.buffer"),
+    refused(STACK, &[("stations.tablet.queue", "100")], "stations.tablet.queue"),
+    refused(STACK, &[("stations.tablet.host_queue", "tsq")], "stations.tablet.host_queue"),
+    refused(STACK, &[("bss", "[{ name = \"near\" }]")], "bss"),
     refused(CELL, &[("access_point.ampdu_subframes", "4")], "access_point.ampdu_subframes"),
     refused(CELL, &[("stations.tablet.standard", "802.11n")], "stations.tablet.standard"),
     refused(CELL, &[("stations.tablet.rate", "6Mbit/s")], "stations.tablet.rate"),
