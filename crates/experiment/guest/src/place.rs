@@ -88,9 +88,9 @@ impl Place {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.as_raw_nonzero()));
         let threads = threads.into_iter().flatten().flatten();
         let threads = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        threads
-            .filter_map(Pid::from_raw)
-            .fold(true, |all, thread| sched_setaffinity(Some(thread), &only).is_ok() && all)
+        // Each is moved, also after one that could not be.
+        let threads = threads.filter_map(Pid::from_raw);
+        threads.filter(|thread| sched_setaffinity(Some(*thread), &only).is_err()).count() == 0
     }
 }
 

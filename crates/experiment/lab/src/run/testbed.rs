@@ -74,7 +74,7 @@ impl Testbed {
         expanded: &Expanded,
         rng: Pcg64Mcg,
     ) -> Result<(), LabError> {
-        let flags = (shared.realtime, shared.digests);
+        let flags = (shared.realtime, shared.in_guest);
         self.driver = Some(Driver::between_radios(experiment, rng, flags, shared.steering)?);
         let (access_point, server) = AccessPointHost::with_server(shared, experiment)?;
         self.access_point = Some(access_point);
