@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -21,14 +22,18 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace.
-    pub(crate) fn create(name: &str) -> io::Result<Self> {
+    /// Makes the device `name` in the calling thread's network namespace. With `napi` the kernel may handle what
+    /// is written to it outside the write call ([`super::Steering::Threads`]), packet by packet as otherwise.
+    pub(crate) fn create(name: &str, napi: bool) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
-        attach(&file, name)?;
+        attach(&file, name, napi)?;
+        if napi {
+            do_not_merge(name)?;
+        }
         let index = nix::net::if_::if_nametoindex(name)?;
         Ok(Self { file, index })
     }
@@ -54,18 +59,42 @@ impl AsFd for Tun {
     }
 }
 
-#[allow(unsafe_code, reason = "TUNSETIFF has no safe wrapper")]
-fn attach(file: &File, name: &str) -> io::Result<()> {
-    // The kernel's ifreq is a name of 16 bytes and a union, in which TUNSETIFF reads the flags.
-    let mut request = [0_u8; size_of::<libc::ifreq>()];
+/// The kernel's `ifreq`: a name of 16 bytes and a union.
+type Request = [u8; size_of::<libc::ifreq>()];
+
+fn request(name: &str, union: &[u8]) -> io::Result<Request> {
+    let mut request = [0; size_of::<libc::ifreq>()];
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a name of 1 to 15 bytes"));
     }
     request[..name.len()].copy_from_slice(name.as_bytes());
-    let flags = (libc::IFF_TUN | libc::IFF_NO_PI) as u16;
-    request[libc::IFNAMSIZ..libc::IFNAMSIZ + 2].copy_from_slice(&flags.to_ne_bytes());
+    request[libc::IFNAMSIZ..libc::IFNAMSIZ + union.len()].copy_from_slice(union);
+    Ok(request)
+}
+
+#[allow(unsafe_code, reason = "TUNSETIFF has no safe wrapper")]
+fn attach(file: &File, name: &str, napi: bool) -> io::Result<()> {
+    let napi = if napi { libc::IFF_NAPI } else { 0 };
+    let flags = (libc::IFF_TUN | libc::IFF_NO_PI | napi) as u16;
+    let mut request = request(name, &flags.to_ne_bytes())?;
     // SAFETY: TUNSETIFF reads and writes one ifreq, and the buffer has that size and is alive
     // for the whole call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Switches generic receive offload off. With it the kernel would merge the packets of an aggregate, and TCP would
+/// acknowledge them together.
+#[allow(unsafe_code, reason = "SIOCETHTOOL has no safe wrapper")]
+fn do_not_merge(name: &str) -> io::Result<()> {
+    /// `ETHTOOL_SGRO` of `linux/ethtool.h`.
+    const SET_GRO: u32 = 0x2c;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // The kernel's ethtool_value: the command, and 0 for off.
+    let value = [SET_GRO, 0];
+    let mut request = request(name, &value.as_ptr().expose_provenance().to_ne_bytes())?;
+    // SAFETY: SIOCETHTOOL reads one ifreq and the eight bytes to which it points. Both are alive for the whole call.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, request.as_mut_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
