@@ -60,6 +60,25 @@ fn a_station_that_loses_its_radio_delivers_less_and_the_run_does_not_count() {
 
 #[test]
 #[ignore = "make test-field"]
+fn a_station_that_loses_its_radio_and_its_connection_comes_back_with_its_samples() {
+    let Some(_machine) = Machine::take() else { return };
+    let rig = Rig::new(TWO);
+    let found = disturbed(&rig, 1, || {
+        rig.ip("tablet1", "link set wlan0 down");
+        rig.cable("tablet1", "down");
+        std::thread::sleep(Duration::from_secs(1));
+        rig.ip("tablet1", "link set wlan0 up");
+        rig.cable("tablet1", "up");
+    });
+    let why = reason(&found, 0, "tablet1");
+    assert!(why.contains("its interface had no carrier for"), "{why}");
+    assert_eq!(reason(&found, 0, "tablet2"), "", "the other one counts");
+    assert!(found["runs"][0]["field"]["stations"][1]["delivered_bytes"].as_u64().unwrap() > 0);
+    rig.wait_until_nothing_is_left();
+}
+
+#[test]
+#[ignore = "make test-field"]
 fn a_connection_that_is_lost_for_a_while_does_not_matter() {
     let Some(_machine) = Machine::take() else { return };
     let rig = Rig::new(TWO);
@@ -284,5 +303,55 @@ fn when_the_controlling_machine_dies_each_machine_undoes_everything_by_itself() 
     running.kill().unwrap();
     running.wait().unwrap();
     assert!(!rig.left().is_empty(), "the helpers go on");
+    rig.wait_until_nothing_is_left();
+}
+
+#[test]
+#[ignore = "make test-field"]
+fn a_command_that_was_killed_goes_on_at_once_with_the_helpers_that_still_run() {
+    let Some(_machine) = Machine::take() else { return };
+    let rig = Rig::new(TWO);
+    let out = rig.directory.path().join("out");
+    // The helpers of the killed command would keep the machines for ten minutes.
+    let arguments = ["--solo", "0s", "--grace", "600s", "--json", "--out", out.to_str().unwrap()];
+    let mut running = rig.start(&arguments);
+    let journal = out.with_file_name("out.runs");
+    let runs = || {
+        let entries = std::fs::read_dir(&journal).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
+    };
+    wait_for("a run is made", || (runs() == 1).then_some(()));
+    rig.wait_for_traffic("tablet1");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let again = rig.field(&arguments);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert!(stderr(&again).contains("run 1 of 1:"), "only the other is made: {}", stderr(&again));
+    let found = report(&again);
+    let counts = |run: &Value| run["field"]["counts"] == true;
+    assert!(found["runs"].as_array().unwrap().iter().all(counts), "{}", found["runs"]);
+    assert_eq!(rig.left(), [""; 0], "at once");
+}
+
+#[test]
+#[ignore = "make test-field"]
+fn no_argument_of_any_process_has_the_key_of_a_run() {
+    let Some(_machine) = Machine::take() else { return };
+    let rig = Rig::new(TWO);
+    let running = rig.start(&["--solo", "0s", "--json", "--conditions", "airtime"]);
+    rig.wait_for_traffic("tablet1");
+    let directories = std::fs::read_dir("/run/wakeai").unwrap().flatten();
+    let files = directories.map(|entry| entry.path().join("group.key"));
+    let keys: Vec<String> = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    assert_eq!(keys.len(), 2, "one at each station");
+    assert_eq!(keys[0], keys[1], "they are one group");
+    let commands = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = commands.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let all: Vec<String> =
+        commands.map(|text| String::from_utf8_lossy(&text).into_owned()).collect();
+    assert!(all.iter().any(|text| text.contains("field-station")), "{all:?}");
+    assert!(all.iter().all(|text| !text.contains(keys[0].trim())), "{all:?}");
+    let ended = running.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     rig.wait_until_nothing_is_left();
 }

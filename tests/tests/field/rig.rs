@@ -22,6 +22,13 @@ fn control_address(index: usize) -> String {
     format!("10.99.1.{}", index + 1)
 }
 
+/// The programs that were brought along. The machines share /tmp.
+pub(crate) fn brought() -> Vec<String> {
+    let entries = fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("wakeai-field.")).collect()
+}
+
 /// The hosts of a scenario as machines.
 pub(crate) struct Rig {
     pub(crate) directory: TempDir,
@@ -291,6 +298,10 @@ impl Rig {
         if must("bpftool", "struct_ops list").contains("wakeai") {
             left.push("a registration".to_owned());
         }
+        let pins = fs::read_dir("/sys/fs/bpf").into_iter().flatten().flatten();
+        let pins = pins.map(|entry| entry.file_name().into_string().unwrap());
+        left.extend(pins.filter(|name| name.contains("wakeai")));
+        left.extend(brought());
         left
     }
 

@@ -45,3 +45,32 @@ fn an_experiment_on_machines_has_the_result_of_the_other_worlds_and_leaves_nothi
     drop(rig);
     nothing_left();
 }
+
+#[test]
+#[ignore = "make test-field"]
+fn a_processor_that_is_full_is_said_in_table_and_result() {
+    let Some(_machine) = Machine::take() else { return };
+    let rig = Rig::new(TWO);
+    let count = std::thread::available_parallelism().unwrap().get();
+    let spin =
+        || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut spinning: Vec<_> = (0..count).map(|_| spin()).collect();
+    let out = rig.directory.path().join("out");
+    let plain = ["--solo", "0s", "--conditions", "default", "--out", out.to_str().unwrap()];
+    let ended = rig.field(&plain);
+    for one in &mut spinning {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    }
+    assert_eq!(ended.status.code(), Some(0), "{}\n{}", stderr(&ended), stdout(&ended));
+    let result = std::fs::read_to_string(out.join("result.json")).unwrap();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let said = &result["runs"][0]["field"]["verdict"];
+    for machine in ["server", "tablet1", "tablet2"] {
+        let expected = format!("a processor of {machine} was busy for");
+        assert!(said.to_string().contains(&expected), "{said}");
+    }
+    let table = stdout(&ended).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains("default of block 1: a processor of server was busy for"), "{table}");
+    rig.wait_until_nothing_is_left();
+}

@@ -8,19 +8,13 @@ use serde_json::Value;
 use wakeai_tests::{Machine, must, program_in, stderr, stdout};
 
 use crate::TWO;
-use crate::rig::Rig;
+use crate::rig::{Rig, brought};
 
 /// The arguments of a run of the condition without agents.
 const PLAIN: [&str; 5] = ["--solo", "0s", "--json", "--conditions", "default"];
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
-}
-
-/// What is left of programs that were brought along.
-fn brought() -> usize {
-    let entries = fs::read_dir(std::env::temp_dir()).unwrap().flatten();
-    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("wakeai-field.")).count()
 }
 
 #[test]
@@ -40,12 +34,30 @@ fn without_root_a_machine_is_a_station_without_an_agent() {
     rig.write_files(&format!("program = \"{}\"", as_nobody.display()));
     // Without root a socket chooses only what `tcp_allowed_congestion_control` lists, and reno is always there.
     let reno = ["--set", "flows.1.algorithm=reno"];
-    let ended = rig.field(&[&PLAIN[..], &reno].concat());
+    let sized = ["--set", "flows.1.size=1MB"];
+    let ended = rig.field(&[&PLAIN[..], &reno, &sized].concat());
     assert_eq!(ended.status.code(), Some(0), "{}\n{}", stderr(&ended), stdout(&ended));
-    let run = &json(&stdout(&ended))["runs"][0];
+    let report = json(&stdout(&ended));
+    let run = &report["runs"][0];
     assert_eq!(run["field"]["stations"][1]["monitored"], false, "{}", run["field"]);
-    assert!(run["flows"][0]["bytes"].as_u64().unwrap() > 1_000_000);
     assert!(run["rtt_ms"]["p50"].as_f64().unwrap() >= 10.0, "by tcp_info: {}", run["rtt_ms"]);
+    for flow in run["flows"].as_array().unwrap() {
+        assert_eq!(flow["bytes"], 1_000_000);
+        assert!(flow["goodput_mbps"].as_f64().unwrap() > 0.1, "{flow}");
+        assert!(flow["completion_s"].as_f64().unwrap() > 0.01, "{flow}");
+        assert!(flow["retransmits"].is_u64(), "tcp_info counts them: {flow}");
+        assert!(flow["timeouts"].is_null(), "nobody has counted them: {flow}");
+    }
+    assert!(run["errors"].as_object().unwrap().values().all(Value::is_null), "{}", run["errors"]);
+    assert!(report["aggregates"][0]["figures"]["errors.timeout"].is_null());
+    let station = &run["field"]["stations"][1];
+    assert!(station["peers"].is_null() && station["before"].is_null(), "{station}");
+    let wide = ["--solo", "0s", "--wide", "--conditions", "default"];
+    let table = rig.field(&[&wide[..], &reno, &sized].concat());
+    let table = stdout(&table);
+    let row = table.lines().find(|line| line.trim_start().starts_with("default")).unwrap();
+    let dashes = row.split_whitespace().rev().take_while(|cell| *cell == "-").count();
+    assert_eq!(dashes, 6, "four codes, and two shares of what nobody measured alone: {table}");
     let ended = rig.field(&["--solo", "0s", "--json", "--conditions", "airtime"]);
     assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
     let reason = json(&stdout(&ended))["runs"][0]["field"]["stations"][1]["reason"].to_string();
@@ -99,7 +111,6 @@ fn a_program_is_brought_along_verified_and_removed() {
     let Some(_machine) = Machine::take() else { return };
     let rig = Rig::new(TWO);
     rig.edit_machines(|text| text.replace(wakeai_tests::program(), "/nowhere/wakeai"));
-    let before = brought();
     let missing = rig.field(&PLAIN);
     assert_eq!(missing.status.code(), Some(77), "{}", stderr(&missing));
     assert!(stderr(&missing).contains("/nowhere/wakeai"), "{}", stderr(&missing));
@@ -112,8 +123,16 @@ fn a_program_is_brought_along_verified_and_removed() {
         stderr(&refused)
     );
     let right = release(rig.directory.path(), None);
+    // Without its controlling command, too: each helper removes its own.
+    let short = ["--grace", "4s", "--programs", &right];
+    let mut killed = rig.start(&[&PLAIN[..], &short].concat());
+    rig.wait_for_traffic("tablet1");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(brought().len(), 3, "the server's and those of two stations");
+    rig.wait_until_nothing_is_left();
     let ended = rig.field(&[&PLAIN[..], &["--programs", &right]].concat());
     assert_eq!(ended.status.code(), Some(0), "{}\n{}", stderr(&ended), stdout(&ended));
-    assert_eq!(brought(), before, "the programs are removed");
+    assert_eq!(brought(), [""; 0], "the programs are removed");
     rig.wait_until_nothing_is_left();
 }

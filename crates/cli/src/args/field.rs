@@ -29,7 +29,8 @@ The machines file has an entry for the server and one for each station:
   machine = \"root@laptop-1\"
   interface = \"wlan0\"
 
-With --out the same command goes on where it was cut. Exit status 1: a run does not count, because a machine failed in it.
+With --out the same command goes on where it was cut. Exit status 1: a run does not count, because a machine failed in it, or
+because others used too much of the channel.
 77: a machine is not ready.")]
 pub(crate) struct FieldArguments {
     #[command(flatten)]
@@ -51,7 +52,8 @@ pub(crate) struct FieldArguments {
     /// remove it after
     #[arg(long, value_name = "DIR")]
     pub(crate) programs: Option<PathBuf>,
-    /// With --check: the share of the channel, in per cent, that others may use
+    /// The share of the channel, in per cent, that others may use, where the driver tells it: with more no run is begun, and a
+    /// run with more does not count
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) max_load: u32,
 }
@@ -62,6 +64,9 @@ pub(crate) struct FieldStationArguments {
     /// Serve as the helper of this session, apart from any connection
     #[arg(long, value_name = "SESSION")]
     pub(crate) serve: Option<String>,
+    /// This program was brought along for the experiment: the helper removes it at its end
+    #[arg(long)]
+    pub(crate) brought: bool,
     /// The address of this machine through which ssh came [default: what ssh says]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) ssh_address: Option<String>,

@@ -67,7 +67,7 @@ fn judged(report: &Report) -> Result<(), Failure> {
     }
     let all = report.runs.len();
     Err(Failure::failed(anyhow::anyhow!(
-        "{lost} of {all} runs do not count: a machine failed in them"
+        "{lost} of {all} runs do not count; the table and `field.stations` of the JSON say why"
     )))
 }
 
@@ -75,9 +75,11 @@ fn judged(report: &Report) -> Result<(), Failure> {
 pub(crate) fn station(arguments: &FieldStationArguments) -> Result<(), Failure> {
     let program = program()?;
     let ssh = arguments.ssh_address.clone().or_else(ssh_address);
+    let origin =
+        station::Origin { program: &program, ssh: ssh.as_deref(), brought: arguments.brought };
     let served = match &arguments.serve {
-        Some(session) => station::serve(&program, session, ssh),
-        None => station::run(&program, ssh.as_deref()),
+        Some(session) => station::serve(&origin, session),
+        None => station::run(&origin),
     };
     served.map_err(Failure::failed)
 }

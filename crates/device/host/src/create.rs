@@ -118,6 +118,21 @@ impl Lease {
         self.make(path, Kind::Directory, |_| create_directory(path)).map(drop)
     }
 
+    /// Takes over a directory that was made for this process, so that it is removed with its contents like one that the process has
+    /// made itself.
+    ///
+    /// # Errors
+    ///
+    /// [`MakeError`], where there is no directory at the path, or the lease cannot be written.
+    pub fn adopt_directory(&self, path: &Path) -> Result<(), MakeError> {
+        let metadata = fs::symlink_metadata(path).map_err(MakeError::io(path))?;
+        if !metadata.is_dir() {
+            return Err(MakeError::io(path)(io::ErrorKind::NotADirectory.into()));
+        }
+        self.record(Kind::Directory.change(path, Some(FileId::of(&metadata))))?;
+        Ok(())
+    }
+
     /// Makes a network namespace, see [`Namespace::create`].
     ///
     /// # Errors

@@ -80,6 +80,7 @@ impl Namespace {
     pub fn create(name: &str) -> Result<Self, NamespaceError> {
         let failed = NamespaceError::when("create", name);
         fs::create_dir_all(NETNS_DIR).map_err(&failed)?;
+        share_names().map_err(|errno| failed(errno.into()))?;
         let path = path_of(name);
         File::create_new(&path).map_err(&failed)?;
         // This needs a thread of its own, because unshare(2) moves the calling thread permanently.
@@ -216,6 +217,24 @@ impl Namespace {
             Err(errno) => return Err(failed(errno.into())),
         }
         fs::remove_file(&path).map(|()| true).map_err(failed)
+    }
+}
+
+/// Makes the directory of names a mount that is shared with all mount namespaces that were copied from this one, as the first
+/// `ip netns add` after boot does. Otherwise services with mounts of their own, and `ip netns` once it does so itself, would see
+/// files without namespaces, and a name that was removed here would hold its namespace there. The mount stays, as that
+/// of `ip netns` does.
+fn share_names() -> nix::Result<()> {
+    let none = None::<&str>;
+    let share = || mount(none, NETNS_DIR, none, MsFlags::MS_SHARED | MsFlags::MS_REC, none);
+    match share() {
+        // It is a directory of another mount still. A recursive bind mount keeps the names that there are.
+        Err(nix::errno::Errno::EINVAL) => {
+            let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+            mount(Some(NETNS_DIR), NETNS_DIR, none, bind, none)?;
+            share()
+        }
+        other => other,
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::mount::{MsFlags, mount};
 use wakeai_host::{Change, Lease, Namespace, NetnsId, ProcessId, Role, read_sysctl, set_sysctl};
 
 const FIN_TIMEOUT: &str = "net.ipv4.tcp_fin_timeout"; // 60 in a new namespace
@@ -39,6 +40,71 @@ fn a_namespace_is_made_entered_and_removed_without_moving_the_caller() {
     assert!(Namespace::remove(&name).unwrap());
     assert!(!Path::new("/run/netns").join(&name).exists());
     assert!(!Namespace::remove(&name).unwrap());
+}
+
+/// Runs `work` in a mount namespace copied from the caller's; with `apart` changes are not passed on to the caller's.
+fn with_own_mounts<T: Send>(apart: bool, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+            if apart {
+                let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+                mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).unwrap();
+            }
+            work()
+        });
+        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn names_are_seen_in_mount_namespaces_where_ip_netns_never_ran() {
+    if !is_root() {
+        return;
+    }
+    with_own_mounts(true, || {
+        let none = None::<&str>;
+        mount(none, "/run", Some("tmpfs"), MsFlags::empty(), none).unwrap();
+        let first = Namespace::create("first").unwrap();
+        let (ready, second_is_made) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                with_own_mounts(false, || {
+                    ready.wait();
+                    second_is_made.wait();
+                    assert_eq!(Namespace::open("first").unwrap().id(), first.id());
+                    assert!(Namespace::open("second").is_ok(), "made after the mounts were copied");
+                });
+            });
+            ready.wait();
+            // Nothing panics before the other thread has been let go.
+            let second = Namespace::create("second");
+            second_is_made.wait();
+            second.unwrap();
+        });
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+        // Below the new /run there may be a mount of the machine's own names.
+        let is_new = |line: &&str| line.contains(" /run/netns ") && line.contains(" - tmpfs ");
+        let of_names: Vec<&str> = mounts.lines().filter(is_new).collect();
+        assert_eq!(of_names.len(), 1, "one mount, however many names: {of_names:?}");
+        assert!(of_names[0].contains(" shared:"), "{of_names:?}");
+    });
+}
+
+#[test]
+fn a_directory_that_was_made_for_a_process_is_removed_with_its_lease() {
+    if !is_root() {
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let own = outside.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("program"), "x").unwrap();
+    let lease = Lease::take(Role::Command).unwrap();
+    assert!(lease.adopt_directory(&own.join("program")).is_err(), "a file is no directory");
+    lease.adopt_directory(&own).unwrap();
+    assert!(lease.release(&[]).is_empty());
+    assert!(!own.exists() && outside.path().exists());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use wakeai_scenario::Scenario;
 use wakeai_units::Duration;
 use wakeai_world::{Progress, RunError, chosen};
 
-use crate::control::verdict::others;
+use crate::control::verdict::others_while_idle;
 use crate::control::{
     CONNECT_PATIENCE, FieldOptions, Helper, HelperError, connect_all, each, pause, quoted, random,
     remote,
@@ -22,6 +22,7 @@ use crate::control::{
 use crate::error::FieldError;
 use crate::machines::Place;
 use crate::protocol::{Air, Answer, Ask, Facts, InspectAsk, Token, Way};
+use crate::station::BROUGHT;
 
 /// The exchanges by which a clock is measured.
 const EXCHANGES: u32 = 5;
@@ -46,6 +47,8 @@ pub struct MachineCheck {
     pub station: String,
     /// Where the machine is.
     pub machine: String,
+    /// Whether it is reached, and its helper answers.
+    pub reached: bool,
     /// The version of Wakeai there.
     pub version: Option<String>,
     /// The kernel's release.
@@ -76,6 +79,10 @@ pub struct MachineCheck {
     pub signal_dbm: Option<i8>,
     /// Whether the radio saves power.
     pub power_saving: Option<bool>,
+    /// A program that may scan or roam meanwhile.
+    pub roams: Option<String>,
+    /// Whether ssh goes over the interface of the experiment.
+    pub ssh_over_measured: Option<bool>,
     /// The share of the channel's time that others use, per cent.
     pub others_percent: Option<f64>,
     /// The time of a connection to the server and one exchange, milliseconds.
@@ -167,6 +174,7 @@ fn found(
             station.is_some_and(|station| condition.agents()[station])
         };
         if let Some((facts, welcome)) = helper.facts.as_ref().zip(helper.welcome.as_ref()) {
+            machine.reached = true;
             machine.version = Some(welcome.version.clone());
             of_facts(machine, facts, index == 0, conditions.iter().any(runs_agent));
         }
@@ -245,7 +253,11 @@ fn of_interface(machine: &mut MachineCheck, facts: &Facts, is_server: bool) {
             "bind the connection to one BSSID, for example `nmcli connection modify NAME wifi.bssid ADDRESS`",
         );
     }
-    let same = facts.ssh_interface.is_some() && facts.ssh_interface == facts.way.interface;
+    machine.roams.clone_from(&facts.roams);
+    let ssh_interface = facts.ssh_interface.as_ref();
+    machine.ssh_over_measured =
+        ssh_interface.map(|name| Some(name) == facts.way.interface.as_ref());
+    let same = machine.ssh_over_measured == Some(true);
     if same && !is_server && facts.ssh_interface.as_deref() != Some("lo") {
         machine.problem(
             false,
@@ -332,10 +344,6 @@ fn of_network(
 ) -> Result<(), FieldError> {
     let (port, token) = (options.machines.port, Token(random(16)));
     let patience = Duration::from_secs(10);
-    let before: Vec<Option<Air>> = helpers
-        .iter()
-        .map(|helper| helper.facts.as_ref().and_then(|facts| facts.air.clone()))
-        .collect();
     let listening = helpers[0].facts.is_some().then(|| {
         let ask = Ask::Listen { port: Some(port), token: token.clone() };
         helpers[0].ask(ask, patience, interrupted)
@@ -368,24 +376,38 @@ fn of_network(
         let _ = helpers[0].ask(stop, patience, interrupted);
     }
     heard(helpers, report, &token, port, interrupted);
-    pause(LISTEN, interrupted).map_err(|_| RunError::Interrupted)?;
-    let after = each(helpers, |helper| air_again(helper, interrupted));
-    for ((machine, before), after) in report.machines.iter_mut().zip(before).zip(after) {
-        let share = before.zip(after).and_then(|(before, after)| others(&before, &after));
-        machine.others_percent = share.map(|share| share * 100.0);
-        if machine.others_percent.is_some_and(|share| share > f64::from(options.max_load_percent)) {
-            let share = machine.others_percent.unwrap_or(0.0);
-            machine.problem(
-                true,
-                format!(
-                    "others use {share:.0} % of its channel, and --max-load allows {} %",
-                    options.max_load_percent
-                ),
-                "take a channel or an hour that others do not use, or allow more",
-            );
+    let shares = others_now(helpers, interrupted)?;
+    for (machine, share) in report.machines.iter_mut().zip(shares) {
+        machine.others_percent = share;
+        if let Some(found) = too_much(share, options.max_load_percent) {
+            let remedy = "take a channel or an hour that others do not use, or allow more";
+            machine.problem(true, found, remedy);
         }
     }
     Ok(())
+}
+
+/// For each machine, the share of its channel's time that others use now, per cent, while the experiment sends nothing; `None`
+/// where the driver does not tell.
+pub(crate) fn others_now(
+    helpers: &mut [Helper<'_>],
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Option<f64>>, RunError> {
+    let before = each(helpers, |helper| air_again(helper, interrupted));
+    if before.iter().all(Option::is_none) {
+        return Ok(vec![None; helpers.len()]);
+    }
+    pause(LISTEN, interrupted).map_err(|_| RunError::Interrupted)?;
+    let after = each(helpers, |helper| air_again(helper, interrupted));
+    let both = before.into_iter().zip(after);
+    let shares = both.map(|(before, after)| others_while_idle(before.as_ref()?, after.as_ref()?));
+    Ok(shares.map(|share| share.map(|share| share * 100.0)).collect())
+}
+
+/// What is wrong where others use this share of a channel, per cent, and `most` is allowed.
+pub(crate) fn too_much(share: Option<f64>, most: u32) -> Option<String> {
+    let share = share.filter(|share| *share > f64::from(most))?;
+    Some(format!("others use {share:.0} % of its channel, and --max-load allows {most} %"))
 }
 
 fn air_again(helper: &mut Helper<'_>, interrupted: &dyn Fn() -> bool) -> Option<Air> {
@@ -436,51 +458,83 @@ fn heard(
     }
 }
 
-/// The rows of the table.
 impl CheckReport {
     /// Whether an experiment is possible.
     pub fn is_ready(&self) -> bool {
         self.machines.iter().flat_map(|machine| &machine.problems).all(|problem| !problem.fatal)
     }
 
-    /// The report as text: a table with a row for each machine, and the problems.
-    pub fn render(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-        table.set_header([
+    /// What each machine is.
+    fn machines_table(&self) -> String {
+        let header = [
             "station",
             "machine",
+            "reached",
+            "version",
             "kernel",
             "root",
-            "clock",
+            "algorithms",
+            "iperf3",
+            "wall clock",
+            "agreed times",
+        ];
+        let row = |one: &MachineCheck| {
+            vec![
+                one.station.clone(),
+                one.machine.clone(),
+                words(Some(one.reached)),
+                or_dash(one.version.clone()),
+                or_dash(one.kernel.clone()),
+                words(one.reached.then_some(one.root)),
+                or_dash(one.reached.then(|| one.algorithms.join(" "))),
+                words(one.reached.then_some(one.iperf3)),
+                or_dash(one.clock_ahead_s.map(|ahead| format!("{ahead:+.1} s"))),
+                or_dash(one.clock_error_ms.map(|ms| format!("± {ms:.1} ms"))),
+            ]
+        };
+        table(&header, self.machines.iter().map(row))
+    }
+
+    /// The network of each machine.
+    fn network_table(&self) -> String {
+        let header = [
+            "station",
             "interface",
+            "address",
             "BSSID",
             "MHz",
             "Mbit/s",
             "dBm",
+            "saves\npower",
+            "may roam",
+            "ssh over\nit, too",
             "others",
             "server",
             "hears",
-        ]);
-        for one in &self.machines {
-            let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            table.add_row([
+        ];
+        let row = |one: &MachineCheck| {
+            vec![
                 one.station.clone(),
-                one.machine.clone(),
-                or(one.kernel.clone()),
-                if one.root { "yes".to_owned() } else { "no".to_owned() },
-                or(one.clock_error_ms.map(|ms| format!("± {ms:.1} ms"))),
-                or(one.interface.clone()),
-                or(one.bssid.clone()),
-                or(one.frequency_mhz.map(|mhz| mhz.to_string())),
-                or(one.rate_mbps.map(|rate| format!("{rate:.0}"))),
-                or(one.signal_dbm.map(|dbm| dbm.to_string())),
-                or(one.others_percent.map(|share| format!("{share:.0} %"))),
-                or(one.server_ms.map(|ms| format!("{ms:.1} ms"))),
-                or(one.hears.map(|count| count.to_string())),
-            ]);
-        }
-        let mut text = table.trim_fmt() + "\n";
+                or_dash(one.interface.clone()),
+                or_dash(one.address.clone()),
+                or_dash(one.bssid.clone()),
+                or_dash(one.frequency_mhz.map(|mhz| mhz.to_string())),
+                or_dash(one.rate_mbps.map(|rate| format!("{rate:.0}"))),
+                or_dash(one.signal_dbm.map(|dbm| dbm.to_string())),
+                words(one.power_saving),
+                or_dash(one.roams.clone()),
+                words(one.ssh_over_measured),
+                or_dash(one.others_percent.map(|share| format!("{share:.0} %"))),
+                or_dash(one.server_ms.map(|ms| format!("{ms:.1} ms"))),
+                or_dash(one.hears.map(|count| count.to_string())),
+            ]
+        };
+        table(&header, self.machines.iter().map(row))
+    }
+
+    /// The report as text: two tables with a row for each machine, and the problems.
+    pub fn render(&self) -> String {
+        let mut text = format!("{}\n\n{}\n", self.machines_table(), self.network_table());
         for one in &self.machines {
             for Problem { found, remedy, fatal } in &one.problems {
                 let kind = if *fatal { "PROBLEM" } else { "note" };
@@ -490,6 +544,21 @@ impl CheckReport {
         text.push_str(if self.is_ready() { "ready\n" } else { "not ready\n" });
         text
     }
+}
+
+fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+    table.set_header(header).add_rows(rows);
+    table.trim_fmt()
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+fn words(is_so: Option<bool>) -> String {
+    or_dash(is_so.map(|so| if so { "yes" } else { "no" }.to_owned()))
 }
 
 /// The file of checksums in a release.
@@ -543,7 +612,7 @@ fn bring_one(helper: &mut Helper<'_>, programs: &Path, listed: &str) -> Result<(
     let sum = sum.ok_or_else(|| format!("{SUMS} has no line for {name}"))?;
     // The machine itself verifies what it got: sha256sum is in coreutils, busybox and toybox.
     let script = format!(
-        "set -e; t=${{TMPDIR:-/tmp}}; [ -d \"$t\" ] || t=/data/local/tmp; d=$(mktemp -d \"$t/wakeai-field.XXXXXX\"); \
+        "set -e; t=${{TMPDIR:-/tmp}}; [ -d \"$t\" ] || t=/data/local/tmp; d=$(mktemp -d \"$t/{BROUGHT}XXXXXX\"); \
          cat > \"$d/wakeai\"; \
          if [ \"$(sha256sum < \"$d/wakeai\" | cut -d ' ' -f 1)\" != {} ]; then rm -r \"$d\"; echo 'the checksum is not that of {SUMS}' >&2; \
          exit 1; fi; chmod 700 \"$d/wakeai\"; echo \"$d/wakeai\"",
@@ -567,10 +636,70 @@ fn bring_one(helper: &mut Helper<'_>, programs: &Path, listed: &str) -> Result<(
     Ok(())
 }
 
-/// Removes the program that was brought along.
+/// Removes the program that was brought along, where no helper has done so at its end.
 pub(crate) fn remove_program(helper: &mut Helper<'_>) {
     let Some(program) = helper.brought() else { return };
     let Some(directory) = Path::new(program).parent() else { return };
-    let script = format!("rm -r {}", quoted(&directory.display().to_string()));
+    let script = format!("rm -rf {}", quoted(&directory.display().to_string()));
     let _ = remote(&helper.machine.place, &script).stdin(Stdio::null()).output();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_have_a_column_for_everything_that_is_looked_at() {
+        let mut found = MachineCheck {
+            station: "tablet".to_owned(),
+            machine: "root@tablet.lan".to_owned(),
+            reached: true,
+            version: Some("1.2.3".to_owned()),
+            kernel: Some("6.12.0".to_owned()),
+            root: true,
+            algorithms: ["cubic", "reno"].map(str::to_owned).to_vec(),
+            iperf3: false,
+            clock_ahead_s: Some(-3_600.0),
+            clock_error_ms: Some(0.25),
+            interface: Some("wlan0".to_owned()),
+            address: Some("192.0.2.7".to_owned()),
+            bssid: Some("02:00:00:00:00:01".to_owned()),
+            frequency_mhz: Some(5_180),
+            rate_mbps: Some(65.0),
+            signal_dbm: Some(-61),
+            power_saving: Some(true),
+            roams: Some("NetworkManager".to_owned()),
+            ssh_over_measured: Some(false),
+            others_percent: Some(34.4),
+            server_ms: Some(2.5),
+            hears: Some(5),
+            ..MachineCheck::default()
+        };
+        found.problem(true, "its radio is off", "switch it on");
+        let lost = MachineCheck { station: "phone".to_owned(), ..MachineCheck::default() };
+        let report = CheckReport { machines: vec![found, lost] };
+        let text = report.render();
+        let row = |number: usize| -> Vec<&str> {
+            let rows = text.lines().filter(|line| line.trim_start().starts_with("tablet"));
+            rows.skip(number).next().unwrap().split_whitespace().collect()
+        };
+        let first = "tablet root@tablet.lan yes 1.2.3 6.12.0 yes cubic reno no -3600.0 s ± 0.2 ms";
+        assert_eq!(row(0).join(" "), first, "{text}");
+        let second = "tablet wlan0 192.0.2.7 02:00:00:00:00:01 5180 65 -61 yes NetworkManager no 34 % 2.5 ms 5";
+        assert_eq!(row(1).join(" "), second, "{text}");
+        let lost = text.lines().find(|line| line.trim_start().starts_with("phone")).unwrap();
+        assert_eq!(lost.split_whitespace().collect::<Vec<_>>().join(" "), "phone no - - - - - - -");
+        assert!(
+            text.ends_with("PROBLEM: tablet: its radio is off\n  switch it on\nnot ready\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn others_may_use_as_much_as_is_allowed() {
+        assert_eq!(too_much(Some(20.0), 20), None);
+        assert_eq!(too_much(None, 20), None, "the driver does not tell");
+        let said = too_much(Some(20.6), 20).unwrap();
+        assert_eq!(said, "others use 21 % of its channel, and --max-load allows 20 %");
+    }
 }

@@ -8,7 +8,7 @@ use wakeai_connection::{CongestionState, ErrorCode, EventKind, Figures};
 use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 /// The version of these messages. Both ends have the same.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// A line to a helper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -200,6 +200,18 @@ pub(crate) struct Air {
     pub(crate) tx_ms: Option<u64>,
 }
 
+/// The readings of a run, one every second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AirDuring {
+    pub(crate) readings: u32,
+    /// Means over those readings that have the figure.
+    pub(crate) signal_dbm: Option<f64>,
+    pub(crate) tx_mbps: Option<f64>,
+    pub(crate) rx_mbps: Option<f64>,
+    /// The access points, one after another.
+    pub(crate) bssids: Vec<String>,
+}
+
 /// What a helper has to do in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunPlan {
@@ -258,7 +270,12 @@ pub(crate) struct StationData {
     /// The peers that the agent knew at the end.
     pub(crate) peers: Option<usize>,
     pub(crate) air_before: Option<Air>,
+    /// The reading right before the time zero. Since the one before nothing of the experiment was sent.
+    #[serde(default)]
+    pub(crate) air_at_start: Option<Air>,
     pub(crate) air_after: Option<Air>,
+    #[serde(default)]
+    pub(crate) air_during: Option<AirDuring>,
     /// The time for which the interface was down or had no carrier.
     pub(crate) down_ns: u64,
     /// The busy share of the busiest processor.

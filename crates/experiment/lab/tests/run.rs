@@ -213,7 +213,7 @@ fn a_flow_with_a_limit_carries_that_and_no_more() {
         assert_eq!(run.flows[1].bytes, 500_000);
         let completion = run.flows[1].completion_s.unwrap();
         assert!(completion >= 2.0, "500 kB are not there before {completion} s");
-        assert_eq!(run.errors.local_overflow, 0);
+        assert_eq!(run.errors.unwrap().local_overflow, 0);
         // The limit is 250 bytes per millisecond, over 4 s. The last segment may still be under
         // way.
         let most = 4_000 * 250;

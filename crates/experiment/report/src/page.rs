@@ -9,6 +9,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use wakeai_results::aggregate::{Aggregate, FIGURES, Spread};
 use wakeai_results::result::Run;
+use wakeai_results::table;
 
 use crate::curves::{self, Plot};
 use crate::source::Source;
@@ -102,6 +103,7 @@ fn section(source: &Source, plots: &mut Vec<Plot>) -> Markup {
                     ul { @for run in late { li { (unfaithful(run)) } } }
                 }
             }
+            @if report.runs.iter().any(|run| run.field.is_some()) { (machines(&report.runs)) }
             h3 { "Conditions" }
             (conditions(&Aggregate::of(&report.runs)))
             h3 { "Stations" }
@@ -122,6 +124,19 @@ fn section(source: &Source, plots: &mut Vec<Plot>) -> Markup {
                     summary { "The scenario" }
                     pre { (scenario) }
                 }
+            }
+        }
+    }
+}
+
+/// What there is to say of runs on real machines: starts, runs that do not count, and what else may explain the figures.
+fn machines(runs: &[Run]) -> Markup {
+    let lines = table::field_lines(runs);
+    html! {
+        @if !lines.is_empty() {
+            div.warning role="note" {
+                p { "Of the machines and their air:" }
+                ul { @for line in &lines { li { (line) } } }
             }
         }
     }

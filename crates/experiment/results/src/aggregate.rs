@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Interval, variance};
-use crate::result::{FlowResult, Run};
+use crate::result::{ErrorCounts, FlowResult, Run};
 
 /// A figure that every run has, or may have.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +37,16 @@ pub const FIGURES: [Figure; 15] = [
     figure("completion_s.last", "last completion, s", 2, |run| {
         completions(run).map(|all| all.into_iter().fold(0.0, f64::max))
     }),
-    figure("errors.reordering", "reordering (1)", 1, |run| Some(run.errors.reordering as f64)),
+    figure("errors.reordering", "reordering (1)", 1, |run| error(run, |all| all.reordering)),
     figure("errors.local_overflow", "local drop (2)", 1, |run| {
-        Some(run.errors.local_overflow as f64)
+        error(run, |all| all.local_overflow)
     }),
     figure("errors.duplicate_ack", "fast recovery (3)", 1, |run| {
-        Some(run.errors.duplicate_ack as f64)
+        error(run, |all| all.duplicate_ack)
     }),
-    figure("errors.timeout", "timeout (4)", 1, |run| Some(run.errors.timeout as f64)),
-    figure("retransmits", "retransmitted segments", 1, |run| {
-        Some(sum(run, |flow| flow.retransmits))
-    }),
-    figure("timeouts", "retransmission timeouts", 1, |run| Some(sum(run, |flow| flow.timeouts))),
+    figure("errors.timeout", "timeout (4)", 1, |run| error(run, |all| all.timeout)),
+    figure("retransmits", "retransmitted segments", 1, |run| sum(run, |flow| flow.retransmits)),
+    figure("timeouts", "retransmission timeouts", 1, |run| sum(run, |flow| flow.timeouts)),
 ];
 
 /// The names of the figures that tables show without `--wide`.
@@ -70,8 +68,14 @@ fn completions(run: &Run) -> Option<Vec<f64>> {
     all.filter(|all| !all.is_empty())
 }
 
-fn sum(run: &Run, of: fn(&FlowResult) -> u64) -> f64 {
-    run.flows.iter().map(of).fold(0, u64::saturating_add) as f64
+/// The sum over all flows; `None` where it is unknown for one of them.
+fn sum(run: &Run, of: fn(&FlowResult) -> Option<u64>) -> Option<f64> {
+    let all: Option<Vec<u64>> = run.flows.iter().map(of).collect();
+    Some(all?.into_iter().fold(0, u64::saturating_add) as f64)
+}
+
+fn error(run: &Run, of: fn(&ErrorCounts) -> u64) -> Option<f64> {
+    run.errors.as_ref().map(|all| of(all) as f64)
 }
 
 /// A figure over the runs of a condition.

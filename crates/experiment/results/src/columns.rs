@@ -18,10 +18,10 @@ pub fn runs<R: Borrow<Run>>() -> Vec<Column<R>> {
         "rtt_ms_p50" F64(run.rtt_ms.p50),
         "rtt_ms_p95" F64(run.rtt_ms.p95),
         "rtt_ms_p99" F64(run.rtt_ms.p99),
-        "errors_reordering" U64(run.errors.reordering),
-        "errors_local_overflow" U64(run.errors.local_overflow),
-        "errors_duplicate_ack" U64(run.errors.duplicate_ack),
-        "errors_timeout" U64(run.errors.timeout),
+        "errors_reordering" MaybeU64(run.errors.map(|all| all.reordering)),
+        "errors_local_overflow" MaybeU64(run.errors.map(|all| all.local_overflow)),
+        "errors_duplicate_ack" MaybeU64(run.errors.map(|all| all.duplicate_ack)),
+        "errors_timeout" MaybeU64(run.errors.map(|all| all.timeout)),
     }
 }
 
@@ -86,8 +86,8 @@ pub fn flows<R: Borrow<FlowResult>>() -> Vec<Column<R>> {
         "bytes" U64(flow.bytes),
         "goodput_mbps" F64(Some(flow.goodput_mbps)),
         "completion_s" F64(flow.completion_s),
-        "retransmits" U64(flow.retransmits),
-        "timeouts" U64(flow.timeouts),
+        "retransmits" MaybeU64(flow.retransmits),
+        "timeouts" MaybeU64(flow.timeouts),
         "avr" F64(flow.avr),
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::aggregate::Aggregate;
+use crate::air::between_conditions;
 use crate::result::Report;
 
 /// The version of a report's JSON. Keys may be added under the same version. Reports of version 1
@@ -19,13 +20,20 @@ struct Document<'a> {
     #[serde(flatten)]
     report: &'a Report,
     aggregates: Vec<Aggregate>,
+    /// What changed on the air between conditions. Only the field can have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    air: Vec<String>,
 }
 
 impl Report {
     /// The report as one line of JSON, with the [`Aggregate`] of each condition. Numbers have six decimals.
     pub fn to_json(&self) -> String {
-        let document =
-            Document { schema: SCHEMA, report: self, aggregates: Aggregate::of(&self.runs) };
+        let document = Document {
+            schema: SCHEMA,
+            report: self,
+            aggregates: Aggregate::of(&self.runs),
+            air: between_conditions(&self.runs),
+        };
         to_json(&document)
     }
 

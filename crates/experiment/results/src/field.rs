@@ -49,8 +49,30 @@ pub struct FieldStation {
     pub before: Option<RadioReading>,
     /// The same after the run.
     pub after: Option<RadioReading>,
+    /// The same over the run, in which it was asked every second.
+    #[serde(default)]
+    pub during: Option<RadioMeans>,
+    /// The share of its channel's time that others used, per cent: the larger one of the time right before the run, in
+    /// which nothing of the experiment was sent, and of the run itself. `None` where the driver does not tell.
+    #[serde(default)]
+    pub others_percent: Option<f64>,
     /// The busy share of its busiest processor.
     pub busiest_processor: Option<f64>,
+}
+
+/// What a Wi-Fi driver told over a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RadioMeans {
+    /// The number of readings.
+    pub readings: u32,
+    /// The mean signal strength.
+    pub signal_dbm: Option<f64>,
+    /// The mean PHY rate to the access point.
+    pub tx_mbps: Option<f64>,
+    /// The mean PHY rate from the access point.
+    pub rx_mbps: Option<f64>,
+    /// The access points, one after another.
+    pub bssids: Vec<String>,
 }
 
 /// What a Wi-Fi driver tells at one moment.

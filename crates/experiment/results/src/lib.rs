@@ -5,6 +5,7 @@
 //! [`records`] keeps it, and [`compare`] compares two reports.
 
 pub mod aggregate;
+pub mod air;
 pub mod columns;
 pub mod compare;
 pub mod document;
@@ -13,3 +14,4 @@ pub mod figures;
 pub mod records;
 pub mod result;
 pub mod table;
+mod unknown_errors;

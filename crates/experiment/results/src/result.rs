@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wakeai_connection::ErrorCode;
 use wakeai_units::{Bytes, Duration, Rate};
 
-pub use crate::field::{FieldRun, FieldStation, RadioReading};
+pub use crate::field::{FieldRun, FieldStation, RadioMeans, RadioReading};
 use crate::figures::{self, DurationHistogram};
 use wakeai_scenario::{
     Direction, Experiment, FlowKind, ResolvedCondition, Station, StationDirection, first_flows,
@@ -88,8 +88,10 @@ pub struct Run {
     pub mean_utilisation: Option<f64>,
     /// Round-trip times under load, pooled over senders.
     pub rtt_ms: RttMillis,
-    /// Congestion events between warmup and end, by code.
-    pub errors: ErrorCounts,
+    /// Congestion events between warmup and end, by code. `None` where the kernel of a sender was not monitored: each code is
+    /// null in the JSON then.
+    #[serde(with = "crate::unknown_errors")]
+    pub errors: Option<ErrorCounts>,
     /// The figures of each station and direction.
     pub stations: Vec<StationResult>,
     /// The figures of each group of stations, if there are several groups.
@@ -224,10 +226,10 @@ pub struct FlowResult {
     /// The time from the flow's start until the receiving application had the last byte, seconds;
     /// null if the flow did not complete.
     pub completion_s: Option<f64>,
-    /// The number of segments that were sent again.
-    pub retransmits: u64,
-    /// The number of retransmission timeouts.
-    pub timeouts: u64,
+    /// The number of segments that were sent again; null if unknown.
+    pub retransmits: Option<u64>,
+    /// The number of retransmission timeouts; null if unknown.
+    pub timeouts: Option<u64>,
     /// The achievement ratio (AVR): the share of 5 s windows in which the flow reached its
     /// target; null without a target.
     pub avr: Option<f64>,
@@ -381,10 +383,10 @@ pub struct MeasuredFlow {
     /// The time from the flow's start until the receiving application had the last byte, if the
     /// flow completed.
     pub completion: Option<Duration>,
-    /// The number of segments that were sent again.
-    pub retransmits: u64,
-    /// The number of retransmission timeouts.
-    pub timeouts: u64,
+    /// The number of segments that were sent again, if it is known.
+    pub retransmits: Option<u64>,
+    /// The number of retransmission timeouts, if it is known.
+    pub timeouts: Option<u64>,
     /// The result of [`figures::AvrMeter::finish`], if the flow has a target.
     pub avr: Option<f64>,
     /// Figures that only the simulator has.
@@ -406,8 +408,8 @@ pub struct Outcome {
     /// The samples of the round-trip time after the warmup, at most one per millisecond and socket, by group of
     /// stations.
     pub rtt: Vec<DurationHistogram>,
-    /// The congestion events after the warmup.
-    pub errors: ErrorCounts,
+    /// The congestion events after the warmup; `None` where the kernel of a sender was not monitored.
+    pub errors: Option<ErrorCounts>,
     /// The time by which packets were delivered too late. Only the lab measures it.
     pub lateness: Option<Lateness>,
     /// The digest of the packets ([`Run::packets_digest`]). Only the lab in a guest makes one.
@@ -587,8 +589,8 @@ mod tests {
                 bytes_in_second_half: Bytes::new(second),
                 start: Duration::ZERO,
                 completion: None,
-                retransmits: 0,
-                timeouts: 0,
+                retransmits: None,
+                timeouts: None,
                 avr: None,
                 simulated: None,
                 reservation: None,

@@ -6,8 +6,9 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 use textwrap::WordSplitter;
 
 use crate::aggregate::by_condition;
+use crate::air::between_conditions;
 use crate::figures::{Interval, mean};
-use crate::result::{FlowReservation, FlowResult, GroupResult, Report, Run};
+use crate::result::{FieldStation, FlowReservation, FlowResult, GroupResult, Report, Run};
 
 /// The width of the tables, and the figures that they show.
 #[derive(Clone, Copy, Debug)]
@@ -101,10 +102,10 @@ impl Sheet<'_> {
             ("RTT p99\nms", 1, |run| run.rtt_ms.p99),
             ("Jain of\nshares of\nsolo goodput", 3, |run| run.capacity_normalised),
             ("mean\nshare of\nsolo goodput", 3, |run| run.mean_utilisation),
-            ("reorder-\ning (1)", 0, |run| Some(run.errors.reordering as f64)),
-            ("local\ndrop (2)", 0, |run| Some(run.errors.local_overflow as f64)),
-            ("fast re-\ncovery (3)", 0, |run| Some(run.errors.duplicate_ack as f64)),
-            ("timeout\n(4)", 0, |run| Some(run.errors.timeout as f64)),
+            ("reorder-\ning (1)", 0, |run| run.errors.map(|all| all.reordering as f64)),
+            ("local\ndrop (2)", 0, |run| run.errors.map(|all| all.local_overflow as f64)),
+            ("fast re-\ncovery (3)", 0, |run| run.errors.map(|all| all.duplicate_ack as f64)),
+            ("timeout\n(4)", 0, |run| run.errors.map(|all| all.timeout as f64)),
         ];
         let more = if self.layout.wide { &more[..] } else { &[] };
         let rate = format!("goodput\n{}", self.unit.name);
@@ -316,7 +317,7 @@ impl Sheet<'_> {
 
 /// What there is to say of runs on real machines: how exact their starts were, which do not count, and what else may explain
 /// the figures.
-fn field_lines(runs: &[Run]) -> Vec<String> {
+pub fn field_lines(runs: &[Run]) -> Vec<String> {
     let of = |run: &Run| format!("{} of block {}", run.condition, run.repeat + 1);
     let field = || runs.iter().filter_map(|run| Some((run, run.field.as_ref()?)));
     let mut lines = Vec::new();
@@ -327,16 +328,29 @@ fn field_lines(runs: &[Run]) -> Vec<String> {
             "flows began at most {skew:.1} ms apart (clocks compared within {error:.1} ms)"
         ));
     }
-    for (run, field) in field() {
+    for (run, field) in field().filter(|(_, field)| !field.counts) {
         for station in field.stations.iter().filter(|station| !station.counts) {
             let reason = station.reason.as_deref().unwrap_or("the reason is not known");
             lines.push(format!("DOES NOT COUNT: {}: {}: {reason}", of(run), station.station));
         }
+        lines.push(format!("delivered in {}: {}", of(run), delivered(&field.stations)));
     }
     for (run, field) in field().filter(|(_, field)| field.counts) {
         lines.extend(field.verdict.iter().map(|said| format!("{}: {said}", of(run))));
     }
+    lines.extend(between_conditions(runs));
     lines
+}
+
+/// What each station delivered in a run that does not count.
+fn delivered(stations: &[FieldStation]) -> String {
+    let words = |station: &FieldStation| {
+        let megabytes = station.delivered_bytes as f64 / 1e6;
+        let counts = if station.counts { "" } else { " (does not count)" };
+        format!("{} {megabytes:.1} MB{counts}", station.station)
+    };
+    let all: Vec<String> = stations.iter().skip(1).map(words).collect(); // the first is the server
+    all.join(", ")
 }
 
 const UNKNOWN: &str = "-";

@@ -66,8 +66,8 @@ fn flow(case: &Case, station: usize) -> MeasuredFlow {
         bytes_in_second_half: Bytes::ZERO,
         start: Duration::ZERO,
         completion: None,
-        retransmits: count,
-        timeouts: count,
+        retransmits: Some(count),
+        timeouts: Some(count),
         avr: AvrMeter::new(Rate::from_mbps(1), case.warmup).finish(case.duration),
         simulated: (!case.lab).then_some(SimulatedFlow {
             syn_timeouts: count,
@@ -93,12 +93,12 @@ fn run(case: &Case) -> Run {
         end: case.duration,
         flows: vec![flow(case, 0), flow(case, 1)],
         rtt: vec![rtt, DurationHistogram::default()],
-        errors: ErrorCounts {
+        errors: Some(ErrorCounts {
             reordering: count,
             local_overflow: count,
             duplicate_ack: count,
             timeout: count,
-        },
+        }),
         lateness: case.lab.then_some(Lateness {
             releases: count,
             p50_ms: 0.0,
@@ -335,7 +335,7 @@ fn a_hundred_thousand_flows_have_figures() {
         end: Duration::from_secs(10),
         flows,
         rtt: Vec::new(),
-        errors: ErrorCounts::default(),
+        errors: Some(ErrorCounts::default()),
         lateness: None,
         packets_digest: None,
         drops: None,

@@ -39,7 +39,7 @@ fn outcome(
         end: END,
         flows: flows.to_vec(),
         rtt,
-        errors: ErrorCounts::default(),
+        errors: Some(ErrorCounts::default()),
         lateness: None,
         packets_digest: None,
         drops: None,
@@ -60,8 +60,8 @@ fn flow(station: usize, mbps: u64) -> MeasuredFlow {
         bytes_in_second_half: Bytes::new(mbps * 125_000 * 10),
         start: Duration::ZERO,
         completion: None,
-        retransmits: 12,
-        timeouts: 1,
+        retransmits: Some(12),
+        timeouts: Some(1),
         avr: None,
         simulated: None,
         reservation: None,
@@ -81,7 +81,7 @@ fn run(condition: &str, repeat: u32, flows: &[MeasuredFlow], maxima: &[f64]) -> 
     }
     let condition = self::condition(condition, flows.len());
     let errors = ErrorCounts { reordering: 1, local_overflow: 2, duplicate_ack: 30, timeout: 4 };
-    let outcome = Outcome { errors, ..outcome(&condition, flows, vec![rtt]) };
+    let outcome = Outcome { errors: Some(errors), ..outcome(&condition, flows, vec![rtt]) };
     Run::new(&condition, repeat, 0.9, &self::maxima(maxima), &outcome)
 }
 

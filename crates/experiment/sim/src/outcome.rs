@@ -77,7 +77,7 @@ impl<O: Observer> Simulation<O> {
             end: span.since(end),
             flows: measured,
             rtt,
-            errors,
+            errors: Some(errors),
             lateness: None,
             packets_digest: None,
             drops: Some(drops(&counters)),

@@ -21,7 +21,7 @@ fn three_laws_over_stations_and_standards() {
         for stations in [1, 4, 10] {
             let scenario = scenario(standard, stations, UP, LAWS);
             for run in report(&scenario, &Options::default()).runs {
-                let errors = run.errors;
+                let errors = run.errors.unwrap();
                 let errors = [
                     errors.reordering,
                     errors.local_overflow,
@@ -29,7 +29,7 @@ fn three_laws_over_stations_and_standards() {
                     errors.timeout,
                 ];
                 let errors = errors.map(|count| count.to_string()).join("/");
-                let retransmits: u64 = run.flows.iter().map(|flow| flow.retransmits).sum();
+                let retransmits: u64 = run.flows.iter().map(|flow| flow.retransmits.unwrap()).sum();
                 writeln!(
                     table,
                     "{standard:8} {stations:9}  {:13} {:7.3}  {:.3}  {:7.1}  {:7.1}  {errors:>14} {retransmits:4}",

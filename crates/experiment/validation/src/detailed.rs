@@ -37,7 +37,7 @@ impl Detail {
                 completion_s: result.completion_s,
                 open_s: detail.opened.map_or(0.0, Duration::as_secs_f64),
                 syns: simulated.syn_timeouts + 1,
-                timeouts: result.timeouts,
+                timeouts: result.timeouts.unwrap_or(0),
                 stall_s: simulated.longest_stall_s,
             }
         });

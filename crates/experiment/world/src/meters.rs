@@ -151,7 +151,7 @@ impl ReceiverMeter {
     }
 
     /// The figures of the flow in a run that ended at `end`. `flow` is the same as in
-    /// [`Self::new`]. The counts of the sender are 0; [`SenderMeter::measured`] adds them.
+    /// [`Self::new`]. The counts of the sender are unknown; [`SenderMeter::measured`] adds them.
     pub fn measured(&self, flow: &Flow, end: Instant) -> MeasuredFlow {
         let since_start = |at: Instant| at.saturating_since(self.start);
         let avr = self.avr.clone();
@@ -165,8 +165,8 @@ impl ReceiverMeter {
             bytes_in_second_half: Bytes::new(self.late),
             start: flow.start,
             completion: self.completed.map(since_start),
-            retransmits: 0,
-            timeouts: 0,
+            retransmits: None,
+            timeouts: None,
             avr: avr.and_then(|avr| avr.finish(since_start(self.flow_end(end)))),
             simulated: None,
             reservation: None,
@@ -248,7 +248,7 @@ impl SenderMeter {
     /// Adds the sender's counts to the figures of the flow with this index.
     pub fn measured(&self, index: usize, flow: MeasuredFlow) -> MeasuredFlow {
         let (retransmits, timeouts) = self.flows[index];
-        MeasuredFlow { retransmits, timeouts, ..flow }
+        MeasuredFlow { retransmits: Some(retransmits), timeouts: Some(timeouts), ..flow }
     }
 
     /// The distribution of the senders' RTT samples for each group of stations, and the counts of

@@ -76,7 +76,7 @@ impl World for Fake {
             stations: expanded.stations,
             end: scenario.duration,
             rtt: vec![DurationHistogram::default()],
-            errors: ErrorCounts::default(),
+            errors: Some(ErrorCounts::default()),
             lateness: None,
             packets_digest: None,
             drops: None,

@@ -138,8 +138,9 @@ impl<'a> Helper<'a> {
     fn command(&self) -> Command {
         let program = self.brought.as_deref().unwrap_or(&self.machine.program);
         // A device without /run has its state elsewhere; docs/guides/android.md.
+        let brought = if self.brought.is_some() { " --brought" } else { "" };
         let there = format!(
-            "[ -d /run ] || export WAKEAI_RUN=/dev/wakeai; exec {} field-station",
+            "[ -d /run ] || export WAKEAI_RUN=/dev/wakeai; exec {} field-station{brought}",
             quoted(program)
         );
         match &self.machine.place {

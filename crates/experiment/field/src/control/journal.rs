@@ -8,13 +8,20 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::plan::random;
 use super::raw::RawRun;
 use crate::error::FieldError;
+use crate::station::is_session;
 
 /// The file that tells which command the runs belong to.
 const COMMAND: &str = "command.json";
 /// The file of what the stations reach alone.
 const SOLOS: &str = "solos.json";
+
+/// The random bytes of a session's name.
+const SESSION_BYTES: usize = 8;
+/// The file of the session's name.
+const SESSION: &str = "session.json";
 
 /// The directory of the runs of a command that keeps its result; nothing is kept without one.
 pub(super) struct Journal {
@@ -49,6 +56,17 @@ impl Journal {
                 Ok(journal)
             }
         }
+    }
+
+    /// The name of the session with the helpers. It stays the same when the command is taken up, so that helpers that still run
+    /// belong to it.
+    pub(super) fn session(&self) -> Result<String, FieldError> {
+        if let Some(name) = self.read(SESSION).filter(|name: &String| is_session(name)) {
+            return Ok(name);
+        }
+        let name = random(SESSION_BYTES);
+        self.write(SESSION, &name)?;
+        Ok(name)
     }
 
     /// The runs that were made before, by block and condition.
@@ -129,7 +147,11 @@ mod tests {
         let run = RawRun { condition: 1, block: 2, wall_s: 3.5, ..RawRun::default() };
         journal.keep_run(&run).unwrap();
         journal.keep_solos(&BTreeMap::from([("a up".to_owned(), 5.0)])).unwrap();
+        let session = journal.session().unwrap();
         let again = Journal::open(Some(&out), &command("1")).unwrap();
+        assert_eq!(again.session().unwrap(), session, "helpers that still run belong to it");
+        let none = Journal::open(None, &command("1")).unwrap();
+        assert_ne!(none.session().unwrap(), none.session().unwrap(), "nothing is kept");
         assert_eq!(again.runs(), BTreeMap::from([((2, 1), run)]));
         assert_eq!(again.solos(), BTreeMap::from([("a up".to_owned(), 5.0)]));
         let other = Journal::open(Some(&out), &command("2")).err().unwrap().to_string();

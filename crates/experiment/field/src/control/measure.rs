@@ -73,6 +73,13 @@ impl<'a> Session<'a> {
                 said.push(format!("{}: its interface is down or unknown", helper.name()));
             }
         }
+        if said.is_empty() {
+            let shares = crate::check::others_now(&mut self.helpers, &interrupted)?;
+            for (helper, share) in self.helpers.iter().zip(shares) {
+                let found = crate::check::too_much(share, self.options.max_load_percent);
+                said.extend(found.map(|found| format!("{}: {found}", helper.name())));
+            }
+        }
         if said.is_empty() { Ok(()) } else { Err(FieldError::NotReady(said)) }
     }
 

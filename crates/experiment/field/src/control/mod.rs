@@ -85,7 +85,7 @@ pub fn run(
     let out = options.run.out.as_ref().map(|out| out.directory.as_path());
     let journal = Journal::open(out, &command(options, scenario))?;
     let recorder = asked.recorder(&options.run, Field::NAME).map_err(RunError::from)?;
-    let name = random(8);
+    let name = journal.session()?;
     let mut session = Session::new(options, &name, &machines, progress);
     let made =
         session.connect().and_then(|()| measure_all(&mut session, &asked, &journal, options));
@@ -98,7 +98,8 @@ pub fn run(
             ));
         }
     })?;
-    let field = Field { runs, maxima, flows: session.flows() };
+    let flows = session.flows();
+    let field = Field { runs, maxima, max_load_percent: options.max_load_percent, flows };
     let report = session::report(1, &field, &asked, recorder)?;
     journal.remove();
     Ok(report)
@@ -203,6 +204,7 @@ fn key_of(key: StationDirection) -> String {
 struct Field {
     runs: BTreeMap<(usize, u32), RawRun>,
     maxima: BTreeMap<StationDirection, Max>,
+    max_load_percent: u32,
     /// The flows of each run, as they were planned.
     flows: BTreeMap<(usize, u32), Vec<plan::PlannedFlow>>,
 }
@@ -222,6 +224,7 @@ impl World for Field {
     fn run(&self, task: Task<'_>) -> Result<Outcome, FieldError> {
         let place = task.place.expect("the stations were measured alone before");
         let (raw, flows) = (&self.runs[&place], &self.flows[&place]);
-        Ok(outcome::outcome(raw, task.condition, task.seed, flows, task.sink.as_ref()))
+        let sink = task.sink.as_ref();
+        Ok(outcome::outcome(raw, task.condition, task.seed, flows, self.max_load_percent, sink))
     }
 }

@@ -1,14 +1,16 @@
 //! The figures of a run from what its machines have measured, and whether the run counts.
 
-use wakeai_results::result::{FieldRun, FieldStation, MeasuredFlow, Outcome, RadioReading};
-use wakeai_scenario::{Expanded, Experiment, ResolvedCondition};
+use wakeai_results::result::{
+    FieldRun, FieldStation, MeasuredFlow, Outcome, RadioMeans, RadioReading,
+};
+use wakeai_scenario::ResolvedCondition;
 use wakeai_units::{Duration, Instant};
 use wakeai_world::{ReceiverMeter, RunSink, SenderMeter, Span};
 
 use super::plan::PlannedFlow;
 use super::raw::{RawMachine, RawRun};
 use super::verdict;
-use crate::protocol::{Air, Event, FlowData, Sample, StationData};
+use crate::protocol::{Air, AirDuring, Event, FlowData, Sample, StationData};
 
 /// A flow begins late if its machine opens it later than this after its start.
 const LATE_START: Duration = Duration::from_secs(1);
@@ -33,6 +35,7 @@ pub(super) fn outcome(
     condition: &ResolvedCondition,
     seed: u64,
     flows: &[PlannedFlow],
+    max_load_percent: u32,
     sink: Option<&RunSink>,
 ) -> Outcome {
     let experiment = &*condition.experiment;
@@ -64,14 +67,14 @@ pub(super) fn outcome(
         measured(raw, &senders, index, meter.measured(flow, end), &flows[index])
     });
     let measured: Vec<MeasuredFlow> = measured.collect();
-    let field = field(raw, experiment, condition, &expanded, flows, &measured);
+    let field = field(raw, condition, flows, &measured, max_load_percent);
     let (rtt, errors) = senders.finish();
     Outcome {
         stations: expanded.stations,
         end: span.since(end),
         flows: measured,
         rtt,
-        errors,
+        errors: knows_events(raw, flows).then_some(errors),
         lateness: None,
         drops: None,
         packets_digest: None,
@@ -100,6 +103,15 @@ fn count_senders(raw: &RawRun, senders: &mut SenderMeter) {
     }
 }
 
+/// Whether the machine of every sender of TCP was monitored, so that all congestion events are known.
+fn knows_events(raw: &RawRun, flows: &[PlannedFlow]) -> bool {
+    let is_monitored = |machine: usize| {
+        let data = raw.machines.get(machine).and_then(|one| one.data.as_ref());
+        data.is_some_and(|data| data.monitored)
+    };
+    flows.iter().filter(|flow| flow.udp.is_none()).all(|flow| is_monitored(flow.sender))
+}
+
 /// Adds what the sender's machine has measured.
 fn measured(
     raw: &RawRun,
@@ -111,8 +123,10 @@ fn measured(
     let sent = of_flow(raw, planned.sender, index);
     let machine = raw.machines.get(planned.sender).and_then(|one| one.data.as_ref());
     let mut flow = senders.measured(index, flow);
-    if machine.is_some_and(|data| !data.monitored) {
-        flow.retransmits = sent.map_or(0, |sent| sent.retransmits);
+    if planned.udp.is_none() && !machine.is_some_and(|data| data.monitored) {
+        // `tcp_info` counts retransmissions, and no timeouts.
+        flow.retransmits = sent.map(|sent| sent.retransmits);
+        flow.timeouts = None;
     }
     // What ran is what the socket said; an agent puts its own into the place of the default.
     flow.algorithm =
@@ -122,23 +136,22 @@ fn measured(
 
 fn field(
     raw: &RawRun,
-    experiment: &Experiment,
     condition: &ResolvedCondition,
-    expanded: &Expanded,
     flows: &[PlannedFlow],
     measured: &[MeasuredFlow],
+    max_load_percent: u32,
 ) -> FieldRun {
+    let experiment = &*condition.experiment;
     let agents = condition.agents();
     let stations = raw.machines.iter().enumerate().map(|(index, machine)| {
         let has_agent = index.checked_sub(1).is_some_and(|station| agents[station]);
-        let reason = reason(raw, index, has_agent, flows);
+        let reason = reason(raw, index, has_agent, flows, max_load_percent);
         let own = measured.iter().zip(flows);
         let own =
             own.filter(|(_, flow)| index > 0 && (flow.sender == index || flow.receiver == index));
         station(machine, reason, has_agent, own.map(|(flow, _)| flow.bytes.get()).sum())
     });
     let stations: Vec<FieldStation> = stations.collect();
-    let _ = expanded;
     FieldRun {
         block: raw.block,
         position: raw.position,
@@ -169,6 +182,8 @@ fn station(
         kernel: machine.facts.as_ref().map(|facts| facts.kernel.clone()),
         before: data.and_then(|data| data.air_before.as_ref()).map(radio),
         after: data.and_then(|data| data.air_after.as_ref()).map(radio),
+        during: data.and_then(|data| data.air_during.clone()).map(means),
+        others_percent: data.and_then(verdict::others).map(|share| share * 100.0),
         busiest_processor: data.and_then(|data| data.busiest_cpu),
     }
 }
@@ -186,8 +201,19 @@ fn radio(air: &Air) -> RadioReading {
     }
 }
 
+fn means(during: AirDuring) -> RadioMeans {
+    let AirDuring { readings, signal_dbm, tx_mbps, rx_mbps, bssids } = during;
+    RadioMeans { readings, signal_dbm, tx_mbps, rx_mbps, bssids }
+}
+
 /// Why the machine's part of the run does not count.
-fn reason(raw: &RawRun, index: usize, has_agent: bool, flows: &[PlannedFlow]) -> Option<String> {
+fn reason(
+    raw: &RawRun,
+    index: usize,
+    has_agent: bool,
+    flows: &[PlannedFlow],
+    max_load_percent: u32,
+) -> Option<String> {
     let machine = &raw.machines[index];
     let Some(data) = &machine.data else {
         let reason = machine.reason.clone();
@@ -200,6 +226,12 @@ fn reason(raw: &RawRun, index: usize, has_agent: bool, flows: &[PlannedFlow]) ->
     }
     for (number, flow) in flows.iter().enumerate() {
         reasons.extend(trouble_of_flow(raw, data, index, number, flow));
+    }
+    let load = verdict::others(data).map(|share| share * 100.0);
+    if let Some(load) = load.filter(|load| *load > f64::from(max_load_percent)) {
+        reasons.push(format!(
+            "others used {load:.0} % of its channel, and --max-load allows {max_load_percent} %"
+        ));
     }
     if has_agent && data.peers.is_none() && data.trouble.is_empty() {
         reasons.push("its agent did not answer at the end".to_owned());
@@ -315,7 +347,7 @@ mod tests {
         let (scenario, flows, mut raw) = run();
         change(&mut raw);
         let condition = scenario.conditions().swap_remove(0);
-        let outcome = outcome(&raw, &condition, 1, &flows, None);
+        let outcome = outcome(&raw, &condition, 1, &flows, 20, None);
         (outcome.field.clone().unwrap(), outcome)
     }
 
@@ -333,13 +365,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_machine_without_root_cannot_know_is_unknown_and_not_zero() {
+        let (_, all) = field_of(|_| {});
+        assert!(all.errors.is_some());
+        assert_eq!((all.flows[0].retransmits, all.flows[0].timeouts), (Some(0), Some(0)));
+        let (field, one) = field_of(|raw| {
+            let data = raw.machines[1].data.as_mut().unwrap();
+            data.monitored = false;
+            data.flows[0].retransmits = 7;
+        });
+        assert!(field.counts, "goodput, completion and round-trip times are known");
+        assert_eq!(one.errors, None, "the events of all senders together are not known");
+        assert_eq!((one.flows[0].retransmits, one.flows[0].timeouts), (Some(7), None));
+        assert_eq!((one.flows[1].retransmits, one.flows[1].timeouts), (Some(0), Some(0)));
+        let (_, gone) = field_of(|raw| raw.machines[2].data = None);
+        assert_eq!((gone.flows[1].retransmits, gone.flows[1].timeouts), (None, None));
+    }
+
+    #[test]
     fn each_fault_has_its_reason_and_the_run_does_not_count() {
         type Change = fn(&mut RawRun);
-        let data = |raw: &mut RawRun, index: usize, change: fn(&mut StationData)| {
-            change(raw.machines[index].data.as_mut().unwrap());
-        };
-        let _ = data;
-        let cases: [(Change, &str); 6] = [
+        let cases: [(Change, &str); 7] = [
             (
                 |raw| {
                     raw.machines[1].data = None;
@@ -368,6 +414,19 @@ mod tests {
             (
                 |raw| raw.machines[0].data.as_mut().unwrap().flows[0].connections = 0,
                 "flow 1 never reached the other end",
+            ),
+            (
+                |raw| {
+                    let air = |active_ms, busy_ms| Air {
+                        active_ms: Some(active_ms),
+                        busy_ms: Some(busy_ms),
+                        ..Air::default()
+                    };
+                    let data = raw.machines[1].data.as_mut().unwrap();
+                    data.air_before = Some(air(0, 0));
+                    data.air_at_start = Some(air(2_000, 420));
+                },
+                "others used 21 % of its channel, and --max-load allows 20 %",
             ),
         ];
         for (change, reason) in cases {

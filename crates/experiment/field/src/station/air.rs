@@ -2,7 +2,7 @@
 
 use wakeai_agent::{Link, WifiReader};
 
-use crate::protocol::{Air, Way};
+use crate::protocol::{Air, AirDuring, Way};
 
 /// Reads the link of the machine's interface. An error says why there is none.
 pub(super) fn read(way: &Way) -> Result<Air, String> {
@@ -34,5 +34,90 @@ fn air(link: &Link) -> Air {
         busy_ms: link.channel.busy_ms,
         rx_ms: link.channel.rx_ms,
         tx_ms: link.channel.tx_ms,
+    }
+}
+
+/// Takes the means of the readings of a run.
+#[derive(Debug, Default)]
+pub(super) struct Means {
+    readings: u32,
+    signal_dbm: Mean,
+    tx_mbps: Mean,
+    rx_mbps: Mean,
+    bssids: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>) {
+        if let Some(value) = value {
+            self.sum += value;
+            self.count += 1;
+        }
+    }
+
+    fn get(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+}
+
+impl Means {
+    pub(super) fn add(&mut self, air: &Air) {
+        self.readings += 1;
+        self.signal_dbm.add(air.signal_dbm.map(f64::from));
+        self.tx_mbps.add(air.tx_mbps);
+        self.rx_mbps.add(air.rx_mbps);
+        if let Some(bssid) = air.bssid.as_ref().filter(|bssid| Some(*bssid) != self.bssids.last()) {
+            self.bssids.push(bssid.clone());
+        }
+    }
+
+    /// The means; `None` without a reading.
+    pub(super) fn get(self) -> Option<AirDuring> {
+        (self.readings > 0).then(|| AirDuring {
+            readings: self.readings,
+            signal_dbm: self.signal_dbm.get(),
+            tx_mbps: self.tx_mbps.get(),
+            rx_mbps: self.rx_mbps.get(),
+            bssids: self.bssids,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_the_driver_tells_at_times_has_the_mean_of_those_times() {
+        let reading = |bssid: &str, signal_dbm, tx_mbps| Air {
+            bssid: Some(bssid.to_owned()),
+            signal_dbm,
+            tx_mbps,
+            ..Air::default()
+        };
+        let mut means = Means::default();
+        for air in [
+            reading("a", Some(-50), Some(65.0)),
+            reading("a", Some(-60), None),
+            reading("b", None, Some(130.0)),
+            reading("a", None, None),
+        ] {
+            means.add(&air);
+        }
+        let expected = AirDuring {
+            readings: 4,
+            signal_dbm: Some(-55.0),
+            tx_mbps: Some(97.5),
+            rx_mbps: None,
+            bssids: ["a", "b", "a"].map(str::to_owned).to_vec(),
+        };
+        assert_eq!(means.get(), Some(expected));
+        assert_eq!(Means::default().get(), None);
     }
 }

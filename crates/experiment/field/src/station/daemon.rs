@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::poll::{PollFd, PollFlags};
 use nix::unistd::geteuid;
@@ -13,7 +13,7 @@ use wakeai_host::{Lease, NetnsId, Role, since_boot};
 use wakeai_units::{Duration, Instant};
 
 use super::run::Run;
-use super::{StationError, failed, inspect, interface, is_session, socket_path};
+use super::{Origin, StationError, failed, inspect, interface, is_session, socket_path};
 use crate::protocol::{Answer, Ask, PROTOCOL, Phase, Question, Reply, Welcome};
 
 /// What a helper says on standard output when it listens.
@@ -24,6 +24,8 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 const IDLE: std::time::Duration = std::time::Duration::from_millis(500);
 /// The time that a controlling command has for its first line, and the grace period until it has named one.
 const FIRST_GRACE: Duration = Duration::from_secs(60);
+/// The longest wait, after a run that was cut, until what it used in the kernel is free.
+const FREED_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest question.
 const LONGEST: usize = 4 << 20;
 /// The longest wait for a connection that takes nothing.
@@ -56,8 +58,8 @@ struct Client {
 /// # Errors
 ///
 /// [`StationError`], which it has told, too.
-pub fn serve(program: &Path, session: &str, ssh: Option<String>) -> Result<(), StationError> {
-    let started = start(program, session, ssh);
+pub fn serve(origin: &Origin<'_>, session: &str) -> Result<(), StationError> {
+    let started = start(origin, session);
     let said = match &started {
         Ok(_) => READY.to_owned(),
         Err(error) => error.to_string().replace('\n', " "),
@@ -76,7 +78,11 @@ pub fn serve(program: &Path, session: &str, ssh: Option<String>) -> Result<(), S
     if let Some(lease) = lease {
         wakeai_kernel::release(lease);
     } else {
-        let _ = std::fs::remove_dir_all(directory);
+        for directory in
+            [Some(directory.as_path()), origin.brought_directory()].into_iter().flatten()
+        {
+            let _ = std::fs::remove_dir_all(directory);
+        }
         let _ = std::fs::remove_file(path);
     }
     drop(client);
@@ -84,9 +90,8 @@ pub fn serve(program: &Path, session: &str, ssh: Option<String>) -> Result<(), S
 }
 
 fn start(
-    program: &Path,
+    origin: &Origin<'_>,
     session: &str,
-    ssh: Option<String>,
 ) -> Result<(Daemon, UnixListener, PathBuf), StationError> {
     if !is_session(session) {
         return Err(StationError::Hello);
@@ -102,6 +107,9 @@ fn start(
             // The helper unloads the algorithms that its agents have registered: these have given up the privilege
             // to unmount the bpffs.
             lease.record(wakeai_kernel::parts())?;
+            if let Some(brought) = origin.brought_directory() {
+                lease.adopt_directory(brought)?;
+            }
             lease.bind_socket(&path, 0o600)
         });
         match made {
@@ -119,8 +127,8 @@ fn start(
         (None, listener)
     };
     let daemon = Daemon {
-        program: program.to_owned(),
-        ssh,
+        program: origin.program.to_owned(),
+        ssh: origin.ssh.map(str::to_owned),
         lease,
         directory,
         grace: FIRST_GRACE,
@@ -236,8 +244,20 @@ impl Daemon {
                 if self.run.as_ref().is_some_and(|run| run.name() == plan.run) {
                     return Answer::Done; // asked again, after the connection was lost
                 }
+                let follows = self.run.is_some();
                 self.undo();
-                match Run::prepare(*plan, &self.program, &self.directory, self.lease.as_ref()) {
+                let prepare = || {
+                    let lease = self.lease.as_ref();
+                    Run::prepare((*plan).clone(), &self.program, &self.directory, lease)
+                };
+                let mut prepared = prepare();
+                // The kernel frees the congestion controls of the run before when its last connections have ended.
+                let give_up = since_boot() + FREED_PATIENCE;
+                while follows && prepared.is_err() && since_boot() < give_up {
+                    std::thread::sleep(IDLE);
+                    prepared = prepare();
+                }
+                match prepared {
                     Ok(run) => {
                         self.run = Some(run);
                         Answer::Done

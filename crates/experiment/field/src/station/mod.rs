@@ -31,6 +31,8 @@ pub use daemon::serve;
 
 /// The longest wait for a helper that starts.
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The beginning of the name of the directory of a program that was brought along.
+pub(crate) const BROUGHT: &str = "wakeai-field.";
 /// The longest first line.
 const LONGEST_HELLO: u64 = 4_096;
 
@@ -65,16 +67,42 @@ pub(crate) fn failed(action: &'static str) -> impl FnOnce(io::Error) -> StationE
     move |source| StationError::Io { action, source }
 }
 
+/// Where a helper comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// This program.
+    pub program: &'a Path,
+    /// The address of this machine through which ssh came.
+    pub ssh: Option<&'a str>,
+    /// Whether the program was brought along for this experiment, so that the helper removes it at its end.
+    pub brought: bool,
+}
+
+impl Origin<'_> {
+    /// The arguments that hand it on.
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        let ssh = self.ssh.into_iter().flat_map(|address| ["--ssh-address", address]);
+        ssh.chain(self.brought.then_some("--brought"))
+    }
+
+    /// The directory of the program that was brought along.
+    fn brought_directory(&self) -> Option<&Path> {
+        let directory = self.program.parent().filter(|_| self.brought)?;
+        let name = directory.file_name()?.to_str()?;
+        name.starts_with(BROUGHT).then_some(directory)
+    }
+}
+
 /// Relays between standard input and output and the helper of the session that the first line names, and starts that
-/// helper where it does not run. `program` is this program.
+/// helper where it does not run.
 ///
-/// Without root it becomes root first where `sudo -n` allows that. `ssh` is the address of this machine through which ssh came.
+/// Without root it becomes root first where `sudo -n` allows that.
 ///
 /// # Errors
 ///
 /// [`StationError`]. The reason is also the answer to the first line.
-pub fn run(program: &Path, ssh: Option<&str>) -> Result<(), StationError> {
-    if let Some(mut elevated) = elevated(program, ssh) {
+pub fn run(origin: &Origin<'_>) -> Result<(), StationError> {
+    if let Some(mut elevated) = elevated(origin) {
         // The program takes this one's place, with its standard input and output.
         let error = std::os::unix::process::CommandExt::exec(&mut elevated);
         return Err(failed("become root by sudo")(error));
@@ -87,7 +115,7 @@ pub fn run(program: &Path, ssh: Option<&str>) -> Result<(), StationError> {
     if !is_session(session) {
         return Err(StationError::Hello);
     }
-    let stream = match helper(program, session, ssh) {
+    let stream = match helper(origin, session) {
         Ok(stream) => stream,
         Err(error) => {
             let answer = Answer::Refused(error.to_string());
@@ -101,7 +129,7 @@ pub fn run(program: &Path, ssh: Option<&str>) -> Result<(), StationError> {
 }
 
 /// The command that runs this program as root; `None` where it is root already, and where that is not allowed.
-fn elevated(program: &Path, ssh: Option<&str>) -> Option<Command> {
+fn elevated(origin: &Origin<'_>) -> Option<Command> {
     if geteuid().is_root() {
         return None;
     }
@@ -121,10 +149,7 @@ fn elevated(program: &Path, ssh: Option<&str>) -> Option<Command> {
     } else {
         return None;
     };
-    command.arg(program).arg("field-station");
-    if let Some(ssh) = ssh {
-        command.args(["--ssh-address", ssh]);
-    }
+    command.arg(origin.program).arg("field-station").args(origin.arguments());
     Some(command)
 }
 
@@ -153,16 +178,13 @@ pub(crate) fn socket_path(session: &str) -> io::Result<PathBuf> {
 }
 
 /// A connection to the helper of the session, which is started where it does not run.
-fn helper(program: &Path, session: &str, ssh: Option<&str>) -> Result<UnixStream, StationError> {
+fn helper(origin: &Origin<'_>, session: &str) -> Result<UnixStream, StationError> {
     let path = socket_path(session).map_err(failed("find the directory of the helper"))?;
     if let Ok(stream) = UnixStream::connect(&path) {
         return Ok(stream);
     }
-    let mut command = Command::new(program);
-    command.args(["field-station", "--serve", session]).current_dir("/");
-    if let Some(ssh) = ssh {
-        command.args(["--ssh-address", ssh]);
-    }
+    let mut command = Command::new(origin.program);
+    command.args(["field-station", "--serve", session]).args(origin.arguments()).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed("start the helper"))?;
     let said = first_line(&mut child)?;
@@ -213,6 +235,18 @@ fn relay(mut input: impl Read, first: &str, stream: UnixStream) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_directory_of_a_program_that_was_brought_along_is_removed() {
+        let directory = |program: &str, brought| {
+            let origin = Origin { program: Path::new(program), ssh: None, brought };
+            origin.brought_directory().map(Path::to_owned)
+        };
+        let own = "/tmp/wakeai-field.a1B2c3/wakeai";
+        assert_eq!(directory(own, true), Some(PathBuf::from("/tmp/wakeai-field.a1B2c3")));
+        assert_eq!(directory(own, false), None);
+        assert_eq!(directory("/usr/bin/wakeai", true), None);
+    }
 
     #[test]
     fn a_session_is_hexadecimal_and_so_no_path() {

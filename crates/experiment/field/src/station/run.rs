@@ -15,6 +15,10 @@ use crate::protocol::{Air, Phase, RunPlan, StationData};
 
 /// The time from the end of the run to the end of its flows. What was sent at the end arrives meanwhile, and does not count.
 const TAIL: Duration = Duration::from_millis(30);
+/// The time between two readings of the air.
+const BETWEEN_READINGS: Duration = Duration::from_secs(1);
+/// The time before the time zero at which the air is read once more.
+const BEFORE_START: Duration = Duration::from_millis(100);
 /// The time between two looks at the interface.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -26,6 +30,9 @@ pub(super) struct Run {
     /// Congestion controls of Wakeai, which flows name.
     _algorithms: Option<Control>,
     air_before: Option<Air>,
+    air_at_start: Option<Air>,
+    air_read: Instant,
+    air_means: air::Means,
     looked: Instant,
     down: Duration,
     processors: Option<Vec<(u64, u64)>>,
@@ -78,6 +85,9 @@ impl Run {
             watch,
             _algorithms: algorithms,
             air_before,
+            air_at_start: None,
+            air_read: Instant::ZERO,
+            air_means: air::Means::default(),
             looked: Instant::ZERO,
             down: Duration::ZERO,
             processors: None,
@@ -150,6 +160,7 @@ impl Run {
             self.stop(lease);
             return true;
         }
+        self.look_at_air(now);
         let begun = self.shared.origin.get().is_some_and(|origin| now >= *origin);
         if begun && self.processors.is_none() {
             self.processors = processors();
@@ -170,6 +181,24 @@ impl Run {
             }
         }
         false
+    }
+
+    /// Reads the air right before the time zero, and then every second, on a machine that could read it before.
+    fn look_at_air(&mut self, now: Instant) {
+        let due = self.air_before.is_some()
+            && now.saturating_since(self.air_read) >= BETWEEN_READINGS
+            && self.shared.origin.get().is_some_and(|origin| now + BEFORE_START >= *origin);
+        if !due {
+            return;
+        }
+        self.air_read = now;
+        if let Ok(read) = air::read(&self.shared.plan.way) {
+            if self.air_at_start.is_none() {
+                self.air_at_start = Some(read);
+            } else {
+                self.air_means.add(&read);
+            }
+        }
     }
 
     /// Ends the run, and collects what was measured.
@@ -198,6 +227,8 @@ impl Run {
             monitored: seen.monitored,
             peers,
             air_before: self.air_before.take(),
+            air_at_start: self.air_at_start.take(),
+            air_during: std::mem::take(&mut self.air_means).get(),
             air_after,
             down_ns: self.down.as_nanos(),
             busiest_cpu: busiest,

@@ -98,7 +98,7 @@ pub(crate) fn run(
         end: span.since(end),
         flows,
         rtt,
-        errors,
+        errors: Some(errors),
         lateness: None,
         packets_digest: driver.digest.map(PacketsDigest::value),
         drops: None,

@@ -46,7 +46,7 @@ use workplace::Workplace;
 pub struct Manifest {
     /// The version of wakeai.
     pub version: String,
-    /// `sim` or `lab`.
+    /// `sim`, `lab` or `field`.
     pub world: String,
     /// The scenario's name.
     pub scenario: String,
@@ -71,8 +71,10 @@ impl Manifest {
     /// The command that repeats the runs, in the directory of the records.
     fn command(&self) -> String {
         format!(
-            "wakeai {} scenario.toml --seed {} --repeat {} --conditions {}",
+            "wakeai {} scenario.toml{} --seed {} --repeat {} --conditions {}",
             self.world,
+            // Which machines there are is not part of the scenario.
+            if self.world == "field" { " --machines FILE" } else { "" },
             self.seed,
             self.repeat,
             self.conditions.join(",")

@@ -297,7 +297,8 @@ impl Possible<'_> {
         let window = (simulated_s - warmup).max(0.0);
         let most = bytes as f64 * 8e-6;
         assert!(total_goodput_mbps * window <= most + ROUNDED, "{total_goodput_mbps}, {bytes}");
-        let timeouts: u64 = flows.iter().map(|flow| flow.timeouts).sum();
+        let errors = errors.unwrap();
+        let timeouts: u64 = flows.iter().filter_map(|flow| flow.timeouts).sum();
         assert!(errors.timeout <= timeouts, "{} entered Loss, {timeouts} timeouts", errors.timeout);
         self.check_air();
     }
@@ -351,7 +352,7 @@ impl Possible<'_> {
             if spec.kind == FlowKind::Udp {
                 assert_eq!(
                     (flow.retransmits, flow.timeouts, &flow.algorithm),
-                    (0, 0, &None),
+                    (Some(0), Some(0), &None),
                     "{}",
                     about()
                 );

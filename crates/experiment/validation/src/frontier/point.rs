@@ -55,7 +55,7 @@ impl Point {
             goodput: run.total_goodput_mbps,
             index: index(run).unwrap_or(f64::NAN),
             p95_ms,
-            timeouts: run.errors.timeout as f64,
+            timeouts: run.errors.map_or(0.0, |all| all.timeout as f64),
         }
     }
 }

@@ -278,7 +278,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> LawFigures {
             index.unwrap_or(f64::NAN)
         }),
         growth_ms: mean_of(simulated, |one| Some(one.p95_ms)).unwrap_or(f64::NAN),
-        timeouts: over(&|run| run.errors.timeout as f64),
+        timeouts: over(&|run| run.errors.map_or(0.0, |all| all.timeout as f64)),
         completion: is_sized.contains(&true).then(|| {
             let last = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
             (of_completion(&|all| mean(all).unwrap_or(0.0)), of_completion(&last))
