@@ -34,7 +34,7 @@ fn without_root_a_machine_is_a_station_without_an_agent() {
     rig.write_files(&format!("program = \"{}\"", as_nobody.display()));
     // Without root a socket chooses only what `tcp_allowed_congestion_control` lists, and reno is always there.
     let reno = ["--set", "flows.1.algorithm=reno"];
-    let sized = ["--set", "flows.1.size=1MB"];
+    let sized = ["--set", "flows.1.size=6MB", "--set", "duration=30s"];
     let ended = rig.field(&[&PLAIN[..], &reno, &sized].concat());
     assert_eq!(ended.status.code(), Some(0), "{}\n{}", stderr(&ended), stdout(&ended));
     let report = json(&stdout(&ended));
@@ -42,7 +42,7 @@ fn without_root_a_machine_is_a_station_without_an_agent() {
     assert_eq!(run["field"]["stations"][1]["monitored"], false, "{}", run["field"]);
     assert!(run["rtt_ms"]["p50"].as_f64().unwrap() >= 10.0, "by tcp_info: {}", run["rtt_ms"]);
     for flow in run["flows"].as_array().unwrap() {
-        assert_eq!(flow["bytes"], 1_000_000);
+        assert_eq!(flow["bytes"], 6_000_000);
         assert!(flow["goodput_mbps"].as_f64().unwrap() > 0.1, "{flow}");
         assert!(flow["completion_s"].as_f64().unwrap() > 0.01, "{flow}");
         assert!(flow["retransmits"].is_u64(), "tcp_info counts them: {flow}");

@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::run::Run;
 use super::{Origin, StationError, failed, inspect, interface, is_session, socket_path};
-use crate::protocol::{Answer, Ask, PROTOCOL, Phase, Question, Reply, Welcome};
+use crate::protocol::{Answer, Ask, PROTOCOL, Phase, Question, Reply, RunPlan, Welcome};
 
 /// What a helper says on standard output when it listens.
 pub(crate) const READY: &str = "ready";
@@ -240,31 +240,7 @@ impl Daemon {
     /// Answers what concerns the run.
     fn answer_of_run(&mut self, ask: Ask) -> Answer {
         match ask {
-            Ask::Prepare(plan) => {
-                if self.run.as_ref().is_some_and(|run| run.name() == plan.run) {
-                    return Answer::Done; // asked again, after the connection was lost
-                }
-                let follows = self.run.is_some();
-                self.undo();
-                let prepare = || {
-                    let lease = self.lease.as_ref();
-                    Run::prepare((*plan).clone(), &self.program, &self.directory, lease)
-                };
-                let mut prepared = prepare();
-                // The kernel frees the congestion controls of the run before when its last connections have ended.
-                let give_up = since_boot() + FREED_PATIENCE;
-                while follows && prepared.is_err() && since_boot() < give_up {
-                    std::thread::sleep(IDLE);
-                    prepared = prepare();
-                }
-                match prepared {
-                    Ok(run) => {
-                        self.run = Some(run);
-                        Answer::Done
-                    }
-                    Err(reason) => Answer::Refused(reason),
-                }
-            }
+            Ask::Prepare(plan) => self.prepare(&plan),
             Ask::Go { origin_ns } => match &mut self.run {
                 Some(run) => {
                     run.go(Instant::from_nanos(origin_ns));
@@ -300,6 +276,31 @@ impl Daemon {
                 Answer::Done
             }
             _ => Answer::Refused("this is not asked of a run".to_owned()),
+        }
+    }
+
+    /// Makes a run ready, after the one before was undone.
+    fn prepare(&mut self, plan: &RunPlan) -> Answer {
+        if self.run.as_ref().is_some_and(|run| run.name() == plan.run) {
+            return Answer::Done; // asked again, after the connection was lost
+        }
+        let follows = self.run.is_some();
+        self.undo();
+        let prepare =
+            || Run::prepare(plan.clone(), &self.program, &self.directory, self.lease.as_ref());
+        let mut prepared = prepare();
+        // The kernel frees the congestion controls of the run before when its last connections have ended.
+        let give_up = since_boot() + FREED_PATIENCE;
+        while follows && prepared.is_err() && since_boot() < give_up {
+            std::thread::sleep(IDLE);
+            prepared = prepare();
+        }
+        match prepared {
+            Ok(run) => {
+                self.run = Some(run);
+                Answer::Done
+            }
+            Err(reason) => Answer::Refused(reason),
         }
     }
 

@@ -297,7 +297,7 @@ impl Possible<'_> {
         let window = (simulated_s - warmup).max(0.0);
         let most = bytes as f64 * 8e-6;
         assert!(total_goodput_mbps * window <= most + ROUNDED, "{total_goodput_mbps}, {bytes}");
-        let errors = errors.unwrap();
+        let errors = errors.expect("the simulator counts them");
         let timeouts: u64 = flows.iter().filter_map(|flow| flow.timeouts).sum();
         assert!(errors.timeout <= timeouts, "{} entered Loss, {timeouts} timeouts", errors.timeout);
         self.check_air();
