@@ -279,7 +279,7 @@ impl Rig {
     pub(crate) fn wait_for_traffic(&self, host: &str) {
         let namespace = format!("--net=/run/netns/{}", self.namespace(host));
         // Forty machines are reached, and their clocks compared one after another, before it begins.
-        let give_up = Instant::now() + Duration::from_secs(180);
+        let give_up = Instant::now() + Duration::from_mins(3);
         loop {
             let output = Command::new("nsenter").args([&namespace, "ss", "-tn"]).output().unwrap();
             if String::from_utf8(output.stdout).unwrap().contains(":5201") {
