@@ -680,8 +680,8 @@ mod tests {
         let report = CheckReport { machines: vec![found, lost] };
         let text = report.render();
         let row = |number: usize| -> Vec<&str> {
-            let rows = text.lines().filter(|line| line.trim_start().starts_with("tablet"));
-            rows.skip(number).next().unwrap().split_whitespace().collect()
+            let mut rows = text.lines().filter(|line| line.trim_start().starts_with("tablet"));
+            rows.nth(number).unwrap().split_whitespace().collect()
         };
         let first = "tablet root@tablet.lan yes 1.2.3 6.12.0 yes cubic reno no -3600.0 s ± 0.2 ms";
         assert_eq!(row(0).join(" "), first, "{text}");
