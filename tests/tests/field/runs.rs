@@ -52,10 +52,9 @@ fn a_processor_that_is_full_is_said_in_table_and_result() {
     let Some(_machine) = Machine::take() else { return };
     let rig = Rig::new(TWO);
     let count = std::thread::available_parallelism().unwrap().get();
-    let spin =
-        || // They leave the experiment its part of the processors.
-        let spin = ["-n", "19", "sh", "-c", "while :; do :; done"];
-        std::process::Command::new("nice").args(spin).spawn().unwrap();
+    // They leave the experiment its part of the processors.
+    let spin = ["-n", "19", "sh", "-c", "while :; do :; done"];
+    let spin = || std::process::Command::new("nice").args(spin).spawn().unwrap();
     let mut spinning: Vec<_> = (0..count).map(|_| spin()).collect();
     let out = rig.directory.path().join("out");
     let plain = ["--solo", "0s", "--conditions", "default", "--out", out.to_str().unwrap()];
