@@ -46,10 +46,10 @@ fn a_namespace_is_made_entered_and_removed_without_moving_the_caller() {
 fn with_own_mounts<T: Send>(apart: bool, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let inside = scope.spawn(move || {
-            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).expect("this is root");
             if apart {
                 let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-                mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).unwrap();
+                mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).expect("this is root");
             }
             work()
         });
