@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{Said, run};
 
-const THREE: &str = r#"
+pub(crate) const THREE: &str = r#"
 name = "three"
 duration = "10s"
 [access_point]

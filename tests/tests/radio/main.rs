@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "whoever runs the tests reads what the guests said")]
 
 mod air;
+mod control;
 
 use std::path::Path;
 use std::time::Instant;
