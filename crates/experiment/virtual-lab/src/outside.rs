@@ -30,7 +30,7 @@ const STATION_MB: u32 = 8;
 const AGENT_MB: u32 = 24;
 /// The most host seconds that a second of a guest takes on an idle core, and those of its start and end. The estimate
 /// that is said before a long command uses them.
-const HOST_SECONDS: f64 = 4.0;
+const HOST_SECONDS: f64 = 3.0;
 const BOOT_SECONDS: f64 = 10.0;
 /// A command is long where it may take more than this, seconds.
 const LONG: f64 = 60.0;
