@@ -308,33 +308,6 @@ fn when_the_controlling_machine_dies_each_machine_undoes_everything_by_itself() 
 
 #[test]
 #[ignore = "make test-field"]
-fn a_command_that_was_killed_goes_on_at_once_with_the_helpers_that_still_run() {
-    let Some(_machine) = Machine::take() else { return };
-    let rig = Rig::new(TWO);
-    let out = rig.directory.path().join("out");
-    // The helpers of the killed command would keep the machines for ten minutes.
-    let arguments = ["--solo", "0s", "--grace", "600s", "--json", "--out", out.to_str().unwrap()];
-    let mut running = rig.start(&arguments);
-    let journal = out.with_file_name("out.runs");
-    let runs = || {
-        let entries = std::fs::read_dir(&journal).into_iter().flatten().flatten();
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
-    };
-    wait_for("a run is made", || (runs() == 1).then_some(()));
-    rig.wait_for_traffic("tablet1");
-    running.kill().unwrap();
-    running.wait().unwrap();
-    let again = rig.field(&arguments);
-    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
-    assert!(stderr(&again).contains("run 1 of 1:"), "only the other is made: {}", stderr(&again));
-    let found = report(&again);
-    let counts = |run: &Value| run["field"]["counts"] == true;
-    assert!(found["runs"].as_array().unwrap().iter().all(counts), "{}", found["runs"]);
-    assert_eq!(rig.left(), [""; 0], "at once");
-}
-
-#[test]
-#[ignore = "make test-field"]
 fn no_argument_of_any_process_has_the_key_of_a_run() {
     let Some(_machine) = Machine::take() else { return };
     let rig = Rig::new(TWO);

@@ -74,6 +74,10 @@ impl<'a> Session<'a> {
             }
         }
         if said.is_empty() {
+            // A command that was killed has left a run behind. It ends on all machines before anything is measured.
+            each(&mut self.helpers, |helper| {
+                let _ = helper.ask(Ask::Forget, PREPARE_PATIENCE, &interrupted);
+            });
             let shares = crate::check::others_now(&mut self.helpers, &interrupted)?;
             for (helper, share) in self.helpers.iter().zip(shares) {
                 let found = crate::check::too_much(share, self.options.max_load_percent);

@@ -24,8 +24,6 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 const IDLE: std::time::Duration = std::time::Duration::from_millis(500);
 /// The time that a controlling command has for its first line, and the grace period until it has named one.
 const FIRST_GRACE: Duration = Duration::from_secs(60);
-/// The longest wait, after a run that was cut, until what it used in the kernel is free.
-const FREED_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest question.
 const LONGEST: usize = 4 << 20;
 /// The longest wait for a connection that takes nothing.
@@ -284,17 +282,9 @@ impl Daemon {
         if self.run.as_ref().is_some_and(|run| run.name() == plan.run) {
             return Answer::Done; // asked again, after the connection was lost
         }
-        let follows = self.run.is_some();
         self.undo();
-        let prepare =
-            || Run::prepare(plan.clone(), &self.program, &self.directory, self.lease.as_ref());
-        let mut prepared = prepare();
-        // The kernel frees the congestion controls of the run before when its last connections have ended.
-        let give_up = since_boot() + FREED_PATIENCE;
-        while follows && prepared.is_err() && since_boot() < give_up {
-            std::thread::sleep(IDLE);
-            prepared = prepare();
-        }
+        let prepared =
+            Run::prepare(plan.clone(), &self.program, &self.directory, self.lease.as_ref());
         match prepared {
             Ok(run) => {
                 self.run = Some(run);
