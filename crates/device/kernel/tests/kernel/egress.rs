@@ -50,7 +50,7 @@ fn pair(from: &Namespace, to: &Namespace, address: IpAddr) -> (UdpSocket, UdpSoc
     let receiver = to.run(|| UdpSocket::bind((address, 0)).unwrap()).unwrap();
     let sender = from.run(|| UdpSocket::bind((any, 0)).unwrap()).unwrap();
     sender.connect(receiver.local_addr().unwrap()).unwrap();
-    receiver.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     (sender, receiver)
 }
 
