@@ -6,11 +6,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::GuestError;
 use crate::apt::{self, Lists};
 use crate::error::Place;
 use crate::modules::{Modules, wanted};
 use crate::release::Release;
+use crate::{GuestError, which};
 
 /// The suites that are searched where this machine's own package lists do not have the kernel.
 const SUITES: [&str; 2] = ["stable", "stable-backports"];
@@ -229,6 +229,8 @@ impl Store {
             .prefix(PARTIAL)
             .tempdir_in(&self.directory)
             .map_err(GuestError::file(format!("write into {here}")))?;
+        // Packages of newer kernels need it, and it is named before the long way.
+        which("xz").ok_or_else(|| GuestError::program("xz", "xz-utils"))?;
         say(&format!("fetching Linux {release}, once: about 110 MB, into {here}"));
         let packages = lists.download(release, partial.path())?;
         let ready = partial.path().join("ready");

@@ -179,8 +179,8 @@ fn wakeai_bbr_fills_the_path_and_probes_its_rtt() {
     let rig = Rig::with_path(PathConfig::CALM);
     let flow = rig.flow(77, "wakeai_bbr");
     let goodput = flow.goodput(Duration::from_secs(2));
-    // 40 Mbit/s, of which 1448 of 1500 bytes are payload. A busy machine delivers less.
-    assert!((3_000_000..5_000_000).contains(&goodput), "{goodput} bytes/s");
+    // 40 Mbit/s, of which 1448 of 1500 bytes are payload.
+    assert!((4_200_000..5_000_000).contains(&goodput), "{goodput} bytes/s");
     // PROBE_RTT comes when no RTT was the shortest for ten seconds. On a busy machine a shorter one may be found late.
     let mut windows = Vec::new();
     eventually("the window of PROBE_RTT", || {
@@ -191,7 +191,7 @@ fn wakeai_bbr_fills_the_path_and_probes_its_rtt() {
     // The path holds 67 segments. The window has room for twice that, for three bursts, and for what the path aggregates.
     windows.sort_unstable();
     let median = windows[windows.len() / 2];
-    assert!((120..400).contains(&median), "{median} segments");
+    assert!((134..220).contains(&median), "{median} segments");
     assert_eq!(windows[0], 4, "no window is shorter");
 }
 

@@ -27,6 +27,9 @@ const RAISED: u64 = (PACKETS * TRUESIZE - 1) << SHIFT;
 const WINDOW: Bounds = Bounds::from_numbers(60, 60, 0, 0);
 const BUDGET: Bounds = Bounds::from_numbers(60, 60, 0, AGGREGATE);
 
+/// How often the queue under the budget is looked at, at most.
+const TRIES: u32 = 5;
+
 /// Prints the reason and returns `None` where this kernel has no token bucket.
 fn rig() -> Option<Rig> {
     let rig = Rig::with_path(PathConfig::CALM);
@@ -96,13 +99,20 @@ fn a_budget_keeps_an_aggregate_in_the_host_queue_where_a_few_packets_were() {
         let _flow = rig.flow(77, bounded.name);
         settle(&rig, &registration.0, WINDOW);
         let (before, without) = mostly_queued(&rig, &registration.0, WINDOW);
-        let (raised, with) = mostly_queued(&rig, &registration.0, BUDGET);
+        let enough = (PACKETS - 5) * TRUESIZE;
+        // A sender that a busy machine keeps waiting leaves a part of its budget unused; it is looked at again.
+        let mut found = mostly_queued(&rig, &registration.0, BUDGET);
+        for _ in 1..TRIES {
+            if found.1 <= enough {
+                found = mostly_queued(&rig, &registration.0, BUDGET);
+            }
+        }
+        let (raised, with) = found;
         println!("{}: {without} and {with} bytes", bounded.name);
         assert_eq!(rate(&raised), RAISED, "{}", bounded.name);
         assert!(rate(&before) < RAISED / 10, "{}", bounded.name);
         assert!(without < 20 * TRUESIZE, "{}: {without}", bounded.name);
-        // On a busy machine the sender is late at times, and the queue is then shorter than the budget.
-        assert!(with > PACKETS / 3 * TRUESIZE, "{}: {with}", bounded.name);
+        assert!(with > enough, "{}: {with}", bounded.name);
     }
 }
 

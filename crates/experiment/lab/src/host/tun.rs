@@ -32,7 +32,9 @@ impl Tun {
             .open("/dev/net/tun")?;
         attach(&file, name, napi)?;
         if napi {
-            do_not_merge(name)?;
+            // With generic receive offload the kernel would merge the packets of an aggregate, and TCP would acknowledge
+            // them together.
+            ethtool(name, SET_GRO, 0)?;
         }
         let index = nix::net::if_::if_nametoindex(name)?;
         Ok(Self { file, index })
@@ -83,18 +85,44 @@ fn attach(file: &File, name: &str, napi: bool) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Switches generic receive offload off. With it the kernel would merge the packets of an aggregate, and TCP would
-/// acknowledge them together.
+/// `ETHTOOL_SGRO` of `linux/ethtool.h`.
+const SET_GRO: u32 = 0x2c;
+
+/// Sends a command of ethtool with a number, and returns the number that the kernel leaves in its place.
 #[allow(unsafe_code, reason = "SIOCETHTOOL has no safe wrapper")]
-fn do_not_merge(name: &str) -> io::Result<()> {
-    /// `ETHTOOL_SGRO` of `linux/ethtool.h`.
-    const SET_GRO: u32 = 0x2c;
+fn ethtool(name: &str, command: u32, number: u32) -> io::Result<u32> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // The kernel's ethtool_value: the command, and 0 for off.
-    let value = [SET_GRO, 0];
-    let mut request = request(name, &value.as_ptr().expose_provenance().to_ne_bytes())?;
-    // SAFETY: SIOCETHTOOL reads one ifreq and the eight bytes to which it points. Both are alive for the whole call.
+    // The kernel's ethtool_value.
+    let mut value = [command, number];
+    let mut request = request(name, &value.as_mut_ptr().expose_provenance().to_ne_bytes())?;
+    // SAFETY: SIOCETHTOOL reads one ifreq, and reads and writes the eight bytes to which it points. Both are alive for the
+    // whole call.
     let result =
         unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, request.as_mut_ptr()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value[1]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ETHTOOL_GGRO` of `linux/ethtool.h`.
+    const GET_GRO: u32 = 0x2b;
+
+    #[test]
+    fn a_device_for_threads_merges_no_packets() {
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "this test needs root");
+            println!("SKIPPED: needs root");
+            return;
+        }
+        let apart = std::thread::spawn(|| {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+            [false, true].map(|napi| {
+                let _tun = Tun::create("tun0", napi).unwrap();
+                ethtool("tun0", GET_GRO, 0).unwrap()
+            })
+        });
+        assert_eq!(apart.join().unwrap(), [1, 0], "without and with threads");
+    }
 }
