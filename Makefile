@@ -48,6 +48,7 @@ test-guests: deps ## the program, the algorithms and Wi-Fi on each kernel of REA
 	cargo test --locked --workspace --test virtual_lab -- --ignored --nocapture --test-threads=2
 
 test-radio: deps ## the medium under mac80211_hwsim, hostapd and wpa_supplicant in guests (minutes)
+	@scripts/deps apt-packages-radio
 	WAKEAI_REQUIRE_KERNEL=1 cargo test --locked --workspace --test radio -- --ignored --nocapture --test-threads=2
 
 test-guests-quickstart: deps ## the quickstart on each of these kernels that runs Wakeai (many minutes)
