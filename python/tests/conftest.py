@@ -12,6 +12,9 @@ import wakeai
 
 ROOT = Path(__file__).resolve().parents[2]
 
+PATIENCE = 800.0
+"""The seconds that a test waits for another process. A busy machine is slow, and an error shows before."""
+
 TEXT = """
 name = "small"
 duration = "4s"
@@ -59,7 +62,7 @@ def python(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **more},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=PATIENCE,
     )
 
 

@@ -18,6 +18,9 @@ from .conftest import ROOT
 PROGRAM = Path(os.environ.get("WAKEAI_PROGRAM", ROOT / "target" / "debug" / "wakeai"))
 """The program under test: `cargo build --bin wakeai` makes it."""
 
+ANY_LATENESS = ("--lateness-p99", "10s", "--lateness-max", "60s", "--waits-p99", "60s")
+"""Bounds for `wakeai lab` that no run exceeds: what these tests show does not depend on how busy the machine is."""
+
 
 @contextlib.contextmanager
 def machine() -> Iterator[None]:

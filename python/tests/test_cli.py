@@ -11,7 +11,7 @@ from pathlib import Path
 import wakeai
 from wakeai import _cli
 
-from .conftest import files, python
+from .conftest import PATIENCE, files, python
 
 
 def test_the_command_writes_what_the_function_writes(scenario_file: Path, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(
         workers = children(process.pid)
         assert workers
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()

@@ -14,7 +14,7 @@ import pytest
 import wakeai
 from wakeai import _grid, _pools
 
-from .conftest import ROOT, files, python
+from .conftest import PATIENCE, ROOT, files, python
 
 distributed = pytest.importorskip("distributed")
 
@@ -53,8 +53,8 @@ class Cluster:
 
     def client(self, workers: int = 2) -> object:
         """A client, after this number of workers has connected to the scheduler."""
-        client = distributed.Client(scheduler_file=str(self._file), timeout=60)
-        client.wait_for_workers(workers, timeout=60)
+        client = distributed.Client(scheduler_file=str(self._file), timeout=PATIENCE)
+        client.wait_for_workers(workers, timeout=PATIENCE)
         return client
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import wakeai
 
-from .conftest import ROOT, files
+from .conftest import PATIENCE, ROOT, files
 
 GUIDE = (ROOT / "docs/guides/python.md").read_text(encoding="utf-8")
 PLOTS = (ROOT / "docs/guides/plots.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def run(text: str, directory: Path) -> None:
     script = directory / "snippet.py"
     script.write_text(f'if __name__ == "__main__":\n{body}')
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=directory, capture_output=True, text=True, timeout=250
+        [sys.executable, str(script)], cwd=directory, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -54,7 +54,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
     words = grid.split()
     assert words[:2] == ["wakeai", "grid"]
     console_script = Path(sys.executable).with_name("wakeai-grid")
-    subprocess.run([console_script, *words[2:]], cwd=tmp_path, check=True, timeout=250)
+    subprocess.run([console_script, *words[2:]], cwd=tmp_path, check=True, timeout=PATIENCE)
     assert len(wakeai.open(tmp_path / "results/grid")["runs"]) == 3 * 2 * 3
     assert not any(name.startswith("parts") for name in files(tmp_path / "results/grid"))
 

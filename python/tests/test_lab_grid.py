@@ -138,7 +138,7 @@ def test_a_worker_whose_grid_was_killed_ends_its_guest_and_leaves_no_file(tmp_pa
         worker.stdin.write(json.dumps([task]) + "\n")
         worker.stdin.flush()
         process = tmp_path / "process"
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while not (process.exists() and process.read_text().endswith("\n")):
             assert time.monotonic() < until
             time.sleep(0.01)

@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 import wakeai
 
-from .conftest import ROOT
+from .conftest import PATIENCE, ROOT
 
 
 def test_the_tables_have_the_figures_of_the_report(scenario: wakeai.Scenario) -> None:
@@ -118,7 +118,7 @@ def test_other_threads_run_meanwhile_and_ctrl_c_ends_the_runs() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "running without the GIL\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert errors.rstrip().endswith("KeyboardInterrupt"), errors
         assert process.returncode == -signal.SIGINT
     finally:
