@@ -30,6 +30,10 @@ pub(crate) fn brought() -> Vec<String> {
     names.filter(|name| name.starts_with("wakeai-field.")).collect()
 }
 
+/// The longest wait until nothing is left. It is shorter than the usual `--grace`, so that what ends before ends before its
+/// deadline.
+const PATIENCE: Duration = Duration::from_secs(45);
+
 /// The hosts of a scenario as machines.
 pub(crate) struct Rig {
     pub(crate) directory: TempDir,
@@ -38,6 +42,8 @@ pub(crate) struct Rig {
     control: String,
     daemons: Vec<Child>,
     scenario: PathBuf,
+    /// What was on the machines before the experiment.
+    before: Vec<String>,
 }
 
 impl Rig {
@@ -60,8 +66,15 @@ impl Rig {
         let mut line = String::new();
         BufReader::new(lab.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let held = serde_json::from_str(&line).unwrap();
-        let mut rig =
-            Self { directory, lab: Some(lab), held, control, daemons: Vec::new(), scenario: path };
+        let mut rig = Self {
+            directory,
+            lab: Some(lab),
+            held,
+            control,
+            daemons: Vec::new(),
+            scenario: path,
+            before: Vec::new(),
+        };
         rig.ip_control("link set lo up");
         rig.ip_control("link add br0 type bridge");
         rig.ip_control("addr add 10.99.0.1/16 dev br0");
@@ -72,6 +85,7 @@ impl Rig {
             rig.start_sshd(index, "true");
         }
         rig.write_files("");
+        rig.before = rig.present();
         rig
     }
 
@@ -100,6 +114,17 @@ impl Rig {
     /// Takes a host off the control network, or puts it back.
     pub(crate) fn cable(&self, host: &str, state: &str) {
         self.ip_control(&format!("link set m{} {state}", self.index(host)));
+    }
+
+    /// Cuts the connections of ssh to a host: a cable that is out for a moment does not end them.
+    pub(crate) fn cut_connections(&self, host: &str) {
+        let mut sessions = self.processes(host);
+        let listener = self.daemon(host).cast_signed();
+        sessions.retain(|(pid, command)| *pid != listener && command.starts_with("sshd: "));
+        assert!(!sessions.is_empty(), "{:?}", self.processes(host));
+        for (pid, _) in sessions {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // the end of one ends the other
+        }
     }
 
     fn file(&self, name: &str) -> String {
@@ -290,41 +315,67 @@ impl Rig {
         }
     }
 
-    /// What the experiment has left on the machines.
+    /// What the experiment has left on the machines: network namespaces, algorithms, pins, files and processes that were not
+    /// there before it.
     pub(crate) fn left(&self) -> Vec<String> {
-        let hosts = self.hosts().iter().map(|host| host["name"].as_str().unwrap());
-        let processes = hosts.flat_map(|host| self.own_processes(host));
-        let mut left: Vec<String> = processes.map(|(_, command)| command).collect();
-        for directory in ["/run/wakeai", "/run/wakeai/leases"] {
-            let names = fs::read_dir(directory).into_iter().flatten().flatten();
-            let names = names.map(|entry| entry.file_name().into_string().unwrap());
-            // The lab has a lease of its own.
-            let lab = self.lab.as_ref().map_or(String::new(), |lab| format!("{}-", lab.id()));
-            left.extend(names.filter(|name| {
-                name.starts_with("field-") || (name.contains(".json") && !name.starts_with(&lab))
-            }));
-        }
-        if must("bpftool", "struct_ops list").contains("wakeai") {
-            left.push("a registration".to_owned());
-        }
-        let pins = fs::read_dir("/sys/fs/bpf").into_iter().flatten().flatten();
-        let pins = pins.map(|entry| entry.file_name().into_string().unwrap());
-        left.extend(pins.filter(|name| name.contains("wakeai")));
-        left.extend(brought());
+        let mut left = self.present();
+        left.retain(|found| !self.before.contains(found));
         left
+    }
+
+    /// What an experiment could leave on the machines.
+    fn present(&self) -> Vec<String> {
+        let named = |kind: &str, directory: &str| -> Vec<String> {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.map(|entry| format!("{kind} {}", entry.path().display())).collect()
+        };
+        let mut present = named("network namespace", "/run/netns");
+        present.extend(named("pin", "/sys/fs/bpf"));
+        for directory in ["/run/wakeai", "/run/wakeai/leases"] {
+            present.extend(named("file", directory));
+        }
+        let mut temporary = named("file", &std::env::temp_dir().display().to_string());
+        temporary.retain(|file| file.contains("/wakeai-field"));
+        present.extend(temporary);
+        let algorithms = [
+            must("bpftool", "struct_ops list"),
+            fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap(),
+        ];
+        let algorithms = algorithms.iter().flat_map(|text| text.split_whitespace());
+        let algorithms = algorithms.filter(|word| word.starts_with("wakeai_"));
+        present.extend(algorithms.map(|name| format!("algorithm {name}")));
+        for (host, daemon) in self.hosts().iter().zip(&self.daemons) {
+            let name = host["name"].as_str().unwrap();
+            let own = self.own_processes(name);
+            present.extend(own.iter().map(|(pid, command)| format!("process {pid}: {command}")));
+            // What the machine has in its own mounts.
+            let root = format!("/proc/{}/root", daemon.id());
+            let own =
+                ["run", "sys/fs/bpf"].map(|directory| named("", &format!("{root}/{directory}")));
+            let own = own.into_iter().flatten().map(|found| found.replace(&root, ""));
+            present.extend(own.map(|found| format!("in {name}:{found}")));
+            let namespace = format!("--net=/run/netns/{}", self.namespace(name));
+            let default =
+                must("nsenter", &format!("{namespace} sysctl -n net.ipv4.tcp_congestion_control"));
+            present.push(format!("default of {name}: {}", default.trim()));
+        }
+        // The files of locks stay, and the lab writes its lease again.
+        let lab = self.lab.as_ref().map_or(String::new(), |lab| format!("/leases/{}-", lab.id()));
+        present.retain(|found| !found.ends_with(".lock") && !found.contains(&lab));
+        present
     }
 
     /// Waits until nothing is left on the machines: the deadline of each helper is a few seconds away.
     pub(crate) fn wait_until_nothing_is_left(&self) {
-        let mut left = Vec::new();
-        for _ in 0..300 {
-            left = self.left();
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let left = self.left();
             if left.is_empty() {
                 return;
             }
+            assert!(Instant::now() < give_up, "the machines have this left: {left:?}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("the machines have this left: {left:?}");
     }
 }
 

@@ -3,14 +3,29 @@
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// The machine's mount namespace, if the calling thread is in another one: the namespace of the first
-/// process or, where this process may not read it, of its oldest ancestor.
-pub(crate) fn of_the_machine() -> Option<File> {
-    let path = |pid: u32| format!("/proc/{pid}/ns/mnt");
-    let mut ancestors_first = std::iter::once(1).chain(ancestors().into_iter().rev());
-    let machine = ancestors_first.find_map(|pid| File::open(path(pid)).ok())?;
-    let is_here = machine.metadata().ok()?.ino() == here()?;
+/// The machine's mount namespace, if the calling thread is in another one: the namespace of the first process. Where
+/// this process may not read that one, it is the namespace that the note of Wakeai's own mount names (its inode), and
+/// without a note that of the oldest ancestor.
+///
+/// Ancestors alone do not lead there: a process whose parent has ended, such as a helper that has lost its connection, has
+/// the first process as its only ancestor.
+pub(crate) fn of_the_machine(noted: Option<u64>) -> Option<File> {
+    let here = here()?;
+    let open = |pid: u32| File::open(format!("/proc/{pid}/ns/mnt")).ok();
+    let machine = open(1)
+        .or_else(|| noted.filter(|noted| *noted != here).and_then(a_process_in).and_then(open))
+        .or_else(|| {
+            if noted == Some(here) { None } else { ancestors().into_iter().rev().find_map(open) }
+        })?;
+    let is_here = machine.metadata().ok()?.ino() == here;
     (!is_here).then_some(machine)
+}
+
+/// A process in the mount namespace with this inode.
+fn a_process_in(namespace: u64) -> Option<u32> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.find(|pid: &u32| inode(&format!("/proc/{pid}/ns/mnt")) == Some(namespace))
 }
 
 /// The inode of the calling thread's mount namespace.
@@ -51,6 +66,14 @@ mod tests {
         assert_eq!(parent_in("7 (a) S 9 (b) R 4 7 7 0"), Some(4));
         assert_eq!(parent_in("1 (init) S 0 1 1 0"), None);
         assert_eq!(parent_in(""), None);
+    }
+
+    #[test]
+    fn a_process_is_found_in_a_namespace_that_has_one() {
+        let here = here().unwrap();
+        let found = a_process_in(here).unwrap();
+        assert_eq!(inode(&format!("/proc/{found}/ns/mnt")), Some(here));
+        assert_eq!(a_process_in(0), None);
     }
 
     #[test]

@@ -23,6 +23,11 @@ fn mounted_by_us() -> PathBuf {
     wakeai_host::state().join("bpffs-mounted")
 }
 
+/// The inode of the mount namespace in which Wakeai has mounted the bpffs, where it has.
+fn noted_mount() -> Option<u64> {
+    fs::read_to_string(mounted_by_us()).ok()?.parse().ok()
+}
+
 /// The machine's bpffs, kept open by a process whose mount namespace does not have it. Opening it again needs
 /// privileges that an agent drops.
 static KEPT: Mutex<Option<File>> = Mutex::new(None);
@@ -54,7 +59,7 @@ pub(crate) fn pin(name: &str) -> PathBuf {
 /// `ip netns exec` gives its command a private `/sys`, and no other process sees a bpffs that is mounted
 /// there: agents that are started in that way would not find each other.
 pub(crate) fn in_machine_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let Some(machine) = mounts::of_the_machine() else { return work() };
+    let Some(machine) = mounts::of_the_machine(noted_mount()) else { return work() };
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
             let moved = unshare(CloneFlags::CLONE_FS)

@@ -20,8 +20,8 @@ use crate::protocol::AgentPlan;
 /// The most time that an agent may take to start, or to undo its changes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
-/// The longest wait for an agent's answer.
-const ANSWER_PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+/// The longest wait for an agent's answer: the run is over then, and a busy machine may take its time.
+const ANSWER_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// The bytes of an agent's log that an error shows.
 const TAIL: usize = 600;
 

@@ -13,7 +13,9 @@ use wakeai_host::{Lease, NetnsId, Role, since_boot};
 use wakeai_units::{Duration, Instant};
 
 use super::run::Run;
-use super::{Origin, StationError, failed, inspect, interface, is_session, socket_path};
+use super::{
+    Origin, StationError, failed, inspect, interface, is_session, leave_directory, socket_path,
+};
 use crate::protocol::{Answer, Ask, PROTOCOL, Phase, Question, Reply, RunPlan, Welcome};
 
 /// What a helper says on standard output when it listens.
@@ -82,6 +84,7 @@ pub fn serve(origin: &Origin<'_>, session: &str) -> Result<(), StationError> {
             let _ = std::fs::remove_dir_all(directory);
         }
         let _ = std::fs::remove_file(path);
+        leave_directory();
     }
     drop(client);
     Ok(())

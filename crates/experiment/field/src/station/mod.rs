@@ -118,6 +118,7 @@ pub fn run(origin: &Origin<'_>) -> Result<(), StationError> {
     let stream = match helper(origin, session) {
         Ok(stream) => stream,
         Err(error) => {
+            leave_directory();
             let answer = Answer::Refused(error.to_string());
             let reply = Reply { id: question.id, answer };
             let line = serde_json::to_string(&reply).expect("strings and numbers");
@@ -163,12 +164,24 @@ pub(crate) fn directory() -> io::Result<PathBuf> {
     if geteuid().is_root() {
         return Ok(wakeai_host::state_directory().map(|()| wakeai_host::state().to_owned())?);
     }
+    let own = directory_without_root();
+    wakeai_host::private_directory(&own, 0o700)?;
+    Ok(own)
+}
+
+/// Where the files of a user's helpers are, who is not root. The helper that ends last removes it.
+fn directory_without_root() -> PathBuf {
     let temporary = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let temporary = temporary.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
     let temporary = if temporary.is_dir() { temporary } else { PathBuf::from("/data/local/tmp") };
-    let own = temporary.join(format!("wakeai-field-{}", geteuid()));
-    wakeai_host::private_directory(&own, 0o700)?;
-    Ok(own)
+    temporary.join(format!("wakeai-field-{}", geteuid()))
+}
+
+/// Removes the directory that [`directory`] has made for a user who is not root, where nothing is in it any more.
+fn leave_directory() {
+    if !geteuid().is_root() {
+        let _ = std::fs::remove_dir(directory_without_root());
+    }
 }
 
 /// The path of the socket of a session's helper in this network namespace.
