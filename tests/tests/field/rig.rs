@@ -359,9 +359,9 @@ impl Rig {
                 must("nsenter", &format!("{namespace} sysctl -n net.ipv4.tcp_congestion_control"));
             present.push(format!("default of {name}: {}", default.trim()));
         }
-        // The files of locks stay, and the lab writes its lease again.
+        // The file of a lock stays, and the lab writes its lease again.
         let lab = self.lab.as_ref().map_or(String::new(), |lab| format!("/leases/{}-", lab.id()));
-        present.retain(|found| !found.ends_with(".lock") && !found.contains(&lab));
+        present.retain(|found| !found.ends_with("/kernel.lock") && !found.contains(&lab));
         present
     }
 

@@ -124,7 +124,7 @@ fn a_program_is_brought_along_verified_and_removed() {
     );
     let right = release(rig.directory.path(), None);
     // Without its controlling command, too: each helper removes its own.
-    let short = ["--grace", "4s", "--programs", &right];
+    let short = ["--grace", "10s", "--programs", &right];
     let mut killed = rig.start(&[&PLAIN[..], &short].concat());
     rig.wait_for_traffic("tablet1");
     killed.kill().unwrap();
