@@ -7,12 +7,15 @@ g54="supported_rates=60 90 120 180 240 360 480 540"
 basic="basic_rates=60 120 240 540"
 ip link add br0 type bridge
 ip link set br0 up
-access_point wlan0 air 1 "$g54" "$basic" bridge=br0
+access_point wlan0 air 1 ieee80211n=1 wmm_enabled=1 "$g54" "$basic" bridge=br0
 sed 's/^channel=1$/channel=6/; s/^interface=wlan0$/interface=wlan1/' /tmp/air.conf >/tmp/other.conf
 hostapd -B /tmp/other.conf >/tmp/other.log || cat /tmp/other.log
 ip addr add 10.0.0.1/24 dev br0
 station phy2 a air 10.0.0.2 key_mgmt=NONE
 joined a
+iw dev wlan0 set bitrates ht-mcs-2.4 5 lgi-2.4
+iw dev wlan1 set bitrates ht-mcs-2.4 5 lgi-2.4
+ip netns exec a iw dev wlan2 set bitrates ht-mcs-2.4 5 lgi-2.4
 cli() {
     ip netns exec a wpa_cli -p /tmp/wpa-a "$@"
 }
@@ -33,5 +36,5 @@ wait $ping || true
 grep transmitted /tmp/ping.txt | sed 's/^/PINGED /'
 medium_ends
 echo CAPTURE
-base64 /tmp/air.pcap
+gzip -c /tmp/air.pcap | base64
 echo END OF CAPTURE

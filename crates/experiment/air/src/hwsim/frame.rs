@@ -126,6 +126,11 @@ impl AirFrame {
         answer
     }
 
+    /// The rate of this attempt, where 0 is the first, by its numbers.
+    pub(crate) fn named_rate(&self, attempt: u8) -> rates::Named {
+        rates::named(&self.rates, attempt, self.frequency)
+    }
+
     /// The modulation of this attempt, where 0 is the first.
     pub(crate) fn modulation_of(&self, attempt: u8) -> Mode {
         let mut left = attempt;

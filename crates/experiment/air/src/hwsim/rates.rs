@@ -40,6 +40,51 @@ pub(crate) fn modulation(index: i8, flags: u16, frequency: u32) -> Option<Mode> 
     Mode::with_mcs(standard, width, streams, guard_interval, mcs)
 }
 
+/// A rate by the numbers that programs show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Of DSSS and OFDM, in units of 500 kbit/s.
+    Legacy { half_mbps: u8 },
+    /// The MCS of HT, which counts streams by eights, at 40 MHz or 20.
+    Ht { index: u8, wide: bool, short_guard: bool },
+    /// The MCS of VHT, and radiotap's number of the width: 0, 1, 4 and 11 for 20, 40, 80 and 160 MHz.
+    Vht { index: u8, streams: u8, width_code: u8, short_guard: bool },
+}
+
+/// The rate of this attempt, where 0 is the first; without such a rate, the lowest one.
+pub(crate) fn named(rates: &TriedRates, attempt: u8, frequency: u32) -> Named {
+    let mut before = 0;
+    let mut known = rates.iter().take_while(|(index, ..)| *index >= 0).filter(|rate| {
+        let (index, _, flags) = **rate;
+        modulation(index, flags, frequency).is_some()
+    });
+    let mut last = None;
+    let tried = known.find(|rate| {
+        before += u32::from(rate.1.max(1));
+        last = Some(**rate);
+        u32::from(attempt) < before
+    });
+    let (index, _, flags) = tried.copied().or(last).unwrap_or((0, 1, 0));
+    let (index, short_guard) = (index.unsigned_abs(), flags & SHORT_GUARD != 0);
+    let has = |flag| flags & flag != 0;
+    if has(VHT_MCS) {
+        let codes = [(WIDTH_160, 11), (WIDTH_80, 4), (WIDTH_40, 1)];
+        let width_code = codes.into_iter().find(|(flag, _)| has(*flag)).map_or(0, |(_, code)| code);
+        return Named::Vht {
+            index: index & 15,
+            streams: (index >> 4) + 1,
+            width_code,
+            short_guard,
+        };
+    }
+    if has(MCS) {
+        return Named::Ht { index, wide: has(WIDTH_40), short_guard };
+    }
+    let rate =
+        legacy(frequency).nth(usize::from(index)).map_or(0, |mode| mode.rate().bits_per_second());
+    Named::Legacy { half_mbps: (rate / 500_000) as u8 }
+}
+
 /// The index of the rate at which a receiver is told a frame came: the rate itself, or the highest one without MCS that
 /// is not above it, because the driver takes no other.
 pub(crate) fn received_index(modulation: Mode, frequency: u32) -> u32 {
@@ -102,6 +147,21 @@ mod tests {
         assert_eq!(tenths(7, MCS | WIDTH_40, 5180), 1_350);
         assert_eq!(tenths(0x19, VHT_MCS | WIDTH_80 | SHORT_GUARD, 5180), 8_667);
         assert_eq!(modulation(0x09, VHT_MCS, 5180), None, "VHT leaves MCS 9 out at 20 MHz");
+    }
+
+    #[test]
+    fn an_attempt_has_the_numbers_of_its_rate() {
+        let rates =
+            [(7, 2, MCS | SHORT_GUARD), (0x19, 1, VHT_MCS | WIDTH_80), (11, 1, 0), (-1, 0, 0)];
+        let of = |attempt| named(&rates, attempt, 2412);
+        let ht = Named::Ht { index: 7, wide: false, short_guard: true };
+        assert_eq!([of(0), of(1)], [ht, ht]);
+        let vht = Named::Vht { index: 9, streams: 2, width_code: 4, short_guard: false };
+        assert_eq!(of(2), vht);
+        let last = Named::Legacy { half_mbps: 108 };
+        assert_eq!([of(3), of(9)], [last, last]);
+        let lowest = Named::Legacy { half_mbps: 12 };
+        assert_eq!(named(&[(-1, 0, 0); 4], 0, 5180), lowest);
     }
 
     #[test]
