@@ -55,7 +55,8 @@ station() {
     ip -n "$name" link set lo up
     ip -n "$name" link set "$interface" up
     ip -n "$name" addr add "$address/24" dev "$interface"
-    ip netns exec "$name" wpa_supplicant -B -i "$interface" -c "/tmp/$name.conf" >"/tmp/$name.log"
+    ip netns exec "$name" wpa_supplicant -B -f "/tmp/$name.events" -i "$interface" -c "/tmp/$name.conf" \
+        >"/tmp/$name.log"
 }
 
 # Waits until the station in this namespace is associated and authorized.
@@ -80,4 +81,44 @@ udp_of_two() {
     sleep 0.5
     printf 'A '; tr -d '\n' </tmp/a.json; echo
     printf 'B '; tr -d '\n' </tmp/b.json; echo
+}
+
+# What agents need of the guest.
+agents_need() {
+    mkdir -p /run/wakeai
+    mount -t bpf bpf /sys/fs/bpf
+    mount -t debugfs debugfs /sys/kernel/debug
+}
+
+# keys NAME KEYS...: the group keys of an agent, the first of which signs; read at once by one that runs.
+keys() {
+    name=$1
+    shift
+    for key in "$@"; do cat "/tmp/$key.key"; done >"/tmp/$name.keys"
+    chmod 600 "/tmp/$name.keys"
+    [ ! -e "/tmp/$name.pid" ] || kill -HUP "$(cat "/tmp/$name.pid")"
+}
+
+# agent NAME INTERFACE NUMBER: starts an agent in a namespace. Unlike ip-netns(8), nsenter(1) leaves /sys as it is, which all
+# agents share.
+agent() {
+    printf '%s\n' "interface = \"$2\"" "key_file = \"/tmp/$1.keys\"" "station = $3" '[law]' 'name = "airtime"' >"/tmp/$1.toml"
+    nsenter --net="/run/netns/$1" wakeai agent --config "/tmp/$1.toml" 2>"/tmp/$1.agent" &
+    echo $! >"/tmp/$1.pid"
+}
+
+# says WORD NAME: prints what an agent says of itself.
+says() {
+    printf '%s %s ' "$1" "$2"
+    wakeai status --json --socket "/run/wakeai/agent-$(stat -Lc %i "/run/netns/$2").sock" 2>&1 | tr -d '\n'
+    echo
+}
+
+# Ends an agent and prints its exit status.
+agent_ends() {
+    kill "$(cat "/tmp/$1.pid")"
+    status=0
+    wait "$(cat "/tmp/$1.pid")" || status=$?
+    echo "ENDED $1 $status"
+    sed "s/^/LOG $1 /" "/tmp/$1.agent"
 }

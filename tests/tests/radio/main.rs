@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 #![allow(clippy::print_stdout, reason = "whoever runs the tests reads what the guests said")]
 
+mod adapt;
+mod agents;
 mod air;
 mod control;
 
