@@ -5,6 +5,7 @@
 //! needed, [`Driver::stop`].
 
 mod digest;
+mod receiver;
 #[cfg(test)]
 mod tests;
 mod thread;

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time;
 
@@ -32,20 +33,23 @@ struct Lab {
 
 impl Lab {
     fn new(stations: u32) -> Option<Self> {
+        Self::steered(stations, Steering::plan())
+    }
+
+    fn steered(stations: u32, steering: Option<Steering>) -> Option<Self> {
         let (alone, lease) = lease()?;
-        let (server, tun) = Host::server(&lease, Steering::plan()).unwrap();
+        let (server, tun) = Host::server(&lease, steering).unwrap();
         let mut ports = vec![server.port(tun)];
         let mut hosts = vec![server];
         for id in 0..stations {
             let (host, tun) =
-                Host::station(&lease, &format!("s{id}"), StationId(id), 100, Steering::plan())
-                    .unwrap();
+                Host::station(&lease, &format!("s{id}"), StationId(id), 100, steering).unwrap();
             ports.push(host.port(tun));
             hosts.push(host);
         }
         let config = MediumConfig::Wifi(WifiConfig::new(Standard::G, stations as usize));
         let rng = Pcg64Mcg::seed_from_u64(1);
-        let driver = Driver::start(config, rng, ports, (false, false), None).unwrap();
+        let driver = Driver::start(config, rng, ports, (false, false), steering).unwrap();
         driver.measure(Some(clock::now()));
         Some(Self { lease, hosts, driver, _alone: alone })
     }
@@ -99,6 +103,39 @@ fn datagrams_cross_the_medium_both_ways() {
     let report = lab.end();
     assert_eq!(report.lateness.count(), 2);
     assert_eq!(report.counters.stations[0].delivered, 1);
+}
+
+#[test]
+fn a_thread_behind_the_driver_writes_every_packet_in_its_order_and_counts_what_a_host_refuses() {
+    let Some(lab) = Lab::steered(2, Some(Steering::Thread)) else { return };
+    let sender = lab.socket(1, station(0));
+    let receivers =
+        [(0, SERVER_ADDRESS), (2, station(1))].map(|(host, address)| lab.socket(host, address));
+    for batch in 0..10_u32 {
+        let numbers = || batch * 20..(batch + 1) * 20;
+        for number in numbers() {
+            for address in [SERVER_ADDRESS, station(1)] {
+                sender.send_to(&number.to_be_bytes(), (address, PORT)).unwrap();
+            }
+        }
+        for receiver in &receivers {
+            let arrived = numbers().map(|_| {
+                let mut buffer = [0; 4];
+                receiver.recv(&mut buffer).unwrap();
+                u32::from_be_bytes(buffer)
+            });
+            assert!(arrived.eq(numbers()));
+        }
+    }
+    let down = || Command::new("ip").args(["link", "set", "wlan0", "down"]).status().unwrap();
+    assert!(lab.hosts[2].namespace.run(down).unwrap().success());
+    sender.send_to(b"refused", (station(1), PORT)).unwrap();
+    sender.send_to(b"last", (SERVER_ADDRESS, PORT)).unwrap();
+    assert_eq!(receivers[0].recv(&mut [0; 10]).unwrap(), 4);
+    drop((sender, receivers));
+    let report = lab.end();
+    assert_eq!(report.misrouted, super::Misrouted { undelivered: 1, ..Default::default() });
+    assert_eq!(report.lateness.count(), 402);
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Host {
         };
         let network = (address, STATION_PREFIX_BITS, Some(STATION_BROADCAST));
         Self::make(lease, name, Node::Station(id), address, steering, move || {
-            interface(STATION_INTERFACE, &settings, network, steering)
+            interface(STATION_INTERFACE, &settings, network)
         })
     }
 
@@ -122,7 +122,7 @@ impl Host {
             gso_max_segments: None,
         };
         Self::make(lease, "server", Node::Server, SERVER_ADDRESS, steering, move || {
-            interface(WIRED_INTERFACE, &settings, (SERVER_ADDRESS, 32, None), steering)
+            interface(WIRED_INTERFACE, &settings, (SERVER_ADDRESS, 32, None))
         })
     }
 
@@ -233,9 +233,8 @@ fn interface(
     name: &str,
     settings: &LinkSettings,
     (address, prefix_bits, broadcast): (Ipv4Addr, u8, Option<Ipv4Addr>),
-    steering: Option<Steering>,
 ) -> io::Result<Tun> {
-    let tun = Tun::create(name, steering == Some(Steering::Threads))?;
+    let tun = Tun::create(name)?;
     let netlink = Netlink::open()?;
     netlink.set_up(tun.index, settings)?;
     netlink.no_queueing_discipline(tun.index)?;

@@ -1,5 +1,5 @@
 //! Keeps the hosts' work out of the driver (the thread that emulates the radio): on other processors, with receive packet
-//! steering (RPS), or in other threads.
+//! steering (RPS), or in another thread.
 
 use std::fs;
 use std::io;
@@ -25,9 +25,8 @@ pub(crate) enum Steering {
         /// The processors of received packets and of applications, one bit each.
         hosts: u64,
     },
-    /// In a thread of the kernel for each network interface (threaded NAPI), which runs when the driver has written all
-    /// packets that are due. This is for the one processor of a guest.
-    Threads,
+    /// In a thread that the driver interrupts. This is for the one processor of a guest.
+    Thread,
 }
 
 impl Steering {
@@ -71,19 +70,14 @@ impl Steering {
     /// namespace. The thread gets its own mount namespace, because sysfs shows the network devices
     /// of the namespace in which it was mounted.
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
+        let Self::Processors { hosts, .. } = self else { return Ok(()) };
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
         // /sys becomes a slave mount, so that the new mount does not propagate to other namespaces.
         // It is not the root that becomes one, because in a chroot the root is no mount point.
         mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
-        let device = format!("/sys/class/net/{interface}");
-        match self {
-            Self::Processors { hosts, .. } => {
-                fs::write(format!("{device}/queues/rx-0/rps_cpus"), mask(hosts))
-            }
-            Self::Threads => fs::write(format!("{device}/threaded"), "1"),
-        }
+        fs::write(format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus"), mask(hosts))
     }
 }
 

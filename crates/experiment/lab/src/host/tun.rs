@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -12,7 +11,7 @@ pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 
 /// A TUN device, with non-blocking reads and writes of whole IP packets.
 ///
-/// The device lives as long as this value. It has no `IFF_VNET_HDR`, so the kernel splits buffers
+/// The device lives as long as this value and its clones. It has no `IFF_VNET_HDR`, so the kernel splits buffers
 /// into segments and computes checksums before packets arrive here.
 #[derive(Debug)]
 pub(crate) struct Tun {
@@ -22,22 +21,21 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace. With `napi` the kernel may handle what
-    /// is written to it outside the write call ([`super::Steering::Threads`]), packet by packet as otherwise.
-    pub(crate) fn create(name: &str, napi: bool) -> io::Result<Self> {
+    /// Makes the device `name` in the calling thread's network namespace.
+    pub(crate) fn create(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
-        attach(&file, name, napi)?;
-        if napi {
-            // With generic receive offload the kernel would merge the packets of an aggregate, and TCP would acknowledge
-            // them together.
-            ethtool(name, SET_GRO, 0)?;
-        }
+        attach(&file, name)?;
         let index = nix::net::if_::if_nametoindex(name)?;
         Ok(Self { file, index })
+    }
+
+    /// Another value for the same device, for another thread.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { file: self.file.try_clone()?, index: self.index })
     }
 
     /// The next packet that the host sends; `None` if there is none.
@@ -61,68 +59,18 @@ impl AsFd for Tun {
     }
 }
 
-/// The kernel's `ifreq`: a name of 16 bytes and a union.
-type Request = [u8; size_of::<libc::ifreq>()];
-
-fn request(name: &str, union: &[u8]) -> io::Result<Request> {
-    let mut request = [0; size_of::<libc::ifreq>()];
+#[allow(unsafe_code, reason = "TUNSETIFF has no safe wrapper")]
+fn attach(file: &File, name: &str) -> io::Result<()> {
+    // The kernel's ifreq is a name of 16 bytes and a union, in which TUNSETIFF reads the flags.
+    let mut request = [0_u8; size_of::<libc::ifreq>()];
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a name of 1 to 15 bytes"));
     }
     request[..name.len()].copy_from_slice(name.as_bytes());
-    request[libc::IFNAMSIZ..libc::IFNAMSIZ + union.len()].copy_from_slice(union);
-    Ok(request)
-}
-
-#[allow(unsafe_code, reason = "TUNSETIFF has no safe wrapper")]
-fn attach(file: &File, name: &str, napi: bool) -> io::Result<()> {
-    let napi = if napi { libc::IFF_NAPI } else { 0 };
-    let flags = (libc::IFF_TUN | libc::IFF_NO_PI | napi) as u16;
-    let mut request = request(name, &flags.to_ne_bytes())?;
+    let flags = (libc::IFF_TUN | libc::IFF_NO_PI) as u16;
+    request[libc::IFNAMSIZ..libc::IFNAMSIZ + 2].copy_from_slice(&flags.to_ne_bytes());
     // SAFETY: TUNSETIFF reads and writes one ifreq, and the buffer has that size and is alive
     // for the whole call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// `ETHTOOL_SGRO` of `linux/ethtool.h`.
-const SET_GRO: u32 = 0x2c;
-
-/// Sends a command of ethtool with a number, and returns the number that the kernel leaves in its place.
-#[allow(unsafe_code, reason = "SIOCETHTOOL has no safe wrapper")]
-fn ethtool(name: &str, command: u32, number: u32) -> io::Result<u32> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // The kernel's ethtool_value.
-    let mut value = [command, number];
-    let mut request = request(name, &value.as_mut_ptr().expose_provenance().to_ne_bytes())?;
-    // SAFETY: SIOCETHTOOL reads one ifreq, and reads and writes the eight bytes to which it points. Both are alive for the
-    // whole call.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, request.as_mut_ptr()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value[1]) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `ETHTOOL_GGRO` of `linux/ethtool.h`.
-    const GET_GRO: u32 = 0x2b;
-
-    #[test]
-    fn a_device_for_threads_merges_no_packets() {
-        if !nix::unistd::geteuid().is_root() {
-            assert!(std::env::var_os("WAKEAI_REQUIRE_KERNEL").is_none(), "this test needs root");
-            println!("SKIPPED: needs root");
-            return;
-        }
-        let apart = std::thread::spawn(|| {
-            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-            [false, true].map(|napi| {
-                let _tun = Tun::create("tun0", napi).unwrap();
-                ethtool("tun0", GET_GRO, 0).unwrap()
-            })
-        });
-        assert_eq!(apart.join().unwrap(), [1, 0], "without and with threads");
-    }
 }
