@@ -1,9 +1,15 @@
-//! Agents on Linux's own 802.11 stack: how their messages travel.
+//! Agents on Linux's own 802.11 stack: how their messages travel, and what they make of events that a TUN does not have.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::air::THREE;
+use crate::control::{captured, fields};
 use crate::{Said, run};
+
+const FIRST: &str = "02:00:00:00:00:00";
+const OTHER: &str = "02:00:00:00:01:00";
 
 /// What an agent said of itself after a word of the script.
 fn status(said: &Said, word: &str, name: &str) -> Value {
@@ -22,6 +28,124 @@ fn ended_well(said: &Said) {
         let word = format!("ENDED {name} ");
         assert_eq!(said.lines(&word).next(), Some("0"), "{}", said.console);
     }
+}
+
+/// Presence by broadcast while stations sleep, new group keys, isolation, reassociation, roaming, and a radio that is unplugged.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn agents_meet_part_and_meet_again_as_802_11_lets_them() {
+    let scenario =
+        format!("{THREE}[[bss]]\nname = \"one\"\n[[bss]]\nname = \"other\"\nchannel = 6\n")
+            .replace("count = 2", "count = 2\nbss = \"one\"");
+    let Some(said) = run("presence", &[("/air.toml", &scenario)]) else { return };
+    let both = |word: &str| ["a", "b"].map(|name| status(&said, word, name));
+    let peers = |word: &str| both(word).map(|one| one["peers"].as_u64().unwrap_or(u64::MAX));
+    let bssid =
+        |word: &str| both(word).map(|one| one["bssid"].as_str().unwrap_or("none").to_owned());
+    for word in ["MET", "SLEPT", "REKEYED", "ISOLATED", "TOGETHER", "APART", "ROAMED"] {
+        println!(
+            "{word}: peers {:?}, {:?}, {:?}",
+            peers(word),
+            bssid(word),
+            both(word).map(|one| one["presence"].clone())
+        );
+    }
+
+    assert_eq!((peers("MET"), bssid("MET")), ([1, 1], [FIRST, FIRST].map(str::to_owned)));
+    // Asleep they go on hearing each other.
+    assert_eq!(peers("SLEPT"), [1, 1]);
+    for (before, after) in both("MET").iter().zip(&both("SLEPT")) {
+        assert!(
+            messages(after, "accepted") >= messages(before, "accepted") + 5,
+            "{before} {after}"
+        );
+    }
+    presence_waited_for_the_dtim(&said);
+
+    // New keys on all stations cost no message.
+    assert_eq!(peers("REKEYED"), [1, 1]);
+    assert!(both("REKEYED").iter().all(|one| messages(one, "forged") == 0));
+
+    // An access point that separates its clients carries no presence from one to the other. The agent says so.
+    assert_eq!(peers("ISOLATED"), [0, 0]);
+    for one in both("ISOLATED") {
+        assert_eq!(
+            (&one["state"], messages(&one, "accepted")),
+            (&Value::from("controlling"), 0),
+            "{one}"
+        );
+        assert!(messages(&one, "sent") >= 3, "{one}");
+    }
+    let advice: Vec<&str> = said.lines("ADVICE ").collect();
+    assert!(advice.iter().any(|line| line.contains("client isolation")), "{advice:?}");
+    // After the next association everything is as before.
+    assert_eq!((peers("TOGETHER"), bssid("TOGETHER")), ([1, 1], [FIRST, FIRST].map(str::to_owned)));
+
+    // Each of two access points has one station, and what comes over the bridge is of another BSS.
+    let moved: BTreeSet<&str> = said.lines("ROAM ").collect();
+    assert_eq!(moved, BTreeSet::from(["a OK", "b OK"]));
+    assert_eq!((peers("APART"), bssid("APART")), ([0, 0], [OTHER, FIRST].map(str::to_owned)));
+    assert!(both("APART").iter().all(|one| messages(one, "wrong_bssid") > 0));
+    assert_eq!((peers("ROAMED"), bssid("ROAMED")), ([1, 1], [OTHER, OTHER].map(str::to_owned)));
+
+    assert_eq!(said.lines("UNPLUG ").next(), Some("0"));
+    let gone = status(&said, "UNPLUGGED", "a");
+    assert_eq!(
+        (&gone["state"], &gone["bssid"]),
+        (&Value::from("waiting-for-interface"), &Value::Null),
+        "{gone}"
+    );
+    assert_eq!(status(&said, "UNPLUGGED", "b")["peers"], 0);
+    ended_well(&said);
+}
+
+/// While a station sleeps, a frame for everybody follows a beacon that announces it as a DTIM. It is sent at a basic rate, once.
+fn presence_waited_for_the_dtim(said: &Said) {
+    let names = [
+        "frame.time_epoch",
+        "wlan.fc.type_subtype",
+        "wlan.fc.ds",
+        "wlan.fc.pwrmgt",
+        "wlan.da",
+        "radiotap.datarate",
+        "radiotap.data_retries",
+        "wlan.tim.dtim_count",
+        "wlan.tim.bmapctl.multicast",
+        "wlan.ta",
+    ];
+    let Some(rows) = captured(&said.console, &names) else { return };
+    let (mut asleep, mut dtim, mut waited, mut others) = (BTreeSet::new(), None, Vec::new(), 0);
+    for row in fields(&rows) {
+        let [time, kind, direction, sleeps, to, rate, retries, count, announced, from] = row[..]
+        else {
+            panic!("{row:?}")
+        };
+        let time: f64 = time.parse().unwrap();
+        let is_true = |field: &str| field == "1" || field == "True";
+        if kind == "0x0008" {
+            dtim = (count == "0" && is_true(announced)).then_some(time);
+        } else if direction == "0x01" {
+            if is_true(sleeps) {
+                asleep.insert(from)
+            } else {
+                asleep.remove(from)
+            };
+        } else if direction == "0x02" && to == "ff:ff:ff:ff:ff:ff" {
+            if asleep.len() < 2 {
+                others += 1;
+                continue;
+            }
+            assert_eq!((rate, retries), ("6", "0"), "{row:?}");
+            waited.push(dtim.map_or(f64::INFINITY, |beacon| time - beacon));
+        }
+    }
+    let latest = waited.iter().copied().fold(0.0, f64::max);
+    println!(
+        "{others} broadcasts to awake stations, {} to sleeping ones at most {:.2} ms after a DTIM",
+        waited.len(),
+        latest * 1e3
+    );
+    assert!(waited.len() >= 10 && latest < 0.02, "{waited:?}");
 }
 
 /// hostapd changes the key for groups every two seconds.

@@ -31,7 +31,7 @@ fn a_station_roams_between_two_access_points_and_the_capture_has_it() {
 }
 
 /// The fields of the frames in the capture in the console, as tshark reads them; `None` where that is not installed.
-fn captured(console: &str, names: &[&str]) -> Option<String> {
+pub(crate) fn captured(console: &str, names: &[&str]) -> Option<String> {
     let text = console.split("CAPTURE").nth(1).unwrap().split("END OF").next().unwrap();
     let text: String = text.chars().filter(|letter| *letter != '\r').collect();
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -60,11 +60,10 @@ fn captured(console: &str, names: &[&str]) -> Option<String> {
 }
 
 /// The fields of each frame.
-fn fields(lines: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(crate) fn fields(lines: &str) -> impl Iterator<Item = Vec<&str>> {
     lines.lines().map(|line| line.split('\t').collect())
 }
 
-/// Reads the capture in the console.
 fn read(console: &str) {
     let names = [
         "radiotap.datarate",

@@ -90,6 +90,13 @@ agents_need() {
     mount -t debugfs debugfs /sys/kernel/debug
 }
 
+# Runs a program in a network namespace. Unlike ip-netns(8) it leaves /sys as it is, which all agents share.
+in_namespace() {
+    namespace=$1
+    shift
+    nsenter --net="/run/netns/$namespace" "$@"
+}
+
 # keys NAME KEYS...: the group keys of an agent, the first of which signs; read at once by one that runs.
 keys() {
     name=$1
@@ -99,8 +106,7 @@ keys() {
     [ ! -e "/tmp/$name.pid" ] || kill -HUP "$(cat "/tmp/$name.pid")"
 }
 
-# agent NAME INTERFACE NUMBER: starts an agent in a namespace. Unlike ip-netns(8), nsenter(1) leaves /sys as it is, which all
-# agents share.
+# agent NAME INTERFACE NUMBER: starts an agent in a namespace.
 agent() {
     printf '%s\n' "interface = \"$2\"" "key_file = \"/tmp/$1.keys\"" "station = $3" '[law]' 'name = "airtime"' >"/tmp/$1.toml"
     nsenter --net="/run/netns/$1" wakeai agent --config "/tmp/$1.toml" 2>"/tmp/$1.agent" &
@@ -121,4 +127,26 @@ agent_ends() {
     wait "$(cat "/tmp/$1.pid")" || status=$?
     echo "ENDED $1 $status"
     sed "s/^/LOG $1 /" "/tmp/$1.agent"
+}
+
+# unplug NAME NUMBER: removes the radio of this number, which is in the namespace NAME, by a message to its driver.
+unplug() {
+    in_namespace "$1" perl -e '
+        socket(S, 16, 3, 16) or die "socket: $!";
+        my $attribute = sub { my ($kind, $data) = @_; my $text = pack("SSa*", 4 + length $data, $kind, $data);
+            $text . "\0" x (-length($text) % 4) };
+        my $ask = sub { my ($family, $command, $attributes) = @_;
+            my $body = pack("CCS", $command, 1, 0) . $attributes;
+            my $text = pack("LSSLL", 16 + length $body, $family, 5, 1, 0) . $body;
+            send(S, $text, 0, pack("SSLL", 16, 0, 0, 0)) or die "send: $!";
+            recv(S, my $answer, 65536, 0); $answer };
+        my $answer = $ask->(16, 3, $attribute->(2, "MAC80211_HWSIM\0"));
+        my ($at, $family) = (20, 0);
+        while ($at < length $answer) {
+            my ($length, $kind) = unpack("SS", substr($answer, $at, 4));
+            $family = unpack("S", substr($answer, $at + 4, 2)) if $kind == 1;
+            $at += ($length + 3) & ~3;
+        }
+        $answer = $ask->($family, 5, $attribute->(10, pack("L", $ARGV[0])));
+        printf "UNPLUG %d\n", unpack("l", substr($answer, 16, 4));' "$2"
 }
