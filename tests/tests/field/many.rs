@@ -48,6 +48,9 @@ from = "tablet"
 to = "server"
 "#;
 
+/// The 99th percentile of the lab's lateness up to which it is faithful by its own bounds.
+const FAITHFUL_MS: f64 = 1.0;
+
 fn mean(report: &Value, condition: &str, figure: &str) -> f64 {
     let all = report["aggregates"].as_array().unwrap();
     let of = all.iter().find(|one| one["condition"] == condition).unwrap();
@@ -72,10 +75,7 @@ fn six_machines_on_emulated_air_have_the_lab_s_figures() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("six.toml");
     fs::write(&path, SIX).unwrap();
-    let path = path.to_str().unwrap();
-    let lab = wakeai(&[&["lab", path, "--json", "--repeat", "3"][..], &ANY_LATENESS].concat());
-    assert_eq!(lab.status.code(), Some(0), "{}", stderr(&lab));
-    let lab: Value = serde_json::from_str(&stdout(&lab)).unwrap();
+    let lab = lab(path.to_str().unwrap());
     for condition in ["default", "airtime"] {
         for figure in ["total_goodput_mbps", "jain", "rtt_ms.p95"] {
             let [field, lab] = [&field, &lab].map(|report| mean(report, condition, figure));
@@ -92,6 +92,24 @@ fn six_machines_on_emulated_air_have_the_lab_s_figures() {
             ["start_skew_ms", "clock_error_ms"].map(|key| run["field"][key].as_f64().unwrap());
         println!("start skew {skew:.2} ms, clocks within {error:.2} ms");
         assert!(skew + error < 20.0, "{skew} ms, {error} ms");
+    }
+}
+
+/// The report of the lab. Where the machine has kept it waiting, so that its air was another one, it is run again, twice at most.
+fn lab(path: &str) -> Value {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let lab = wakeai(&[&["lab", path, "--json", "--repeat", "3"][..], &ANY_LATENESS].concat());
+        assert_eq!(lab.status.code(), Some(0), "{}", stderr(&lab));
+        let report: Value = serde_json::from_str(&stdout(&lab)).unwrap();
+        let runs = report["runs"].as_array().unwrap().iter();
+        let late_ms: Vec<f64> =
+            runs.map(|run| run["lateness"]["p99_ms"].as_f64().unwrap()).collect();
+        println!("lateness of the lab: {late_ms:.2?} ms");
+        if attempts == 3 || late_ms.iter().all(|late| *late <= FAITHFUL_MS) {
+            return report;
+        }
     }
 }
 
