@@ -13,6 +13,7 @@ import pytest
 import wakeai
 from wakeai import _grid, _native
 
+from .conftest import PATIENCE
 from .test_grid import Here
 
 SCENARIO = """
