@@ -1,7 +1,7 @@
 //! Attacks of a client, a name server or a second proxy, and how the proxy handles them. The rows of docs/security.md
 //! name these tests.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Connects from this address of the client's namespace.
 fn dial(road: &Road, from: &str, to: SocketAddr) -> TcpStream {
     road.inside("client", || {
-        let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::new(ip(from), 0).into()).unwrap();
-        socket.connect_timeout(&to.into(), PATIENCE).unwrap();
-        let stream = TcpStream::from(socket);
+        let connect = || {
+            let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
+            socket.bind(&SocketAddr::new(ip(from), 0).into()).unwrap();
+            match socket.connect_timeout(&to.into(), PATIENCE) {
+                // The resolution of an address gives up after 3 s, which a busy machine may need for the answer.
+                Err(error) if error.kind() == ErrorKind::HostUnreachable => None,
+                connected => Some(connected.map(|()| socket).unwrap()),
+            }
+        };
+        let stream = TcpStream::from(wait_for("the address is resolved", connect));
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     })
