@@ -571,12 +571,7 @@ pub(crate) fn bring(
     programs: &Path,
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), FieldError> {
-    let unreadable = |path: &Path| {
-        let path = path.to_owned();
-        move |source| FieldError::Unreadable { path, source }
-    };
-    let sums = programs.join(SUMS);
-    let listed = std::fs::read_to_string(&sums).map_err(unreadable(&sums))?;
+    let listed = checksums(programs)?;
     let results = each(helpers, |helper| {
         if helper.machine_is_local() || interrupted() {
             return Ok(());
@@ -589,6 +584,36 @@ pub(crate) fn bring(
         .filter_map(|(helper, result)| Some(format!("{}: {}", helper.name(), result.err()?)))
         .collect();
     if failed.is_empty() { Ok(()) } else { Err(FieldError::NotReady(failed)) }
+}
+
+/// Brings the program once more to each machine that has lost it: where its directory is in memory, a boot does that. What is in
+/// the way of that is also in the way of the next question, which tells it.
+pub(crate) fn bring_again(
+    helpers: &mut [Helper<'_>],
+    programs: &Path,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<(), FieldError> {
+    if helpers.iter().all(|helper| helper.is_connected() || helper.brought().is_none()) {
+        return Ok(());
+    }
+    let listed = checksums(programs)?;
+    each(helpers, |helper| {
+        let brought = helper.brought().filter(|_| !helper.is_connected() && !interrupted());
+        let Some(brought) = brought else { return };
+        let question = format!("[ -x {} ] || echo gone", quoted(brought));
+        let said = remote(&helper.machine.place, &question).stdin(Stdio::null()).output();
+        if said.is_ok_and(|said| said.stdout.starts_with(b"gone")) {
+            let _ = bring_one(helper, programs, &listed);
+        }
+    });
+    Ok(())
+}
+
+/// The list of checksums of a release.
+fn checksums(programs: &Path) -> Result<String, FieldError> {
+    let sums = programs.join(SUMS);
+    std::fs::read_to_string(&sums)
+        .map_err(|source| FieldError::Unreadable { path: sums.clone(), source })
 }
 
 fn bring_one(helper: &mut Helper<'_>, programs: &Path, listed: &str) -> Result<(), String> {

@@ -84,6 +84,23 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+impl Machine {
+    /// This machine, as a station.
+    pub(crate) fn local() -> Self {
+        Self {
+            station: "tablet".to_owned(),
+            place: Place::Local,
+            interface: None,
+            address: None,
+            program: "wakeai".to_owned(),
+            bssid: None,
+            broadcast: None,
+            link_rate: None,
+        }
+    }
+}
+
 impl Machines {
     /// A text that is equal for two files exactly if they name the same machines in the same way.
     pub(crate) fn identity(&self) -> String {

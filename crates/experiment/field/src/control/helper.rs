@@ -135,6 +135,24 @@ impl<'a> Helper<'a> {
         format!("{} ({})", self.machine.station, self.machine.place)
     }
 
+    /// The time that the helper waits for the next question, before it undoes everything.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Keeps the helper from its deadline for another grace period. It gives up when `enough` says so, and leaves a lost
+    /// connection to the next question.
+    pub(crate) fn keep(&mut self, enough: &dyn Fn() -> bool) {
+        if self.is_connected() {
+            let line = self.line(Ask::Ping);
+            let _ = self.exchange(&line, (SILENCE, SILENCE), enough);
+        }
+    }
+
     fn command(&self) -> Command {
         let program = self.brought.as_deref().unwrap_or(&self.machine.program);
         // A device without /run has its state elsewhere; docs/guides/android.md.
@@ -462,16 +480,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_machine_says_what_its_program_said() {
-        let machine = Machine {
-            station: "tablet".to_owned(),
-            place: Place::Local,
-            interface: None,
-            address: None,
-            program: "wakeai".to_owned(),
-            bssid: None,
-            broadcast: None,
-            link_rate: None,
-        };
+        let machine = Machine::local();
         let mut helper =
             Helper::new(&machine, "0123456789abcdef", Path::new("/bin/false"), Duration::ZERO);
         let error = helper.ask(Ask::Ping, Duration::ZERO, &|| false).unwrap_err();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use wakeai_host::since_boot;
 use wakeai_scenario::{Experiment, Flow, ResolvedCondition};
@@ -25,7 +26,7 @@ const LEAD: Duration = Duration::from_millis(1_500);
 const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
 /// The time between two looks whether flows with a size have completed.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// The time between two messages that keep the helpers from their deadlines while agents get to know each other.
+/// The longest time between two messages that keep a helper from its deadline while it waits for the other machines.
 const BETWEEN_PINGS: Duration = Duration::from_secs(5);
 /// The part of a solo run that does not count: the flow gains speed.
 const SOLO_WARMUP: u64 = 5;
@@ -181,6 +182,9 @@ impl<'a> Session<'a> {
         let plans = asked.plans(&self.helpers, self.options.machines.port, &token, &key());
         let plans = plans.map_err(FieldError::Machines)?;
         let mut machines: Vec<RawMachine> = self.helpers.iter().map(raw).collect();
+        if let Some(programs) = &self.options.programs {
+            crate::check::bring_again(&mut self.helpers, programs, &interrupted)?;
+        }
         let prepared =
             each_with(&mut self.helpers, plans, |helper, plan| prepare(helper, plan, &interrupted));
         check(&prepared)?;
@@ -226,7 +230,8 @@ impl<'a> Session<'a> {
         let from = since_boot();
         while since_boot().saturating_since(from) < acquaintance {
             let left = acquaintance.saturating_sub(since_boot().saturating_since(from));
-            pause(left.min(BETWEEN_PINGS), &interrupted).map_err(|_| RunError::Interrupted)?;
+            pause(left.min(between_pings(self.options.grace)), &interrupted)
+                .map_err(|_| RunError::Interrupted)?;
             each(&mut self.helpers, |helper| {
                 let _ = helper.ask(Ask::Ping, Duration::from_secs(1), &interrupted);
             });
@@ -353,22 +358,65 @@ pub(crate) fn each<'a, T: Send>(
     each_with(helpers, nothing, |helper, ()| work(helper))
 }
 
-/// Does the same on all machines at once, each with something of its own.
+/// Does the same on all machines at once, each with something of its own. A machine that is done first is kept from its deadline
+/// until all are.
 fn each_with<'a, T: Send, U: Send>(
     helpers: &mut [Helper<'a>],
     with: Vec<U>,
     work: impl Fn(&mut Helper<'a>, U) -> T + Sync,
 ) -> Vec<T> {
     let work = &work;
+    let left = &Left { machines: Mutex::new(helpers.len()), fewer: Condvar::new() };
+    let one = move |helper: &mut Helper<'a>, with: U| {
+        // Also where the work panics: the others must not wait for it.
+        let done = Done(left);
+        let result = work(helper, with);
+        drop(done);
+        while !left.wait(between_pings(helper.grace())) {
+            helper.keep(&|| left.wait(Duration::ZERO));
+        }
+        result
+    };
     std::thread::scope(|scope| {
         let threads: Vec<_> = helpers
             .iter_mut()
             .zip(with)
-            .map(|(helper, with)| scope.spawn(move || work(helper, with)))
+            .map(|(helper, with)| scope.spawn(move || one(helper, with)))
             .collect();
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined.map(|one| one.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
+}
+
+/// The machines that are still at work.
+struct Left {
+    machines: Mutex<usize>,
+    fewer: Condvar,
+}
+
+impl Left {
+    /// Waits until none is left, for this time at most. Returns whether none is.
+    fn wait(&self, longest: Duration) -> bool {
+        let machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let some = |machines: &mut usize| *machines > 0;
+        let waited = self.fewer.wait_timeout_while(machines, longest.into(), some);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
+    }
+}
+
+/// Counts one machine less that is at work, when it is dropped.
+struct Done<'a>(&'a Left);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        *self.0.machines.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.fewer.notify_all();
+    }
+}
+
+/// The time between two messages to a helper with this grace period.
+fn between_pings(grace: Duration) -> Duration {
+    (grace / 4).clamp(Duration::from_millis(250), BETWEEN_PINGS)
 }
 
 /// Connects all machines, and asks what they are. Returns for each what is in the way.
@@ -396,14 +444,18 @@ fn inspect(
     }
 }
 
-/// Measures the clocks of all machines, one after another: at once, they would delay each other's answers.
+/// Measures the clocks of all machines, one after another: at once, they would delay each other's answers. Before that all are
+/// asked at once, so that one waits for the machines that are lost while the others are kept from their deadlines.
 fn measure_clocks(
     helpers: &mut [Helper<'_>],
-    interrupted: &dyn Fn() -> bool,
+    interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Vec<Result<ClockOffset, HelperError>> {
-    let measured = helpers
-        .iter_mut()
-        .map(|helper| helper.measure_clock(EXCHANGES, Duration::from_secs(5), interrupted));
+    let patience = Duration::from_secs(5);
+    let there = each(helpers, |helper| helper.ask(Ask::Ping, patience, interrupted));
+    let measured = helpers.iter_mut().zip(there).map(|(helper, there)| {
+        there?;
+        helper.measure_clock(EXCHANGES, patience, interrupted)
+    });
     measured.collect()
 }
 
@@ -445,5 +497,66 @@ impl Helper<'_> {
     /// Whether the machine is this one.
     pub(crate) fn machine_is_local(&self) -> bool {
         self.machine.place == Place::Local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    use super::*;
+
+    /// A program that answers as a helper, and notes each question of its time in a file beside it.
+    fn stand_in(directory: &Path, name: &str) -> std::path::PathBuf {
+        let path = directory.join(name);
+        let welcome = format!(
+            r#"{{"welcome":{{"version":"{}","boot":"b","pid":1,"root":true}}}}"#,
+            wakeai_world::VERSION
+        );
+        let text = format!(
+            "#!/bin/sh\nwhile read -r line; do\n  id=${{line#*:}}; id=${{id%%,*}}\n  case $line in\n    *hello*) \
+             answer='{welcome}' ;;\n    *ping*) answer='{{\"pong\":{{\"boot_ns\":1}}}}'; echo asked >> {}.asked ;;\n  esac\n  \
+             echo \"{{\\\"id\\\":$id,\\\"answer\\\":$answer}}\"\ndone\n",
+            path.display()
+        );
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_machine_that_is_ready_is_kept_from_its_deadline_until_all_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine::local();
+        let programs = ["fast", "slow"].map(|name| stand_in(directory.path(), name));
+        let grace = Duration::from_secs(1);
+        let mut helpers = programs
+            .each_ref()
+            .map(|program| Helper::new(&machine, "0123456789abcdef", program, grace));
+        let until_asked = |path: std::path::PathBuf, times: usize| {
+            let give_up = since_boot() + Duration::from_secs(60);
+            let asked = || fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+            while asked() < times {
+                assert!(since_boot() < give_up, "the helper was asked {} times", asked());
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        };
+        let fast = directory.path().join("fast.asked");
+        let results = each_with(&mut helpers, vec![true, false], |helper, is_fast| {
+            let answer = helper.ask(Ask::Ping, Duration::from_secs(30), &|| false);
+            if !is_fast {
+                // It ends only when the other one has been asked again and again.
+                until_asked(fast.clone(), 4);
+            }
+            answer
+        });
+        assert!(
+            results.iter().all(|result| *result == Ok(Answer::Pong { boot_ns: 1 })),
+            "{results:?}"
+        );
+        let slow = fs::read_to_string(directory.path().join("slow.asked")).unwrap();
+        assert_eq!(slow.lines().count(), 1, "a machine that is at work is asked nothing else");
     }
 }

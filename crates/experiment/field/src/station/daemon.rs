@@ -14,7 +14,7 @@ use wakeai_units::{Duration, Instant};
 
 use super::run::Run;
 use super::{
-    Origin, StationError, failed, inspect, interface, is_session, leave_directory, socket_path,
+    Origin, StationError, failed, inspect, interface, is_session, socket_path, unprivileged,
 };
 use crate::protocol::{Answer, Ask, PROTOCOL, Phase, Question, Reply, RunPlan, Welcome};
 
@@ -35,8 +35,8 @@ const WRITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 struct Daemon {
     program: PathBuf,
     ssh: Option<String>,
-    /// The record of this process's changes; `None` without root, where nothing is changed but its own files.
-    lease: Option<Lease>,
+    /// The record of this process's changes.
+    holds: Holds,
     /// The directory of its files.
     directory: PathBuf,
     grace: Duration,
@@ -45,6 +45,23 @@ struct Daemon {
     run: Option<Run>,
     reach: inspect::Reach,
     ends: bool,
+}
+
+/// What tells the next command what this process has made.
+enum Holds {
+    /// A lease, with root.
+    Lease(Lease),
+    /// Its own files without root, where nothing else is changed.
+    Files(unprivileged::Files),
+}
+
+impl Holds {
+    fn lease(&self) -> Option<&Lease> {
+        match self {
+            Self::Lease(lease) => Some(lease),
+            Self::Files(_) => None,
+        }
+    }
 }
 
 /// One connection.
@@ -66,7 +83,7 @@ pub fn serve(origin: &Origin<'_>, session: &str) -> Result<(), StationError> {
     };
     let mut output = io::stdout();
     let _ = writeln!(output, "{said}").and_then(|()| output.flush());
-    let (mut daemon, listener, path) = started?;
+    let (mut daemon, listener) = started?;
     // The relay that has started the helper ends, and with it the other end of standard output.
     if let Ok(nothing) = File::options().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(&nothing);
@@ -74,26 +91,15 @@ pub fn serve(origin: &Origin<'_>, session: &str) -> Result<(), StationError> {
     // The connection stays until everything is undone: its end tells that.
     let client = daemon.serve(&listener);
     daemon.undo();
-    let Daemon { lease, directory, .. } = daemon;
-    if let Some(lease) = lease {
-        wakeai_kernel::release(lease);
-    } else {
-        for directory in
-            [Some(directory.as_path()), origin.brought_directory()].into_iter().flatten()
-        {
-            let _ = std::fs::remove_dir_all(directory);
-        }
-        let _ = std::fs::remove_file(path);
-        leave_directory();
+    match daemon.holds {
+        Holds::Lease(lease) => drop(wakeai_kernel::release(lease)),
+        Holds::Files(files) => files.remove(),
     }
     drop(client);
     Ok(())
 }
 
-fn start(
-    origin: &Origin<'_>,
-    session: &str,
-) -> Result<(Daemon, UnixListener, PathBuf), StationError> {
+fn start(origin: &Origin<'_>, session: &str) -> Result<(Daemon, UnixListener), StationError> {
     if !is_session(session) {
         return Err(StationError::Hello);
     }
@@ -102,7 +108,7 @@ fn start(
     let path = socket_path(session).map_err(failed("find the directory of the helper"))?;
     let directory = path.with_extension("run");
     let netns = NetnsId::current().map_err(failed("find the network namespace"))?;
-    let (lease, listener) = if geteuid().is_root() {
+    let (holds, listener) = if geteuid().is_root() {
         let lease = Lease::take(Role::Field { netns })?;
         let made = lease.create_directory(&directory).and_then(|()| {
             // The helper unloads the algorithms that its agents have registered: these have given up the privilege
@@ -114,23 +120,21 @@ fn start(
             lease.bind_socket(&path, 0o600)
         });
         match made {
-            Ok(listener) => (Some(lease), listener),
+            Ok(listener) => (Holds::Lease(lease), listener),
             Err(error) => {
                 wakeai_kernel::release(lease);
                 return Err(error.into());
             }
         }
     } else {
-        std::fs::create_dir(&directory).map_err(failed("make a directory"))?;
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(failed("listen"))?;
-        listener.set_nonblocking(true).map_err(failed("listen"))?;
-        (None, listener)
+        let made = unprivileged::Files::make(directory.clone(), path, origin.brought_directory());
+        let (files, listener) = made.map_err(failed("make the helper's files"))?;
+        (Holds::Files(files), listener)
     };
     let daemon = Daemon {
         program: origin.program.to_owned(),
         ssh: origin.ssh.map(str::to_owned),
-        lease,
+        holds,
         directory,
         grace: FIRST_GRACE,
         deadline: since_boot() + FIRST_GRACE,
@@ -138,7 +142,7 @@ fn start(
         reach: inspect::Reach::default(),
         ends: false,
     };
-    Ok((daemon, listener, path))
+    Ok((daemon, listener))
 }
 
 impl Daemon {
@@ -147,7 +151,7 @@ impl Daemon {
         let mut client: Option<Client> = None;
         while !self.ends && since_boot() < self.deadline {
             if let Some(run) = &mut self.run
-                && run.look(self.lease.as_ref())
+                && run.look(self.holds.lease())
             {
                 // The time for fetching begins when everything has been collected.
                 self.deadline = self.deadline.max(since_boot() + self.grace);
@@ -259,12 +263,12 @@ impl Daemon {
             }
             Ask::Stop => match &mut self.run {
                 Some(run) => {
-                    run.stop(self.lease.as_ref());
+                    run.stop(self.holds.lease());
                     Answer::Done
                 }
                 None => nothing_prepared(),
             },
-            Ask::Fetch => match self.run.as_mut().and_then(|run| run.fetch(self.lease.as_ref())) {
+            Ask::Fetch => match self.run.as_mut().and_then(|run| run.fetch(self.holds.lease())) {
                 Some(data) => Answer::Data(Box::new(data.clone())),
                 None => Answer::Refused("this machine has no data of the run".to_owned()),
             },
@@ -287,7 +291,7 @@ impl Daemon {
         }
         self.undo();
         let prepared =
-            Run::prepare(plan.clone(), &self.program, &self.directory, self.lease.as_ref());
+            Run::prepare(plan.clone(), &self.program, &self.directory, self.holds.lease());
         match prepared {
             Ok(run) => {
                 self.run = Some(run);
@@ -300,7 +304,7 @@ impl Daemon {
     /// Undoes the run.
     fn undo(&mut self) {
         if let Some(run) = self.run.take() {
-            run.undo(self.lease.as_ref());
+            run.undo(self.holds.lease());
         }
     }
 }

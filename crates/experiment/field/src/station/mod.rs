@@ -13,6 +13,7 @@ mod interface;
 mod run;
 mod sockets;
 mod udp;
+mod unprivileged;
 mod watch;
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
@@ -87,10 +88,14 @@ impl Origin<'_> {
 
     /// The directory of the program that was brought along.
     fn brought_directory(&self) -> Option<&Path> {
-        let directory = self.program.parent().filter(|_| self.brought)?;
-        let name = directory.file_name()?.to_str()?;
-        name.starts_with(BROUGHT).then_some(directory)
+        self.program.parent().filter(|directory| self.brought && is_brought(directory))
     }
+}
+
+/// Whether the directory is one of a program that was brought along, by its name.
+fn is_brought(directory: &Path) -> bool {
+    let name = directory.file_name().and_then(std::ffi::OsStr::to_str);
+    name.is_some_and(|name| name.starts_with(BROUGHT))
 }
 
 /// Relays between standard input and output and the helper of the session that the first line names, and starts that
@@ -118,7 +123,9 @@ pub fn run(origin: &Origin<'_>) -> Result<(), StationError> {
     let stream = match helper(origin, session) {
         Ok(stream) => stream,
         Err(error) => {
-            leave_directory();
+            if !geteuid().is_root() {
+                unprivileged::leave();
+            }
             let answer = Answer::Refused(error.to_string());
             let reply = Reply { id: question.id, answer };
             let line = serde_json::to_string(&reply).expect("strings and numbers");
@@ -164,24 +171,7 @@ pub(crate) fn directory() -> io::Result<PathBuf> {
     if geteuid().is_root() {
         return Ok(wakeai_host::state_directory().map(|()| wakeai_host::state().to_owned())?);
     }
-    let own = directory_without_root();
-    wakeai_host::private_directory(&own, 0o700)?;
-    Ok(own)
-}
-
-/// Where the files of a user's helpers are, who is not root. The helper that ends last removes it.
-fn directory_without_root() -> PathBuf {
-    let temporary = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let temporary = temporary.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
-    let temporary = if temporary.is_dir() { temporary } else { PathBuf::from("/data/local/tmp") };
-    temporary.join(format!("wakeai-field-{}", geteuid()))
-}
-
-/// Removes the directory that [`directory`] has made for a user who is not root, where nothing is in it any more.
-fn leave_directory() {
-    if !geteuid().is_root() {
-        let _ = std::fs::remove_dir(directory_without_root());
-    }
+    unprivileged::directory()
 }
 
 /// The path of the socket of a session's helper in this network namespace.
