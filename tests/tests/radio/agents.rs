@@ -1,4 +1,5 @@
-//! Agents on Linux's own 802.11 stack: how their messages travel, and what they make of events that a TUN does not have.
+//! Agents on Linux's own 802.11 stack: what they learn from nl80211 and bound, how their messages travel, and what they make of
+//! events that a TUN does not have.
 
 use std::collections::BTreeSet;
 
@@ -22,12 +23,52 @@ fn messages(status: &Value, name: &str) -> u64 {
     status["presence"][name].as_u64().unwrap_or(0)
 }
 
+fn number(of: &Value, key: &str) -> f64 {
+    of[key].as_f64().unwrap_or_else(|| panic!("{key}: {of}"))
+}
+
 /// The agents end when they are told to, with status 0.
 fn ended_well(said: &Said) {
     for name in ["a", "b"] {
         let word = format!("ENDED {name} ");
         assert_eq!(said.lines(&word).next(), Some("0"), "{}", said.console);
     }
+}
+
+/// Uploads and downloads of two stations at MCS 7 under `airtime`.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn agents_find_bssid_and_rate_by_nl80211_and_bound_both_directions() {
+    let scenario = THREE.replace("802.11g", "802.11n");
+    let Some(said) = run("bulk", &[("/air.toml", &scenario)]) else { return };
+    for name in ["a", "b"] {
+        let up = status(&said, "UP", name);
+        println!("{name}: {up}");
+        assert_eq!(up["state"], "controlling");
+        assert_eq!(up["bssid"], FIRST);
+        assert_eq!(up["link_rate_mbps"], 65.0);
+        assert_eq!((&up["senders"], &up["peers"]), (&Value::from(2), &Value::from(1)));
+        // Each sends about half of what the channel carries at MCS 7.
+        assert!((10.0..40.0).contains(&number(&up, "delivery_rate_mbps")), "{up}");
+        let senders = up["connections"].as_array().unwrap().iter();
+        let mut senders = senders.filter(|one| one["sending"] == true);
+        assert!(senders.any(|one| one["algorithm"] == "wakeai_cubic"), "{up}");
+        let down = status(&said, "DOWN", name);
+        let received = &down["received"];
+        assert!((10.0..40.0).contains(&number(received, "rate_mbps")), "{down}");
+    }
+    let carried = |word: &str| -> Vec<f64> {
+        let lines = said.lines("GOT ").filter_map(|line| line.strip_prefix(word));
+        let all = lines.map(|line| serde_json::from_str::<Value>(line.trim()).unwrap());
+        all.map(|one| number(&one["end"]["sum_received"], "bits_per_second") / 1e6).collect()
+    };
+    for word in ["UP", "DOWN"] {
+        let mbps = carried(word);
+        println!("{word}: {mbps:.1?} Mbit/s");
+        assert!(mbps.len() == 2 && mbps.iter().all(|one| *one > 10.0), "{word}: {mbps:?}");
+    }
+    ended_well(&said);
+    assert_eq!(said.json("COUNTED")["faithful"], true);
 }
 
 /// Presence by broadcast while stations sleep, new group keys, isolation, reassociation, roaming, and a radio that is unplugged.

@@ -113,6 +113,17 @@ agent() {
     echo $! >"/tmp/$1.pid"
 }
 
+# agents_of A B: once the stations a and b have joined, starts an agent with the same key on the interface A of a and on B of b.
+agents_of() {
+    joined a
+    joined b
+    wakeai agent --generate-key /tmp/old.key >/dev/null
+    keys a old
+    keys b old
+    agent a "$1" 1
+    agent b "$2" 2
+}
+
 # says WORD NAME: prints what an agent says of itself.
 says() {
     printf '%s %s ' "$1" "$2"

@@ -8,6 +8,7 @@ mod adapt;
 mod agents;
 mod air;
 mod control;
+mod lab;
 
 use std::path::Path;
 use std::time::Instant;

@@ -12,13 +12,8 @@ access_point wlan0 air 1 "$g54" "$basic" bridge=br0
 ip addr add 10.0.0.1/24 dev br0
 station phy2 a air 10.0.0.2 key_mgmt=NONE
 station phy3 b air 10.0.0.3 key_mgmt=NONE
-joined a
-joined b
-wakeai agent --generate-key /tmp/old.key >/dev/null
+agents_of wlan2 wlan3
 wakeai agent --generate-key /tmp/new.key >/dev/null
-for name in a b; do keys "$name" old; done
-agent a wlan2 1
-agent b wlan3 2
 sleep 15
 says MET a
 says MET b

@@ -8,12 +8,7 @@ access_point wlan0 air 1 "supported_rates=60 90 120 180 240 360 480 540" "basic_
 ip addr add 10.0.0.1/24 dev wlan0
 station phy1 a air 10.0.0.2 key_mgmt=WPA-PSK 'psk="secretsecret"'
 station phy2 b air 10.0.0.3 key_mgmt=WPA-PSK 'psk="secretsecret"'
-joined a
-joined b
-wakeai agent --generate-key /tmp/old.key >/dev/null
-for name in a b; do keys "$name" old; done
-agent a wlan1 1
-agent b wlan2 2
+agents_of wlan1 wlan2
 sleep 10
 says BEFORE a
 says BEFORE b

@@ -10,4 +10,4 @@ mod realtime;
 pub use drive::{Clock, Drive, Ends, now};
 pub use lateness::Lateness;
 pub use poller::Poller;
-pub use realtime::{BEHIND_THE_MEDIUM, MEDIUM, Realtime, enter as enter_realtime};
+pub use realtime::{Realtime, enter as enter_realtime};

@@ -6,10 +6,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// The real-time priority of a thread that runs a medium, from the range 1 to 99.
-pub const MEDIUM: i32 = 50;
-
-/// The real-time priority of a thread that a medium's thread interrupts.
-pub const BEHIND_THE_MEDIUM: i32 = 40;
+const PRIORITY: i32 = 50;
 
 /// The CPU time, in microseconds, that a real-time thread may use without blocking
 /// (`RLIMIT_RTTIME`). A thread that exceeds it runs away, and the kernel kills the process: an
@@ -61,15 +58,15 @@ impl Drop for Realtime {
     }
 }
 
-/// Makes the calling thread a real-time thread until it ends, with `SCHED_FIFO`, this priority (1 to 99), and without timer
+/// Makes the calling thread a real-time thread until it ends, with `SCHED_FIFO` and without timer
 /// slack. Threads and processes that it starts have ordinary scheduling.
 ///
 /// # Errors
 ///
 /// The process lacks the privilege.
 #[allow(unsafe_code, reason = "sched_setscheduler and prctl have no safe wrapper")]
-pub fn enter(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
+pub fn enter() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: both calls change only the calling thread, and `parameters` outlives them.
     let results = unsafe {
         [

@@ -71,7 +71,7 @@ impl Capture {
         attempts: u8,
         carried: bool,
     ) -> io::Result<()> {
-        let rate = frame.named_rate(attempts.saturating_sub(1));
+        let rate = frame.chain.at(attempts.saturating_sub(1)).named();
         let header = radiotap(rate, frame.frequency, attempts, carried);
         let time = self.epoch_ns + u128::from((at - Instant::ZERO).as_nanos());
         let length = (header.len() + frame.bytes.len()) as u32;

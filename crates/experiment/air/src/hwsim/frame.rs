@@ -89,14 +89,12 @@ pub struct Content {
     /// MHz.
     pub(crate) frequency: u32,
     pub(crate) rates: TriedRates,
-    chain: Vec<(Mode, u8)>,
-    most_attempts: u8,
+    /// The rates that its sender tries.
+    pub(crate) chain: rates::Chain,
 }
 
 impl AirFrame {
     pub(crate) fn new(sent: &SentFrame<'_>, header: Header) -> Self {
-        let chain = rates::chain(&sent.rates, sent.frequency);
-        let attempts: u32 = chain.iter().map(|(_, count)| u32::from(*count)).sum();
         Self(Rc::new(Content {
             bytes: sent.bytes.to_vec(),
             header,
@@ -105,8 +103,7 @@ impl AirFrame {
             cookie: sent.cookie,
             frequency: sent.frequency,
             rates: sent.rates,
-            chain,
-            most_attempts: attempts.min(255) as u8,
+            chain: rates::Chain::of(&sent.rates, sent.frequency),
         }))
     }
 
@@ -125,23 +122,6 @@ impl AirFrame {
         answer.extend(&body[3..7]); // parameters and timeout
         answer
     }
-
-    /// The rate of this attempt, where 0 is the first, by its numbers.
-    pub(crate) fn named_rate(&self, attempt: u8) -> rates::Named {
-        rates::named(&self.rates, attempt, self.frequency)
-    }
-
-    /// The modulation of this attempt, where 0 is the first.
-    pub(crate) fn modulation_of(&self, attempt: u8) -> Mode {
-        let mut left = attempt;
-        for (modulation, count) in &self.0.chain {
-            match left.checked_sub(*count) {
-                Some(rest) => left = rest,
-                None => return *modulation,
-            }
-        }
-        self.0.chain.last().expect("a chain has a rate").0
-    }
 }
 
 impl std::ops::Deref for AirFrame {
@@ -158,11 +138,11 @@ impl Packet for AirFrame {
     }
 
     fn modulation(&self, attempt: u8) -> Option<Mode> {
-        Some(self.modulation_of(attempt))
+        Some(self.chain.at(attempt).modulation)
     }
 
     fn attempts(&self) -> Option<u8> {
-        Some(self.most_attempts)
+        Some(self.chain.attempts())
     }
 
     fn mpdu(&self) -> Option<u32> {
@@ -240,7 +220,8 @@ mod tests {
         let radio = Address([2; 6]);
         let sent = SentFrame { radio, bytes: &bytes, flags: 1, cookie: 1, frequency: 2412, rates };
         let frame = AirFrame::new(&sent, header);
-        let mbps = |attempt| frame.modulation_of(attempt).rate().bits_per_second() / 1_000_000;
+        let mbps =
+            |attempt| frame.chain.at(attempt).modulation.rate().bits_per_second() / 1_000_000;
         assert_eq!([0, 1, 2, 3, 4].map(mbps), [54, 54, 36, 1, 1]);
         assert_eq!((frame.attempts(), frame.mpdu()), (Some(4), Some(128)));
     }

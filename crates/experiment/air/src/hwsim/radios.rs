@@ -261,7 +261,7 @@ impl Radios {
     /// Hands a frame to a radio.
     fn deliver(&mut self, place: usize, frame: &AirFrame, purpose: Purpose) {
         let Some(radio) = self.places.0[place].radio else { return };
-        let rate = rates::received_index(frame.modulation_of(0), frame.frequency);
+        let rate = rates::received_index(frame.chain.at(0).modulation, frame.frequency);
         let at = (rate, frame.frequency);
         self.request(|writer| writer.frame(radio, &frame.bytes, at, purpose));
         if purpose == Purpose::Unicast {
@@ -273,7 +273,7 @@ impl Radios {
     /// the answer, or for a second where there is none.
     fn decline(&mut self, request: &AirFrame) {
         self.not_carried.declined_addba += 1;
-        let rate = rates::received_index(request.modulation_of(0), request.frequency);
+        let rate = rates::received_index(request.chain.at(0).modulation, request.frequency);
         let (answer, at) = (request.declined(), (rate, request.frequency));
         self.request(|writer| writer.frame(request.radio, &answer, at, Purpose::Unicast));
     }

@@ -51,38 +51,41 @@ pub(crate) enum Named {
     Vht { index: u8, streams: u8, width_code: u8, short_guard: bool },
 }
 
-/// The rate of this attempt, where 0 is the first; without such a rate, the lowest one.
-pub(crate) fn named(rates: &TriedRates, attempt: u8, frequency: u32) -> Named {
-    let mut before = 0;
-    let mut known = rates.iter().take_while(|(index, ..)| *index >= 0).filter(|rate| {
-        let (index, _, flags) = **rate;
-        modulation(index, flags, frequency).is_some()
-    });
-    let mut last = None;
-    let tried = known.find(|rate| {
-        before += u32::from(rate.1.max(1));
-        last = Some(**rate);
-        u32::from(attempt) < before
-    });
-    let (index, _, flags) = tried.copied().or(last).unwrap_or((0, 1, 0));
-    let (index, short_guard) = (index.unsigned_abs(), flags & SHORT_GUARD != 0);
-    let has = |flag| flags & flag != 0;
-    if has(VHT_MCS) {
-        let codes = [(WIDTH_160, 11), (WIDTH_80, 4), (WIDTH_40, 1)];
-        let width_code = codes.into_iter().find(|(flag, _)| has(*flag)).map_or(0, |(_, code)| code);
-        return Named::Vht {
-            index: index & 15,
-            streams: (index >> 4) + 1,
-            width_code,
-            short_guard,
-        };
+/// A rate that a sender tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) modulation: Mode,
+    index: u8,
+    flags: u16,
+}
+
+impl Rate {
+    /// The rate that mac80211 names; `None` where the medium has none such.
+    fn of(index: i8, flags: u16, frequency: u32) -> Option<Self> {
+        let modulation = modulation(index, flags, frequency)?;
+        Some(Self { modulation, index: index.unsigned_abs(), flags })
     }
-    if has(MCS) {
-        return Named::Ht { index, wide: has(WIDTH_40), short_guard };
+
+    /// The numbers that programs show for it.
+    pub(crate) fn named(&self) -> Named {
+        let Self { modulation, index, flags } = *self;
+        let has = |flag| flags & flag != 0;
+        let short_guard = has(SHORT_GUARD);
+        if has(VHT_MCS) {
+            let codes = [(WIDTH_160, 11), (WIDTH_80, 4), (WIDTH_40, 1)];
+            let code = codes.into_iter().find(|(flag, _)| has(*flag));
+            return Named::Vht {
+                index: index & 15,
+                streams: (index >> 4) + 1,
+                width_code: code.map_or(0, |(_, code)| code),
+                short_guard,
+            };
+        }
+        if has(MCS) {
+            return Named::Ht { index, wide: has(WIDTH_40), short_guard };
+        }
+        Named::Legacy { half_mbps: (modulation.rate().bits_per_second() / 500_000) as u8 }
     }
-    let rate =
-        legacy(frequency).nth(usize::from(index)).map_or(0, |mode| mode.rate().bits_per_second());
-    Named::Legacy { half_mbps: (rate / 500_000) as u8 }
 }
 
 /// The index of the rate at which a receiver is told a frame came: the rate itself, or the highest one without MCS that
@@ -97,18 +100,41 @@ pub(crate) fn received_index(modulation: Mode, frequency: u32) -> u32 {
     same.or_else(below).map_or(0, |(index, _)| index)
 }
 
-/// The modulations that the sender of a frame tries, each with its number of attempts. Where mac80211 names none that
-/// the medium has, it is the lowest.
-pub(crate) fn chain(rates: &TriedRates, frequency: u32) -> Vec<(Mode, u8)> {
-    let named = rates.iter().take_while(|(index, ..)| *index >= 0);
-    let known = named.filter_map(|&(index, count, flags)| {
-        Some((modulation(index, flags, frequency)?, count.max(1)))
-    });
-    let mut known: Vec<_> = known.collect();
-    if known.is_empty() {
-        known.extend(legacy(frequency).next().map(|lowest| (lowest, 1)));
+/// The rates that the sender of a frame tries, each with its number of attempts; at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain(Vec<(Rate, u8)>);
+
+impl Chain {
+    /// What mac80211 names of what the medium has; the lowest rate once where that is nothing.
+    pub(crate) fn of(rates: &TriedRates, frequency: u32) -> Self {
+        let named = rates.iter().take_while(|(index, ..)| *index >= 0);
+        let known = named.filter_map(|&(index, count, flags)| {
+            Some((Rate::of(index, flags, frequency)?, count.max(1)))
+        });
+        let mut known: Vec<_> = known.collect();
+        if known.is_empty() {
+            let lowest = Rate::of(0, 0, frequency).expect("each band has rates without MCS");
+            known.push((lowest, 1));
+        }
+        Self(known)
     }
-    known
+
+    /// The number of attempts, at most 255.
+    pub(crate) fn attempts(&self) -> u8 {
+        self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// The rate of this attempt, where 0 is the first; the last one after that.
+    pub(crate) fn at(&self, attempt: u8) -> &Rate {
+        let mut left = attempt;
+        for (rate, count) in &self.0 {
+            match left.checked_sub(*count) {
+                Some(rest) => left = rest,
+                None => return rate,
+            }
+        }
+        &self.0.last().expect("a chain has a rate").0
+    }
 }
 
 /// The rates with the attempts that were made.
@@ -153,7 +179,7 @@ mod tests {
     fn an_attempt_has_the_numbers_of_its_rate() {
         let rates =
             [(7, 2, MCS | SHORT_GUARD), (0x19, 1, VHT_MCS | WIDTH_80), (11, 1, 0), (-1, 0, 0)];
-        let of = |attempt| named(&rates, attempt, 2412);
+        let of = |attempt| Chain::of(&rates, 2412).at(attempt).named();
         let ht = Named::Ht { index: 7, wide: false, short_guard: true };
         assert_eq!([of(0), of(1)], [ht, ht]);
         let vht = Named::Vht { index: 9, streams: 2, width_code: 4, short_guard: false };
@@ -161,7 +187,7 @@ mod tests {
         let last = Named::Legacy { half_mbps: 108 };
         assert_eq!([of(3), of(9)], [last, last]);
         let lowest = Named::Legacy { half_mbps: 12 };
-        assert_eq!(named(&[(-1, 0, 0); 4], 0, 5180), lowest);
+        assert_eq!(Chain::of(&[(-1, 0, 0); 4], 5180).at(0).named(), lowest);
     }
 
     #[test]

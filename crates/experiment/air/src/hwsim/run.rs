@@ -19,7 +19,7 @@ use super::radios::Radios;
 use super::roles::Places;
 use super::socket::HwsimSocket;
 use crate::drive::{Clock, Drive, now};
-use crate::realtime::{MEDIUM, Realtime, enter};
+use crate::realtime::{Realtime, enter};
 
 /// How the medium is run.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub fn run(
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
     if realtime.guarded()
-        && let Err(error) = enter(MEDIUM)
+        && let Err(error) = enter()
     {
         progress.note(&format!("no real-time scheduling (SCHED_FIFO: {error})"));
     }
