@@ -119,7 +119,7 @@ fn prepare<T>(
     lease.record(wakeai_kernel::parts())?;
     let realtime = Realtime::prepare();
     realtime.missing.iter().for_each(|missing| progress.note(missing));
-    let steering = if options.in_guest { Some(Steering::Thread) } else { Steering::plan() };
+    let steering = Steering::plan();
     let _away = steering.and_then(|steering| steering.leave_driver_alone().ok());
     let prepared =
         preflight::load_algorithms(conditions).and_then(|targets| Ok((targets, scratch(&lease)?)));

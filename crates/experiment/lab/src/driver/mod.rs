@@ -5,7 +5,6 @@
 //! needed, [`Driver::stop`].
 
 mod digest;
-mod receiver;
 #[cfg(test)]
 mod tests;
 mod thread;

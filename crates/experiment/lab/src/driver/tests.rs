@@ -33,10 +33,7 @@ struct Lab {
 
 impl Lab {
     fn new(stations: u32) -> Option<Self> {
-        Self::steered(stations, Steering::plan())
-    }
-
-    fn steered(stations: u32, steering: Option<Steering>) -> Option<Self> {
+        let steering = Steering::plan();
         let (alone, lease) = lease()?;
         let (server, tun) = Host::server(&lease, steering).unwrap();
         let mut ports = vec![server.port(tun)];
@@ -106,8 +103,8 @@ fn datagrams_cross_the_medium_both_ways() {
 }
 
 #[test]
-fn a_thread_behind_the_driver_writes_every_packet_in_its_order_and_counts_what_a_host_refuses() {
-    let Some(lab) = Lab::steered(2, Some(Steering::Thread)) else { return };
+fn every_packet_arrives_in_its_order_and_what_a_host_refuses_is_counted() {
+    let Some(lab) = Lab::new(2) else { return };
     let sender = lab.socket(1, station(0));
     let receivers =
         [(0, SERVER_ADDRESS), (2, station(1))].map(|(host, address)| lab.socket(host, address));

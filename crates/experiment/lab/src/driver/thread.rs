@@ -11,13 +11,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
 use wakeai_air::hwsim::{self, AirFrame, Radios};
-use wakeai_air::{Clock, Drive, Ends, MEDIUM, Poller, enter_realtime};
+use wakeai_air::{Clock, Drive, Ends, Poller, enter_realtime};
 use wakeai_medium::{Counters, Destination, Medium, MediumConfig, Node};
 use wakeai_scenario::Experiment;
 use wakeai_units::Instant;
 use wakeai_world::STATION_BROADCAST;
 
-use super::receiver::Receiver as PacketReceiver;
 use super::{Command, DriverReport, PacketsDigest};
 use crate::host::{Port, Steering};
 use crate::packet::{Frame, Pool, destination};
@@ -59,7 +58,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
         missing.push(format!("the medium has no processor of its own ({error})"));
     }
     if setup.realtime {
-        if let Err(error) = enter_realtime(MEDIUM) {
+        if let Err(error) = enter_realtime() {
             missing.push(format!("no real-time scheduling (SCHED_FIFO: {error})"));
         }
     } else {
@@ -70,8 +69,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     match between {
         Between::Hosts(config, ports) => {
             let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
-            let behind = setup.steering == Some(Steering::Thread);
-            let hosts = Hosts::new(ports, report, behind.then_some(setup.realtime))?;
+            let hosts = Hosts::new(ports, report);
             let drive = Drive::new(medium, hosts, clock, Some(bell.as_ref()))?;
             let _ = ready.send(()); // somebody waits for it, or nobody needs it any more
             let (hosts, counters) = between_hosts(drive, &bell, &inbox)?;
@@ -100,8 +98,6 @@ fn between_hosts(
     };
     drive.run(is_over, || taken(bell))?;
     drive.ends.report.missing.append(&mut drive.failed_changes);
-    let refused = drive.ends.receiver.take().map_or(0, PacketReceiver::end);
-    drive.ends.report.misrouted.undelivered += refused;
     let counters = drive.medium.counters().clone();
     Ok((drive.ends, counters))
 }
@@ -185,19 +181,11 @@ struct Hosts {
     report: DriverReport,
     pool: Pool,
     buffer: Vec<u8>,
-    /// Writes the packets to the devices; `None` where the driver writes them itself.
-    receiver: Option<PacketReceiver>,
 }
 
 impl Hosts {
-    /// With `receiver` a thread behind the driver's writes the packets, a real-time thread if it is `Some(true)`.
-    fn new(ports: Vec<Port>, report: DriverReport, receiver: Option<bool>) -> io::Result<Self> {
-        let start = |realtime| {
-            let devices = ports.iter().map(|port| port.tun.try_clone());
-            PacketReceiver::start(devices.collect::<io::Result<_>>()?, realtime)
-        };
-        Ok(Self {
-            receiver: receiver.map(start).transpose()?,
+    fn new(ports: Vec<Port>, report: DriverReport) -> Self {
+        Self {
             readable: vec![true; ports.len()],
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
@@ -206,7 +194,7 @@ impl Hosts {
             report,
             pool: Pool::new(),
             buffer: vec![0; 65_536],
-        })
+        }
     }
 
     /// The number of packets that may be read from a host now. While a station's queue in the
@@ -217,14 +205,6 @@ impl Hosts {
         match node {
             Node::Server => READ_BURST,
             Node::Station(_) => medium.room(node),
-        }
-    }
-
-    fn deliver(&mut self, index: usize, packet: &[u8]) {
-        if let Some(receiver) = &self.receiver {
-            receiver.hand_over(index, packet);
-        } else if self.ports[index].tun.write(packet).is_err() {
-            self.report.misrouted.undelivered += 1;
         }
     }
 
@@ -302,8 +282,10 @@ impl Ends for Hosts {
     /// Hands every due packet to its receiver, and records the lateness.
     fn release(&mut self, medium: &mut Medium<Frame>, clock: Clock) {
         while let Some(delivery) = medium.poll_delivery() {
-            if let Some(&index) = self.by_node.get(&delivery.to) {
-                self.deliver(index, delivery.packet.bytes());
+            if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
+                && port.tun.write(delivery.packet.bytes()).is_err()
+            {
+                self.report.misrouted.undelivered += 1;
             }
             let measured = self.measured_from.is_some_and(|from| delivery.at >= from);
             if !measured && self.report.digest.is_none() {

@@ -1,5 +1,5 @@
-//! Keeps the hosts' work out of the driver (the thread that emulates the radio): on other processors, with receive packet
-//! steering (RPS), or in another thread.
+//! Keeps the hosts' work off the processor of the driver (the thread that emulates the radio), with
+//! receive packet steering (RPS).
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, sched_setaffinity, unshare};
 use nix::unistd::Pid;
 
-/// Where the hosts' work is done.
+/// The processors of the machine, divided between the driver's thread and the hosts.
 ///
 /// Without steering, the kernel handles a received packet (TCP, its ACK, the wake-up of an
 /// application) inside the driver's write call, which takes some 8 us. The up to 64 packets of an
@@ -17,16 +17,11 @@ use nix::unistd::Pid;
 /// some 500 us. On a kernel without preemption, a system call of an application would also keep the
 /// driver from its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Steering {
-    /// On other processors than the driver's.
-    Processors {
-        /// The processor of the driver's thread.
-        driver: usize,
-        /// The processors of received packets and of applications, one bit each.
-        hosts: u64,
-    },
-    /// In a thread that the driver interrupts. This is for the one processor of a guest.
-    Thread,
+pub(crate) struct Steering {
+    /// The processor of the driver's thread.
+    driver: usize,
+    /// The processors of received packets and of applications, one bit each.
+    hosts: u64,
 }
 
 impl Steering {
@@ -41,14 +36,13 @@ impl Steering {
     fn divide(usable: &[usize]) -> Option<Self> {
         let (driver, hosts) = usable.split_last()?;
         let hosts = hosts.iter().fold(0, |mask, cpu| mask | 1 << cpu);
-        (hosts != 0).then_some(Self::Processors { driver: *driver, hosts })
+        (hosts != 0).then_some(Self { driver: *driver, hosts })
     }
 
     /// Keeps the calling thread on the driver's processor.
     pub(crate) fn pin_driver(self) -> io::Result<()> {
-        let Self::Processors { driver, .. } = self else { return Ok(()) };
         let mut own = CpuSet::new();
-        own.set(driver)?;
+        own.set(self.driver)?;
         Ok(sched_setaffinity(Pid::from_raw(0), &own)?)
     }
 
@@ -56,13 +50,11 @@ impl Steering {
     /// processor until the returned value is dropped.
     pub(crate) fn leave_driver_alone(self) -> io::Result<Away> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        if let Self::Processors { hosts, .. } = self {
-            let mut allowed = CpuSet::new();
-            for cpu in (0..64).filter(|cpu| hosts >> cpu & 1 == 1) {
-                allowed.set(cpu)?;
-            }
-            sched_setaffinity(Pid::from_raw(0), &allowed)?;
+        let mut hosts = CpuSet::new();
+        for cpu in (0..64).filter(|cpu| self.hosts >> cpu & 1 == 1) {
+            hosts.set(cpu)?;
         }
+        sched_setaffinity(Pid::from_raw(0), &hosts)?;
         Ok(Away { before })
     }
 
@@ -70,22 +62,22 @@ impl Steering {
     /// namespace. The thread gets its own mount namespace, because sysfs shows the network devices
     /// of the namespace in which it was mounted.
     pub(super) fn apply(self, interface: &str) -> io::Result<()> {
-        let Self::Processors { hosts, .. } = self else { return Ok(()) };
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&Path>;
         // /sys becomes a slave mount, so that the new mount does not propagate to other namespaces.
         // It is not the root that becomes one, because in a chroot the root is no mount point.
         mount(none, "/sys", none, MsFlags::MS_SLAVE, none)?;
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)?;
-        fs::write(format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus"), mask(hosts))
+        let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+        fs::write(path, self.mask())
     }
-}
 
-/// The mask in the kernel's format: hexadecimal numbers of 32 bits, separated by commas.
-fn mask(hosts: u64) -> String {
-    match (hosts >> 32, hosts & 0xffff_ffff) {
-        (0, low) => format!("{low:x}"),
-        (high, low) => format!("{high:x},{low:08x}"),
+    /// The mask in the kernel's format: hexadecimal numbers of 32 bits, separated by commas.
+    fn mask(self) -> String {
+        match (self.hosts >> 32, self.hosts & 0xffff_ffff) {
+            (0, low) => format!("{low:x}"),
+            (high, low) => format!("{high:x},{low:08x}"),
+        }
     }
 }
 
@@ -107,12 +99,9 @@ mod tests {
 
     #[test]
     fn the_driver_gets_the_last_processor_and_the_hosts_the_others() {
-        let divided = |usable: &[usize]| match Steering::divide(usable) {
-            Some(Steering::Processors { driver, hosts }) => Some((driver, mask(hosts))),
-            _ => None,
-        };
-        assert_eq!(divided(&[0, 1, 40]), Some((40, "3".to_owned())));
-        assert_eq!(divided(&[0, 33, 34]), Some((34, "2,00000001".to_owned())));
+        let steering = Steering::divide(&[0, 1, 40]).unwrap();
+        assert_eq!((steering.driver, steering.mask()), (40, "3".to_owned()));
+        assert_eq!(Steering::divide(&[0, 33, 34]).unwrap().mask(), "2,00000001");
         assert_eq!(Steering::divide(&[3]), None);
         assert_eq!(Steering::divide(&[]), None);
     }

@@ -11,7 +11,7 @@ pub(crate) const MAX_QUEUE_PACKETS: u32 = 32_767;
 
 /// A TUN device, with non-blocking reads and writes of whole IP packets.
 ///
-/// The device lives as long as this value and its clones. It has no `IFF_VNET_HDR`, so the kernel splits buffers
+/// The device lives as long as this value. It has no `IFF_VNET_HDR`, so the kernel splits buffers
 /// into segments and computes checksums before packets arrive here.
 #[derive(Debug)]
 pub(crate) struct Tun {
@@ -31,11 +31,6 @@ impl Tun {
         attach(&file, name)?;
         let index = nix::net::if_::if_nametoindex(name)?;
         Ok(Self { file, index })
-    }
-
-    /// Another value for the same device, for another thread.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()?, index: self.index })
     }
 
     /// The next packet that the host sends; `None` if there is none.
