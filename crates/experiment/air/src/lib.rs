@@ -8,6 +8,6 @@ mod poller;
 mod realtime;
 
 pub use drive::{Clock, Drive, Ends, now};
-pub use lateness::Lateness;
+pub use lateness::{Host, Lateness};
 pub use poller::Poller;
 pub use realtime::{Realtime, enter as enter_realtime};

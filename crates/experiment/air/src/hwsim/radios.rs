@@ -5,7 +5,7 @@ use std::io;
 
 use nix::errno::Errno;
 use wakeai_medium::{Destination, Medium, Node, Receivers, StationId};
-use wakeai_units::Instant;
+use wakeai_units::{Duration, Instant};
 use wakeai_world::Changes;
 
 use super::Address;
@@ -17,7 +17,7 @@ use super::rates;
 use super::roles::Places;
 use super::socket::HwsimSocket;
 use crate::drive::{Clock, Ends};
-use crate::lateness::Lateness;
+use crate::lateness::{Host, Lateness};
 use crate::poller::Poller;
 
 /// The largest number of messages that are read before the loop handles what is due.
@@ -30,6 +30,8 @@ struct State {
     held: VecDeque<AirFrame>,
     /// The number of its last frame.
     last_cookie: Option<u64>,
+    /// What it does with the frames that reach it.
+    host: Host,
     report: RadioReport,
 }
 
@@ -48,12 +50,12 @@ pub struct Radios {
     pub(crate) capture: Option<Capture>,
     /// What the user has to be told.
     pub(crate) notes: Vec<String>,
-    /// Sees every frame that is handed over: when it is, when it was due, and its bytes.
+    /// Sees every frame that is handed over: when it is, how late that is, and its bytes.
     observer: Option<Observer>,
 }
 
 /// See [`Radios::observe`].
-type Observer = Box<dyn FnMut(Instant, Instant, &[u8])>;
+type Observer = Box<dyn FnMut(Instant, Duration, &[u8])>;
 
 impl std::fmt::Debug for Radios {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -79,9 +81,9 @@ impl Radios {
         }
     }
 
-    /// Calls `observer` for every frame that is handed over to radios: with the medium's time, with the time at which it
-    /// was due, and with its bytes.
-    pub fn observe(&mut self, observer: impl FnMut(Instant, Instant, &[u8]) + 'static) {
+    /// Calls `observer` for every frame that was handed over to radios: with the medium's time when it was, with its lateness, and
+    /// with its bytes.
+    pub fn observe(&mut self, observer: impl FnMut(Instant, Duration, &[u8]) + 'static) {
         self.observer = Some(Box::new(observer));
     }
 
@@ -352,11 +354,11 @@ impl Ends for Radios {
 
     fn release(&mut self, medium: &mut Medium<AirFrame>, clock: Clock) {
         while let Some(arrival) = medium.poll_arrival() {
-            let (now, frame) = (clock.now(), &arrival.packet);
-            self.lateness.record(now.saturating_since(arrival.at));
-            if let Some(observer) = &mut self.observer {
-                observer(now, arrival.at, &frame.bytes);
-            }
+            let (begun, frame) = (clock.now(), &arrival.packet);
+            let receiver = match arrival.to {
+                Receivers::Node(Node::Station(to)) if to != self.nobody() => Some(to),
+                _ => None,
+            };
             match arrival.to {
                 Receivers::Node(Node::Server) => {}
                 Receivers::Node(Node::Station(to)) if frame.header.is_addba_request => {
@@ -375,6 +377,14 @@ impl Ends for Radios {
                         self.deliver(to.index(), frame, Purpose::Group);
                     }
                 }
+            }
+            let late = match receiver {
+                Some(to) => self.states[to.index()].host.delay(arrival.at, begun, clock.now()),
+                None => begun.saturating_since(arrival.at),
+            };
+            self.lateness.record(late);
+            if let Some(observer) = &mut self.observer {
+                observer(begun, late, &frame.bytes);
             }
         }
         while let Some(departure) = medium.poll_departure() {

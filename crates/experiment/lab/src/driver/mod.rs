@@ -33,7 +33,7 @@ pub(crate) use digest::PacketsDigest;
 #[derive(Debug, Default)]
 pub(crate) struct DriverReport {
     /// The lateness of each packet that was handed to its receiver during the run: the wall time
-    /// minus the time at which the medium delivered it.
+    /// minus the time at which the medium delivered it, and minus what [`wakeai_air::Host`] says.
     pub(crate) lateness: Lateness,
     /// The medium's counters.
     pub(crate) counters: Counters,

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use nix::sys::eventfd::EventFd;
 use rand_pcg::Pcg64Mcg;
 use wakeai_air::hwsim::{self, AirFrame, Radios};
-use wakeai_air::{Clock, Drive, Ends, Poller, enter_realtime};
+use wakeai_air::{Clock, Drive, Ends, Host, Poller, enter_realtime};
 use wakeai_medium::{Counters, Destination, Medium, MediumConfig, Node};
 use wakeai_scenario::Experiment;
 use wakeai_units::Instant;
@@ -69,7 +69,7 @@ pub(super) fn run(setup: Setup) -> io::Result<DriverReport> {
     match between {
         Between::Hosts(config, ports) => {
             let medium = Medium::new(&config, rng).map_err(io::Error::other)?;
-            let hosts = Hosts::new(ports, report);
+            let hosts = Hosts::new(ports, report, setup.steering);
             let drive = Drive::new(medium, hosts, clock, Some(bell.as_ref()))?;
             let _ = ready.send(()); // somebody waits for it, or nobody needs it any more
             let (hosts, counters) = between_hosts(drive, &bell, &inbox)?;
@@ -123,13 +123,13 @@ fn between_radios(
     let measured_from = Rc::new(Cell::new(None::<Instant>));
     let report = Rc::new(RefCell::new(report));
     let (from, seen) = (Rc::clone(&measured_from), Rc::clone(&report));
-    drive.ends.observe(move |now, due, frame| {
+    drive.ends.observe(move |seen_at, late, frame| {
         let mut report = seen.borrow_mut();
-        if from.get().is_some_and(|from| due >= from) {
-            report.lateness.record(now.saturating_since(due));
+        if from.get().is_some_and(|from| seen_at >= from) {
+            report.lateness.record(late);
         }
         if let Some(digest) = &mut report.digest {
-            digest.add(now, frame);
+            digest.add(seen_at, frame);
         }
     });
     let is_over = |drive: &mut Drive<Radios>| {
@@ -178,14 +178,17 @@ struct Hosts {
     by_node: BTreeMap<Node, usize>,
     /// The lateness is recorded from this time on (on the medium's clock).
     measured_from: Option<Instant>,
+    /// What each host does inside the driver's calls; `None` where other processors do it.
+    handled_in_call: Option<Vec<Host>>,
     report: DriverReport,
     pool: Pool,
     buffer: Vec<u8>,
 }
 
 impl Hosts {
-    fn new(ports: Vec<Port>, report: DriverReport) -> Self {
+    fn new(ports: Vec<Port>, report: DriverReport, steering: Option<Steering>) -> Self {
         Self {
+            handled_in_call: steering.is_none().then(|| vec![Host::default(); ports.len()]),
             readable: vec![true; ports.len()],
             by_address: ports.iter().flat_map(Port::addresses).collect(),
             by_node: ports.iter().enumerate().map(|(i, port)| (port.node, i)).collect(),
@@ -282,21 +285,21 @@ impl Ends for Hosts {
     /// Hands every due packet to its receiver, and records the lateness.
     fn release(&mut self, medium: &mut Medium<Frame>, clock: Clock) {
         while let Some(delivery) = medium.poll_delivery() {
-            if let Some(port) = self.by_node.get(&delivery.to).map(|index| &self.ports[*index])
-                && port.tun.write(delivery.packet.bytes()).is_err()
-            {
+            let Some(&index) = self.by_node.get(&delivery.to) else { continue };
+            let begun = clock.now();
+            if self.ports[index].tun.write(delivery.packet.bytes()).is_err() {
                 self.report.misrouted.undelivered += 1;
             }
-            let measured = self.measured_from.is_some_and(|from| delivery.at >= from);
-            if !measured && self.report.digest.is_none() {
-                continue;
-            }
-            let now = clock.now();
-            if measured {
-                self.report.lateness.record(now.saturating_since(delivery.at));
+            if self.measured_from.is_some_and(|from| delivery.at >= from) {
+                let done = clock.now();
+                let late = match &mut self.handled_in_call {
+                    Some(hosts) => hosts[index].delay(delivery.at, begun, done),
+                    None => done.saturating_since(delivery.at),
+                };
+                self.report.lateness.record(late);
             }
             if let Some(digest) = &mut self.report.digest {
-                digest.add(now, delivery.packet.bytes());
+                digest.add(begun, delivery.packet.bytes());
             }
         }
     }
