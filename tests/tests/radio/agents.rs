@@ -48,14 +48,15 @@ fn agents_find_bssid_and_rate_by_nl80211_and_bound_both_directions() {
         assert_eq!(up["bssid"], FIRST);
         assert_eq!(up["link_rate_mbps"], 65.0);
         assert_eq!((&up["senders"], &up["peers"]), (&Value::from(2), &Value::from(1)));
-        // Each sends about half of what the channel carries at MCS 7.
-        assert!((10.0..40.0).contains(&number(&up, "delivery_rate_mbps")), "{up}");
-        let senders = up["connections"].as_array().unwrap().iter();
-        let mut senders = senders.filter(|one| one["sending"] == true);
-        assert!(senders.any(|one| one["algorithm"] == "wakeai_cubic"), "{up}");
+        let mut senders = up["connections"].as_array().unwrap().iter();
+        assert!(
+            senders.any(|one| one["sending"] == true && one["algorithm"] == "wakeai_cubic"),
+            "{up}"
+        );
+        // What one of them sends at a moment is some part of what the channel carries at MCS 7.
+        assert!((1.0..60.0).contains(&number(&up, "delivery_rate_mbps")), "{up}");
         let down = status(&said, "DOWN", name);
-        let received = &down["received"];
-        assert!((10.0..40.0).contains(&number(received, "rate_mbps")), "{down}");
+        assert!((1.0..60.0).contains(&number(&down["received"], "rate_mbps")), "{down}");
     }
     let carried = |word: &str| -> Vec<f64> {
         let lines = said.lines("GOT ").filter_map(|line| line.strip_prefix(word));
@@ -65,7 +66,8 @@ fn agents_find_bssid_and_rate_by_nl80211_and_bound_both_directions() {
     for word in ["UP", "DOWN"] {
         let mbps = carried(word);
         println!("{word}: {mbps:.1?} Mbit/s");
-        assert!(mbps.len() == 2 && mbps.iter().all(|one| *one > 10.0), "{word}: {mbps:?}");
+        assert!(mbps.len() == 2 && mbps.iter().all(|one| *one > 15.0), "{word}: {mbps:?}");
+        assert!((40.0..60.0).contains(&mbps.iter().sum()), "{word}: {mbps:?}");
     }
     ended_well(&said);
     assert_eq!(said.json("COUNTED")["faithful"], true);

@@ -29,26 +29,21 @@ impl Lateness {
     }
 }
 
-/// What one host does with packets that are due at the same time, such as those of an aggregate, where the kernel handles each
-/// inside the call that gives it.
+/// One host among those whose packets the kernel handles inside the calls that give them, one after another on one processor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host {
-    /// When its last packet was due.
-    due: Instant,
-    /// The time that it has needed for the packets that were due then.
-    busy: Duration,
+    /// When a host of its own, which begins with each packet when it is due, would have been done with all before.
+    idle_from: Instant,
 }
 
 impl Host {
-    /// The delay of a packet that was due at `due`, was given to this host at `begun`, and was handled at `done`. What the host
-    /// itself needed for packets that were due at the same time is no delay: it would need that on a machine of its own, too.
+    /// The delay of a packet that was due at `due`, was given to this host at `begun`, and was handled at `done`: how long after
+    /// the time at which a host with a processor of its own would have begun with it. So the host's own work on the packets
+    /// before it is no delay, and all that others did meanwhile is one.
     pub fn delay(&mut self, due: Instant, begun: Instant, done: Instant) -> Duration {
-        if self.due != due {
-            *self = Self { due, busy: Duration::ZERO };
-        }
-        let delay = begun.saturating_since(due).saturating_sub(self.busy);
-        self.busy += done.saturating_since(begun);
-        delay
+        let could = due.max(self.idle_from);
+        self.idle_from = could + done.saturating_since(begun);
+        begun.saturating_since(could)
     }
 }
 
@@ -69,7 +64,9 @@ mod tests {
         assert_eq!(delay(100, 120, 137), 3);
         // Before the third another host was busy for 40 us.
         assert_eq!(delay(100, 177, 190), 43);
-        // The next aggregate was due meanwhile: all of what was before it counts.
+        // It was due when the host would have been idle for 3 us.
         assert_eq!(delay(150, 190, 200), 40);
+        // It was due 5 us before the host would have been idle, and the medium was late by 60.
+        assert_eq!(delay(155, 220, 221), 60);
     }
 }
