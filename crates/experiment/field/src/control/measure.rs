@@ -13,6 +13,7 @@ use wakeai_world::{Progress, RunError, StationFacts};
 use super::FieldOptions;
 use super::helper::{CONNECT_PATIENCE, ClockOffset, Helper, HelperError, pause};
 use super::plan::{Asked, PlannedFlow, alone, key, of_condition, random};
+use super::programs::{bring, bring_again, remove_program};
 use super::raw::{RawMachine, RawRun};
 use crate::error::FieldError;
 use crate::machines::{Machine, Place};
@@ -60,7 +61,7 @@ impl<'a> Session<'a> {
     pub(super) fn connect(&mut self) -> Result<(), FieldError> {
         let interrupted = || self.progress.is_interrupted();
         if let Some(programs) = &self.options.programs {
-            crate::check::bring(&mut self.helpers, programs, &interrupted)?;
+            bring(&mut self.helpers, programs, &interrupted)?;
         }
         let problems = connect_all(&mut self.helpers, &interrupted);
         if interrupted() {
@@ -93,7 +94,7 @@ impl<'a> Session<'a> {
         each(&mut self.helpers, |helper| {
             helper.end();
             if !helper.machine_is_local() {
-                crate::check::remove_program(helper);
+                remove_program(helper);
             }
         });
     }
@@ -183,7 +184,7 @@ impl<'a> Session<'a> {
         let plans = plans.map_err(FieldError::Machines)?;
         let mut machines: Vec<RawMachine> = self.helpers.iter().map(raw).collect();
         if let Some(programs) = &self.options.programs {
-            crate::check::bring_again(&mut self.helpers, programs, &interrupted)?;
+            bring_again(&mut self.helpers, programs, &interrupted)?;
         }
         let prepared =
             each_with(&mut self.helpers, plans, |helper, plan| prepare(helper, plan, &interrupted));

@@ -6,6 +6,7 @@ mod keys;
 mod measure;
 mod outcome;
 mod plan;
+mod programs;
 mod raw;
 pub(crate) mod verdict;
 
@@ -28,9 +29,10 @@ use crate::error::FieldError;
 use crate::machines::Machines;
 use crate::order::blocks;
 
-pub(crate) use helper::{CONNECT_PATIENCE, Helper, HelperError, pause, quoted, remote};
+pub(crate) use helper::{CONNECT_PATIENCE, Helper, HelperError, pause};
 pub(crate) use measure::{connect_all, each};
 pub(crate) use plan::random;
+pub(crate) use programs::{bring, remove_program};
 
 /// How a scenario is run on real machines.
 #[derive(Clone, Debug)]
