@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use wakeai_lab::{Held, LabError, LabOptions};
 use wakeai_results::result::Report;
 use wakeai_scenario::Scenario;
+use wakeai_units::Duration;
 use wakeai_virtual_lab::{VirtualLabError, VirtualLabOptions};
 use wakeai_world::{RunError, SoloKey};
 
@@ -23,11 +24,11 @@ pub(crate) fn run(arguments: &LabArguments) -> Result<(), Failure> {
         .map_err(Failure::failed)?;
     let bar = Bar::new(arguments.known.is_none() && arguments.solo.is_none())?;
     if arguments.hold {
-        let options = lab_options(arguments, wakeai);
+        let options = lab_options(arguments, &scenario, wakeai);
         return hold(&options, &scenario, &bar, arguments.experiment.json);
     }
     if let Some(key) = &arguments.solo {
-        return alone(&guests(arguments, wakeai)?, &scenario, key, &bar);
+        return alone(&guests(arguments, &scenario, wakeai)?, &scenario, key, &bar);
     }
     let result = if in_guests {
         in_guests_run(arguments, &scenario, wakeai, &bar)
@@ -71,7 +72,7 @@ fn here(
     bar: &Bar,
 ) -> Result<Report, Failure> {
     let experiment = &arguments.experiment;
-    let result = wakeai_lab::run(&lab_options(arguments, wakeai), scenario, bar);
+    let result = wakeai_lab::run(&lab_options(arguments, scenario, wakeai), scenario, bar);
     bar.clear();
     result.map_err(|error| {
         let status = error.exit_status();
@@ -89,10 +90,15 @@ fn here(
     })
 }
 
-fn lab_options(arguments: &LabArguments, wakeai: PathBuf) -> LabOptions {
+/// The bound on the 99th percentile of lateness: the given one, or the scenario's usual one.
+fn lateness_p99(arguments: &LabArguments, scenario: &Scenario) -> Duration {
+    arguments.lateness_p99.unwrap_or_else(|| wakeai_lab::usual_lateness_p99(scenario))
+}
+
+fn lab_options(arguments: &LabArguments, scenario: &Scenario, wakeai: PathBuf) -> LabOptions {
     LabOptions {
         run: options(&arguments.experiment),
-        lateness_p99: arguments.lateness_p99,
+        lateness_p99: lateness_p99(arguments, scenario),
         lateness_max: arguments.lateness_max,
         waits_p99: arguments.waits_p99,
         wakeai,
@@ -102,7 +108,12 @@ fn lab_options(arguments: &LabArguments, wakeai: PathBuf) -> LabOptions {
 }
 
 /// How the runs are made in guests.
-fn guests(arguments: &LabArguments, wakeai: PathBuf) -> Result<VirtualLabOptions, Failure> {
+fn guests(
+    arguments: &LabArguments,
+    scenario: &Scenario,
+    wakeai: PathBuf,
+) -> Result<VirtualLabOptions, Failure> {
+    let lateness_p99 = lateness_p99(arguments, scenario);
     let mut run = options(&arguments.experiment);
     if let Some(path) = &arguments.known {
         let known: Vec<(String, u64, f64)> = serde_json::from_str(&read(path)?)
@@ -117,7 +128,7 @@ fn guests(arguments: &LabArguments, wakeai: PathBuf) -> Result<VirtualLabOptions
         kernel: arguments.kernel.clone(),
         modules: arguments.modules.clone(),
         memory_mb: arguments.memory,
-        bounds: [arguments.lateness_p99, arguments.lateness_max, arguments.waits_p99],
+        bounds: [lateness_p99, arguments.lateness_max, arguments.waits_p99],
         wakeai,
     })
 }
@@ -153,7 +164,7 @@ fn in_guests_run(
     bar: &Bar,
 ) -> Result<Report, Failure> {
     let experiment = &arguments.experiment;
-    let options = guests(arguments, wakeai)?;
+    let options = guests(arguments, scenario, wakeai)?;
     let result = wakeai_virtual_lab::run(&options, scenario, bar);
     bar.clear();
     result.map_err(|error| {

@@ -33,6 +33,13 @@ pub struct Counters {
     pub unheard_broadcasts: u64,
 }
 
+impl Counters {
+    /// The counters of all contenders: the stations', and the access point's.
+    pub fn contenders(&self) -> impl Iterator<Item = &ContenderCounters> {
+        self.stations.iter().chain([&self.access_point])
+    }
+}
+
 /// Counters of one contender: a station, or the access point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContenderCounters {

@@ -206,7 +206,7 @@ fn pass(
 /// Checks that every offered packet was forwarded, was dropped and counted, or is still inside.
 fn assert_conserved(medium: &Medium<Datagram>) {
     let counters = medium.counters();
-    let contenders = counters.stations.iter().chain([&counters.access_point]);
+    let contenders = counters.contenders();
     let in_the_air: u64 = contenders
         .map(|c| c.offered - c.queue_drops - c.retry_drops - c.delivered - c.broadcasts)
         .sum();

@@ -23,5 +23,5 @@ mod traffic;
 mod watch;
 
 pub use error::{LabError, Lapse};
-pub use experiment::{LabOptions, check, hold, run, run_one};
+pub use experiment::{LabOptions, check, hold, run, run_one, usual_lateness_p99};
 pub use run::{Held, HeldHost};

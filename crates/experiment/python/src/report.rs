@@ -56,6 +56,9 @@ pub(crate) fn tables_of(
     let constants = constants(columns)?;
     let mut of_runs = columns::runs();
     let any = |has: fn(&Run) -> bool| runs.iter().any(|(_, run)| has(run));
+    if any(|run| run.frames.is_some()) {
+        of_runs.extend(columns::frames());
+    }
     if any(|run| run.drops.is_some()) {
         of_runs.extend(columns::drops());
     }

@@ -25,6 +25,14 @@ pub fn runs<R: Borrow<Run>>() -> Vec<Column<R>> {
     }
 }
 
+/// The columns of [`FrameCounts`](crate::result::FrameCounts).
+pub fn frames<R: Borrow<Run>>() -> Vec<Column<R>> {
+    columns! { Run as run:
+        "frames_mpdus" MaybeU64(run.frames.map(|sent| sent.mpdus)),
+        "frames_ppdus" MaybeU64(run.frames.map(|sent| sent.ppdus)),
+    }
+}
+
 /// The columns of the simulator's [`Drops`](crate::result::Drops).
 pub fn drops<R: Borrow<Run>>() -> Vec<Column<R>> {
     columns! { Run as run:

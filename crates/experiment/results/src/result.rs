@@ -107,12 +107,24 @@ pub struct Run {
     /// has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets_digest: Option<String>,
+    /// What was sent by radio. The field does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<FrameCounts>,
     /// The number of dropped packets at each place. Only the simulator counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,
     /// What the machines of the run did. Only the field has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<FieldRun>,
+}
+
+/// The unicast data that stations and access points sent by radio in the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameCounts {
+    /// Transmissions (PPDUs). An aggregate (A-MPDU) is one.
+    pub ppdus: u64,
+    /// The frames (MPDUs) in them, retries included.
+    pub mpdus: u64,
 }
 
 /// The numbers of packets that were dropped in the whole run, by place.
@@ -414,6 +426,8 @@ pub struct Outcome {
     pub lateness: Option<Lateness>,
     /// The digest of the packets ([`Run::packets_digest`]). Only the lab in a guest makes one.
     pub packets_digest: Option<u64>,
+    /// What was sent by radio. The field does not know it.
+    pub frames: Option<FrameCounts>,
     /// The number of dropped packets at each place. Only the simulator counts them.
     pub drops: Option<Drops>,
     /// The real time that the run took, seconds, where it was made before.
@@ -475,6 +489,7 @@ impl Run {
             flows,
             lateness: outcome.lateness,
             packets_digest: outcome.packets_digest.map(|digest| format!("{digest:016x}")),
+            frames: outcome.frames,
             drops: outcome.drops,
             field: outcome.field.clone(),
         }

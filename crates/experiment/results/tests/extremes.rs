@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use wakeai_results::figures::{AvrMeter, DurationHistogram};
 use wakeai_results::records::GoodputRow;
 use wakeai_results::result::{
-    Drops, ErrorCounts, FailedRun, FlowReservation, Lateness, Max, MaxFrom, MeasuredFlow, Outcome,
-    Report, ReservationOutcome, Run, SimulatedFlow,
+    Drops, ErrorCounts, FailedRun, FlowReservation, FrameCounts, Lateness, Max, MaxFrom,
+    MeasuredFlow, Outcome, Report, ReservationOutcome, Run, SimulatedFlow,
 };
 use wakeai_results::table::{self, Layout};
 use wakeai_scenario::{Direction, FlowKind, Scenario, StationDirection};
@@ -108,6 +108,7 @@ fn run(case: &Case) -> Run {
             waits_p99_ms: 0.0,
         }),
         packets_digest: None,
+        frames: Some(FrameCounts { ppdus: count, mpdus: count }),
         drops: (!case.lab).then_some(Drops {
             hosts: count,
             access_point: count,
@@ -187,6 +188,7 @@ fn where_nothing_arrives_goodputs_are_0_and_figures_of_nothing_are_null() {
             ("flows/0/reservation/standing", json!("waiting")),
             ("flows/0/reservation/share", null.clone()),
             ("flows/0/reservation/admitted_s", json!(0.0)),
+            ("frames/mpdus", json!(0)),
             ("drops/air", json!(0)),
             ("*jain", null.clone()),
             ("*completion_s.mean", null.clone()),
@@ -309,6 +311,7 @@ fn the_largest_numbers_neither_overflow_nor_wrap() {
             ("flows/0/bytes", json!(u64::MAX)),
             ("flows/0/retransmits", json!(u64::MAX)),
             ("errors/timeout", json!(u64::MAX)),
+            ("frames/ppdus", json!(u64::MAX)),
             ("drops/wired_down", json!(u64::MAX)),
             ("jain", json!(1.0)),
             ("rtt_ms/p99", json!(4_294_967.295)),
@@ -338,6 +341,7 @@ fn a_hundred_thousand_flows_have_figures() {
         errors: Some(ErrorCounts::default()),
         lateness: None,
         packets_digest: None,
+        frames: None,
         drops: None,
         wall_s: None,
         field: None,

@@ -74,6 +74,7 @@ fn run(
         errors: monitored.then(ErrorCounts::default),
         lateness: None,
         packets_digest: None,
+        frames: None,
         drops: None,
         wall_s: Some(10.0),
         field: Some(FieldRun { block, counts, stations, ..FieldRun::default() }),

@@ -59,6 +59,7 @@ fn run(scenario: &Scenario, expanded: &Expanded) -> Run {
         errors: Some(ErrorCounts::default()),
         lateness: None,
         packets_digest: None,
+        frames: None,
         drops: None,
         wall_s: None,
         field: None,

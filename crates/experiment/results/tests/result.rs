@@ -42,6 +42,7 @@ fn outcome(
         errors: Some(ErrorCounts::default()),
         lateness: None,
         packets_digest: None,
+        frames: None,
         drops: None,
         wall_s: None,
         field: None,

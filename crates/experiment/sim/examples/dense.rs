@@ -22,8 +22,6 @@ fn main() {
     let condition = &conditions[0];
     let job = Job { condition, seed: 1, facts: &[], sink: None, progress: Duration::ZERO };
     let (outcome, ()) = simulate(&job, ()).unwrap();
-    let counters = &outcome.counters;
-    let senders = counters.stations.iter().chain([&counters.access_point]);
-    let attempts: u64 = senders.map(|sender| sender.attempts).sum();
+    let attempts: u64 = outcome.counters.contenders().map(|sender| sender.attempts).sum();
     println!("{stations} stations, {} simulated, {attempts} attempts", outcome.outcome.end);
 }

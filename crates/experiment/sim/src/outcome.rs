@@ -5,7 +5,7 @@ use wakeai_results::result::{Drops, MeasuredFlow, SimulatedFlow};
 use wakeai_scenario::{Expanded, Flow};
 use wakeai_units::{Bytes, Duration, Instant, Segments};
 use wakeai_world::reservations::of_flow;
-use wakeai_world::{Outcome, ReceiverMeter};
+use wakeai_world::{Outcome, ReceiverMeter, frame_counts};
 
 use crate::carrier::Observer;
 use crate::flow::{FlowState, Source};
@@ -80,6 +80,7 @@ impl<O: Observer> Simulation<O> {
             errors: Some(errors),
             lateness: None,
             packets_digest: None,
+            frames: Some(frame_counts(&counters)),
             drops: Some(drops(&counters)),
             wall_s: None,
             field: None,
@@ -90,13 +91,12 @@ impl<O: Observer> Simulation<O> {
 
 /// The packets dropped in each place.
 fn drops(counters: &Counters) -> Drops {
-    let stations = || counters.stations.iter();
     Drops {
-        hosts: stations().map(|station| station.queue_drops).sum(),
+        hosts: counters.stations.iter().map(|station| station.queue_drops).sum(),
         access_point: counters.access_point.queue_drops,
         wired_up: counters.wired_up.queue_drops,
         wired_down: counters.wired_down.queue_drops,
-        air: stations().chain([&counters.access_point]).map(|sender| sender.retry_drops).sum(),
+        air: counters.contenders().map(|sender| sender.retry_drops).sum(),
     }
 }
 

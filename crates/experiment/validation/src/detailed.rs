@@ -59,7 +59,7 @@ impl Detail {
 
     /// The number of frames that needed an answer, from stations and access point.
     pub fn attempts(&self) -> u64 {
-        let all = self.counters.stations.iter().chain([&self.counters.access_point]);
+        let all = self.counters.contenders();
         all.map(|contender| contender.attempts + contender.rts_attempts).sum()
     }
 }

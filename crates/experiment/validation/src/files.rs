@@ -35,6 +35,16 @@ pub fn report_lines(reports: &BTreeMap<String, Report>) -> String {
     lines.collect::<Vec<_>>().join(",\n")
 }
 
+/// Writes a file of reports by their keys.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn store_reports(path: &Path, reports: &BTreeMap<String, Report>) -> anyhow::Result<()> {
+    let text = format!("{{\n{}\n}}\n", report_lines(reports));
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}
+
 /// Writes a file. It is replaced as a whole.
 ///
 /// # Errors

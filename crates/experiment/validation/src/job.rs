@@ -1,6 +1,6 @@
 //! The runs to make: a scenario with overrides, and the command that makes the same run by hand.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 /// One condition of a scenario with overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,14 +45,19 @@ impl Job {
 
     /// The command that runs it in the world `world` (`sim` or `lab`).
     pub fn command_in(&self, world: &str) -> String {
-        let mut command = format!("wakeai {world} {}", self.file);
+        format!("wakeai {world} {}", self.words().join(" "))
+    }
+
+    /// The scenario and the options of that command.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![self.file.clone()];
         if let Some(condition) = &self.condition {
-            let _ = write!(command, " --conditions {condition}");
+            words.extend(["--conditions".to_owned(), condition.clone()]);
         }
         for (key, value) in &self.set {
-            let _ = write!(command, " --set {key}={value}");
+            words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
-        command
+        words
     }
 }
 

@@ -1,15 +1,14 @@
-//! The lab's runs on other kernels, in guests. They are stored in `validation/kernels.json`. They need neither root nor a
-//! quiet machine, but many minutes, so they are made only on request.
+//! The lab's runs on other kernels, in guests. They are stored in `validation/kernels.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use wakeai_results::result::{Report, Run};
 
 use crate::files;
+use crate::guests::{Amount, report};
 use crate::job::Job;
 use crate::lab::usable;
 
@@ -42,9 +41,7 @@ impl KernelData {
     ///
     /// The file cannot be written.
     pub fn store(&self, root: &Path) -> anyhow::Result<()> {
-        let text = format!("{{\n{}\n}}\n", files::report_lines(&self.reports));
-        std::fs::write(root.join(FILE), text)?;
-        Ok(())
+        files::store_reports(&root.join(FILE), &self.reports)
     }
 
     /// The releases, the lowest first.
@@ -65,8 +62,8 @@ impl KernelData {
         self.reports.get(release).map(|report| usable(report, job)).unwrap_or_default()
     }
 
-    /// Runs the scenario with `program` on `kernel`, a version or `latest`, with seeds 1 to `seeds`, and adds the
-    /// report. It replaces the report of the same release.
+    /// Runs the scenario with `program` on `kernel`, a version or `latest`, and adds the report.
+    /// It replaces the report of the same release.
     ///
     /// # Errors
     ///
@@ -76,16 +73,9 @@ impl KernelData {
         root: &Path,
         program: &Path,
         kernel: &str,
-        (seeds, jobs): (u32, usize),
+        amount: Amount,
     ) -> anyhow::Result<()> {
-        let mut lab = Command::new(program);
-        lab.args(["lab", SCENARIO, "--json", "--kernel", kernel]);
-        lab.args(["--repeat", &seeds.to_string(), "--jobs", &jobs.to_string()]);
-        let output = lab.current_dir(root).stderr(Stdio::inherit()).output();
-        let output = output.with_context(|| program.display().to_string())?;
-        // The status of a report with a run that was not faithful is 1, too.
-        ensure!(!output.stdout.is_empty(), "Linux {kernel}: {}, and no report", output.status);
-        self.add(serde_json::from_slice(&output.stdout)?)
+        self.add(report(root, program, (&[SCENARIO.to_owned()], kernel), amount)?)
     }
 
     /// Adds a report of runs in guests. It replaces the report of the same release.

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use wakeai_validation::context::Context;
+use wakeai_validation::guests::Amount;
 use wakeai_validation::kernels::KernelData;
 use wakeai_validation::lab::{LabData, wakeai};
 use wakeai_validation::law::figures::is_of_the_law;
 use wakeai_validation::reference::Reference;
 use wakeai_validation::sections::lab::lab_files;
-use wakeai_validation::sections::{NAMES, Results};
+use wakeai_validation::sections::stack::jobs;
+use wakeai_validation::sections::{NAMES, Results, Stored};
+use wakeai_validation::stack::{self, StackData};
 use wakeai_validation::{bench, files, frontier, law, page, processors, say};
 
 /// The number of runs of each condition in the lab.
@@ -62,12 +65,16 @@ enum Command {
         /// Versions, such as 6.12, or `latest`
         #[arg(required = true)]
         kernels: Vec<String>,
-        /// The number of seeds on each kernel
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-        seeds: u32,
-        /// The number of guests at once
-        #[arg(long, default_value_t = processors())]
-        jobs: usize,
+        #[command(flatten)]
+        amount: GuestOptions,
+    },
+    /// In guests, run uploads over the 802.11 stack of Linux and over TUN devices, and store the runs for `page`
+    Stack {
+        #[command(flatten)]
+        amount: GuestOptions,
+        /// Make only those runs whose command contains this text
+        #[arg(long, default_value = "")]
+        only: String,
     },
     /// Judge the law `airtime` over the matrix of settings
     Law {
@@ -98,6 +105,22 @@ enum Command {
     },
 }
 
+#[derive(Clone, Copy, Debug, Args)]
+struct GuestOptions {
+    /// The number of seeds of each run
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+    /// The number of guests at once
+    #[arg(long, default_value_t = processors())]
+    jobs: usize,
+}
+
+impl From<GuestOptions> for Amount {
+    fn from(GuestOptions { seeds, jobs }: GuestOptions) -> Self {
+        Self { seeds, jobs }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Lab {
     Auto,
@@ -121,8 +144,12 @@ fn main() -> anyhow::Result<()> {
                 run_lab(&root, &mut data, &lab_files())?;
             }
             let reference = Reference::load(&root.join("validation/ns3/reference.json"))?;
-            let data = (&data, &KernelData::load(&root)?);
-            let results = Results::run(&context, &reference, data, only.as_deref())?;
+            let stored = Stored {
+                lab: data,
+                kernels: KernelData::load(&root)?,
+                stack: StackData::load(&root)?,
+            };
+            let results = Results::run(&context, &reference, &stored, only.as_deref())?;
             if let Some(file) = json {
                 files::store(&file, &results)?;
             }
@@ -139,7 +166,8 @@ fn main() -> anyhow::Result<()> {
             wanted.retain(|file, _| files.contains(file));
             run_lab(&root, &mut LabData::load(&root)?, &wanted)
         }
-        Command::Kernels { kernels, seeds, jobs } => run_kernels(&root, &kernels, seeds, jobs),
+        Command::Kernels { kernels, amount } => run_kernels(&root, &kernels, amount.into()),
+        Command::Stack { amount, only } => run_stack(&root, &only, amount.into()),
         Command::Law { seeds, jobs, only, keep, write } => {
             let mut settings = law::matrix();
             let wanted = |name: &str| only.iter().any(|part| name.contains(part.as_str()));
@@ -217,10 +245,23 @@ fn run_lab(
 }
 
 /// Runs the scenario of the table of kernels on each kernel, and stores each report as soon as it exists.
-fn run_kernels(root: &Path, kernels: &[String], seeds: u32, jobs: usize) -> anyhow::Result<()> {
+fn run_kernels(root: &Path, kernels: &[String], amount: Amount) -> anyhow::Result<()> {
     let mut data = KernelData::load(root)?;
     for kernel in kernels {
-        data.run(root, &wakeai()?, kernel, (seeds, jobs))?;
+        data.run(root, &wakeai()?, kernel, amount)?;
+        data.store(root)?;
+    }
+    Ok(())
+}
+
+/// Makes the runs of the section on the 802.11 stack, and stores each report as soon as it exists.
+fn run_stack(root: &Path, only: &str, amount: Amount) -> anyhow::Result<()> {
+    let mut data = StackData::load(root)?;
+    let mut wanted = jobs();
+    wanted.retain(|job| stack::command(job).contains(only));
+    ensure!(!wanted.is_empty(), "no run's command contains {only:?}");
+    for job in wanted {
+        data.run(root, &wakeai()?, &job, amount)?;
         data.store(root)?;
     }
     Ok(())

@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use wakeai_lab::Lapse;
 use wakeai_results::figures::DurationHistogram;
-use wakeai_results::result::{ErrorCounts, FlowReservation, Lateness, MeasuredFlow, Outcome};
+use wakeai_results::result::{
+    ErrorCounts, FlowReservation, FrameCounts, Lateness, MeasuredFlow, Outcome,
+};
 use wakeai_scenario::Expanded;
 use wakeai_units::{Bytes, Duration};
 
@@ -50,6 +52,7 @@ pub(crate) struct Measured {
     errors: Option<ErrorCounts>,
     lateness: Option<Lateness>,
     packets_digest: Option<u64>,
+    frames: Option<FrameCounts>,
     /// The bound that the run exceeded: [`lapse`].
     lapse: Option<[u64; 4]>,
 }
@@ -154,6 +157,7 @@ impl Measured {
             errors: outcome.errors,
             lateness: outcome.lateness,
             packets_digest: outcome.packets_digest,
+            frames: outcome.frames,
             lapse: exceeded.map(|lapse| match lapse {
                 Lapse::Late { releases, p99, max, .. } => {
                     [0, releases, p99.as_nanos(), max.as_nanos()]
@@ -206,6 +210,7 @@ impl Measured {
             errors: self.errors,
             lateness: self.lateness,
             packets_digest: self.packets_digest,
+            frames: self.frames,
             drops: None,
             wall_s: None,
             field: None,
@@ -253,6 +258,7 @@ mod tests {
             errors: Some(ErrorCounts { timeout: 3, ..ErrorCounts::default() }),
             lateness: None,
             packets_digest: Some(u64::MAX),
+            frames: Some(FrameCounts { ppdus: 7, mpdus: 80 }),
             drops: None,
             wall_s: None,
             field: None,
@@ -312,6 +318,7 @@ mod tests {
         assert_eq!(allowed_max, bounds[1]);
         let outcome = measured.clone().outcome(expanded.clone()).unwrap();
         assert_eq!((outcome.flows[1].station, outcome.flows[0].bytes.get()), (1, 1 << 40));
+        assert_eq!(outcome.frames, Some(FrameCounts { ppdus: 7, mpdus: 80 }));
         let mut recorded = DurationHistogram::default();
         recorded.record(Duration::from_millis(30));
         assert_eq!(outcome.rtt[0].percentile(50.0), recorded.percentile(50.0));

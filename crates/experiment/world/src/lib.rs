@@ -25,7 +25,7 @@ pub use agent::StationFacts;
 pub use asked::{Asked, Made, Options, Progress, RunError, Silent, chosen};
 pub use keys::keys_without_effect;
 pub use medium::{
-    Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, generator,
+    Changes, SERVER_ADDRESS, STATION_BROADCAST, StationQueue, TimedChange, frame_counts, generator,
     medium_config, station_address,
 };
 pub use meters::{MeterPlace, ReceiverMeter, SenderMeter};

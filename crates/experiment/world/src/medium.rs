@@ -7,9 +7,10 @@ use std::net::Ipv4Addr;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use wakeai_medium::{
-    AccessPointConfig, CellularConfig, CellularStationConfig, Change, HostQueueKind, MediumConfig,
-    StationId, WifiConfig, WifiStationConfig,
+    AccessPointConfig, CellularConfig, CellularStationConfig, Change, Counters, HostQueueKind,
+    MediumConfig, StationId, WifiConfig, WifiStationConfig,
 };
+use wakeai_results::result::FrameCounts;
 use wakeai_scenario::{AccessPoint, BssSpec, Experiment, HostQueue, StationGroup};
 use wakeai_units::Instant;
 use wakeai_wifi::{Bss, Cell};
@@ -32,6 +33,16 @@ const MEDIUM_STREAM: u64 = 0x6d65_6469_756d;
 /// The random generator of a run's medium.
 pub fn generator(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ MEDIUM_STREAM)
+}
+
+/// What all senders of a medium have sent by radio.
+pub fn frame_counts(counters: &Counters) -> FrameCounts {
+    let mut sent = FrameCounts::default();
+    for sender in counters.contenders() {
+        sent.ppdus += sender.attempts;
+        sent.mpdus += sender.mpdus;
+    }
+    sent
 }
 
 /// The queue that the medium emulates for each station of a group.

@@ -79,6 +79,7 @@ impl World for Fake {
             errors: Some(ErrorCounts::default()),
             lateness: None,
             packets_digest: None,
+            frames: None,
             drops: None,
             wall_s: None,
             field: None,

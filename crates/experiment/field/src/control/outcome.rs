@@ -76,6 +76,7 @@ pub(super) fn outcome(
         rtt,
         errors: knows_events(raw, flows).then_some(errors),
         lateness: None,
+        frames: None,
         drops: None,
         packets_digest: None,
         wall_s: Some(raw.wall_s),

@@ -18,7 +18,7 @@ use wakeai_units::Instant;
 use wakeai_world::STATION_BROADCAST;
 
 use super::{Command, DriverReport, PacketsDigest};
-use crate::host::{Port, Steering};
+use crate::host::{Port, Steering, radio_address};
 use crate::packet::{Frame, Pool, destination};
 
 /// The largest number of packets that are read from a host before the loop handles the next host.
@@ -106,10 +106,7 @@ fn between_hosts(
 fn open(experiment: &Experiment, rng: Pcg64Mcg) -> io::Result<(Medium<AirFrame>, Radios)> {
     let stations = experiment.expand_stations().into_iter().map(|station| station.name);
     let names = std::iter::once("access_point".to_owned()).chain(stations);
-    let radios = names.enumerate().map(|(number, name)| {
-        let [.., high, low] = (number as u32).to_be_bytes();
-        (name, format!("02:00:00:{high:02x}:{low:02x}:00"))
-    });
+    let radios = names.enumerate().map(|(number, name)| (name, radio_address(number)));
     hwsim::open(experiment, rng, &radios.collect::<Vec<_>>()).map_err(io::Error::other)
 }
 

@@ -18,7 +18,7 @@ use wakeai_medium::{Node, StationId};
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
 
 pub(crate) use child::{Child, dying_with_us, held_back};
-pub(crate) use radio::AccessPointHost;
+pub(crate) use radio::{AccessPointHost, acquaint, radio_address};
 pub(crate) use steering::Steering;
 
 use crate::error::LabError;

@@ -233,6 +233,42 @@ impl Host {
     }
 }
 
+/// The address of the radio of this number. The driver counts its radios.
+pub(crate) fn radio_address(number: usize) -> String {
+    let [.., high, low] = (number as u32).to_be_bytes();
+    format!("02:00:00:{high:02x}:{low:02x}:00")
+}
+
+/// Tells the access point and the stations, in the order of their radios, each other's addresses. The question for an address
+/// is a broadcast, which nobody repeats: among stations that always have something to send it collides now and then, and
+/// after three such losses a host has no route.
+pub(crate) fn acquaint(
+    shared: &SharedResources<'_>,
+    access_point: &Host,
+    stations: &[Host],
+) -> Result<(), LabError> {
+    let hosts: Vec<&Host> = std::iter::once(access_point).chain(stations).collect();
+    let addresses = std::iter::once(ON_THE_AIR)
+        .chain((0..stations.len()).map(|index| station_address(StationId(index as u32))));
+    let lines: Vec<String> = addresses
+        .enumerate()
+        .map(|(number, address)| {
+            let radio = radio_address(number);
+            format!("neigh add {address} lladdr {radio} dev {STATION_INTERFACE} nud permanent\n")
+        })
+        .collect();
+    let file = shared.scratch.join("neighbours");
+    for (own, host) in hosts.into_iter().enumerate() {
+        shared.check()?;
+        let others = lines.iter().enumerate().filter(|(number, _)| *number != own);
+        let others: String = others.map(|(_, line)| line.as_str()).collect();
+        std::fs::write(&file, others).map_err(LabError::system("write the radios' addresses"))?;
+        let words = ["-batch".to_owned(), file.display().to_string()];
+        in_host(host, || tool("ip", &words).map(drop))?;
+    }
+    Ok(())
+}
+
 fn not_associated(name: &str, source: io::Error) -> LabError {
     LabError::System { action: format!("associate {name} with the access point"), source }
 }

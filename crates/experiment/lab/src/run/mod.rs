@@ -11,7 +11,9 @@ use wakeai_results::result::MeasuredFlow;
 use wakeai_scenario::{Expanded, ResolvedCondition};
 use wakeai_units::{Duration, Instant};
 use wakeai_world::reservations::{ReservationLog, of_flow};
-use wakeai_world::{Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, generator};
+use wakeai_world::{
+    Outcome, ReceiverMeter, RunError, SenderMeter, Span, Task, agent, frame_counts, generator,
+};
 
 use crate::agents::Agents;
 use crate::clock;
@@ -101,6 +103,7 @@ pub(crate) fn run(
         errors: Some(errors),
         lateness: None,
         packets_digest: driver.digest.map(PacketsDigest::value),
+        frames: Some(frame_counts(&driver.counters)),
         drops: None,
         wall_s: None,
         field: None,

@@ -7,7 +7,7 @@ use wakeai_scenario::{Expanded, Experiment, Stack};
 
 use crate::driver::{Driver, DriverReport};
 use crate::error::{LabError, unsupported};
-use crate::host::{AccessPointHost, Host};
+use crate::host::{AccessPointHost, Host, acquaint};
 use crate::queues::{medium_config, split_queue};
 use crate::shared::SharedResources;
 use crate::traffic::FlowPlan;
@@ -77,7 +77,7 @@ impl Testbed {
         let flags = (shared.realtime, shared.in_guest);
         self.driver = Some(Driver::between_radios(experiment, rng, flags, shared.steering)?);
         let (access_point, server) = AccessPointHost::with_server(shared, experiment)?;
-        self.access_point = Some(access_point);
+        let access_point = self.access_point.insert(access_point);
         self.hosts.push(server);
         let bss = experiment.access_point.wifi().expect("the stack is of Wi-Fi alone");
         for (index, station) in expanded.stations.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Testbed {
             let id = StationId(index as u32);
             self.hosts.push(Host::associated(shared, &station.name, id, group, bss)?);
         }
-        Ok(())
+        acquaint(shared, &access_point.host, &self.hosts[1..])
     }
 
     /// The stations in their order.

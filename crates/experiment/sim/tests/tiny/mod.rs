@@ -270,6 +270,7 @@ impl Possible<'_> {
             flows,
             lateness,
             packets_digest,
+            frames,
             drops,
             field: _,
         } = self.run;
@@ -282,6 +283,7 @@ impl Possible<'_> {
         assert!(capacity_normalised.is_none_or(|index| share(&index) && index >= least));
         assert!(mean_utilisation.is_none_or(|mean| mean.is_finite() && mean >= 0.0));
         assert!(lateness.is_none() && packets_digest.is_none() && drops.is_some());
+        assert!(frames.is_some_and(|sent| sent.mpdus >= sent.ppdus), "{frames:?}");
         self.check_rtt(rtt_ms);
         for group in groups {
             assert!(group.goodput_mbps.is_finite() && group.goodput_mbps >= 0.0, "{group:?}");

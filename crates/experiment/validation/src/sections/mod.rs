@@ -6,6 +6,7 @@ pub mod kernels;
 pub mod lab;
 pub mod saturation;
 pub mod single;
+pub mod stack;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,19 @@ use crate::context::Context;
 use crate::kernels::KernelData;
 use crate::lab::LabData;
 use crate::reference::Reference;
+use crate::stack::StackData;
 use crate::verdict::PromiseVerdict;
+
+/// The runs that files keep, because they need root or many minutes.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// The lab's.
+    pub lab: LabData,
+    /// On other kernels.
+    pub kernels: KernelData,
+    /// Over the 802.11 stack.
+    pub stack: StackData,
+}
 
 /// The result of a section, from which its template is rendered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +39,7 @@ pub struct Judged<F> {
 }
 
 /// The names of the sections, for `--only`.
-pub const NAMES: &[&str] = &["saturation", "single", "cases", "lab", "kernels"];
+pub const NAMES: &[&str] = &["saturation", "single", "cases", "lab", "kernels", "stack"];
 
 /// The templates of the page and of its sections: names and texts.
 pub const TEMPLATES: &[(&str, &str)] = &[
@@ -36,6 +49,7 @@ pub const TEMPLATES: &[(&str, &str)] = &[
     ("cases.md", include_str!("../../templates/cases.md")),
     ("lab.md", include_str!("../../templates/lab.md")),
     ("kernels.md", include_str!("../../templates/kernels.md")),
+    ("stack.md", include_str!("../../templates/stack.md")),
 ];
 
 /// The figures of all sections that were run.
@@ -52,6 +66,7 @@ pub struct Results {
     cases: Option<Judged<cases::CaseFigures>>,
     lab: Option<Judged<lab::LabFigures>>,
     kernels: Option<Judged<kernels::KernelFigures>>,
+    stack: Option<Judged<stack::StackFigures>>,
 }
 
 impl Results {
@@ -63,9 +78,10 @@ impl Results {
     pub fn run(
         context: &Context,
         reference: &Reference,
-        (measured, on_kernels): (&LabData, &KernelData),
+        stored: &Stored,
         only: Option<&str>,
     ) -> anyhow::Result<Self> {
+        let Stored { lab: measured, kernels: on_kernels, stack: over_stack } = stored;
         let is_wanted = |name: &str| only.is_none_or(|only| only == name);
         Ok(Self {
             seeds: context.seeds,
@@ -79,6 +95,10 @@ impl Results {
             lab: is_wanted("lab").then(|| lab::run(context, measured)).transpose()?,
             kernels: is_wanted("kernels")
                 .then(|| kernels::run(context, on_kernels))
+                .transpose()?
+                .flatten(),
+            stack: is_wanted("stack")
+                .then(|| stack::run(context, over_stack))
                 .transpose()?
                 .flatten(),
         })
