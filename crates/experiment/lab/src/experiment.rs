@@ -8,7 +8,7 @@ use wakeai_air::Realtime;
 use wakeai_host::{Lease, Role};
 use wakeai_net::Local;
 use wakeai_results::result::{Lateness, Report};
-use wakeai_scenario::{ResolvedCondition, Scenario, Stack};
+use wakeai_scenario::{ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 use wakeai_world::{Asked, Made, Options, Outcome, Progress, RunError, Task, World, session};
 
@@ -45,7 +45,7 @@ pub struct LabOptions {
 /// The bound on the 99th percentile of the lateness where the user gives none. With the 802.11 stack of Linux it is
 /// higher: one thread hands all frames of an aggregate to that stack, which takes milliseconds.
 pub fn usual_lateness_p99(scenario: &Scenario) -> Duration {
-    let has_stack = |one: &ResolvedCondition| one.experiment.stack == Stack::Mac80211;
+    let has_stack = |one: &ResolvedCondition| one.experiment.stack.is_linux();
     Duration::from_millis(if scenario.conditions().iter().any(has_stack) { 3 } else { 1 })
 }
 

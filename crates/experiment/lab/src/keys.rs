@@ -1,6 +1,6 @@
 //! The keys of a scenario that have no effect in the lab, or that it refuses.
 
-use wakeai_scenario::{EventSpec, Experiment, FlowKnobs, FlowSpec, HostQueue, Stack, TcpProfile};
+use wakeai_scenario::{EventSpec, Experiment, FlowKnobs, FlowSpec, HostQueue, TcpProfile};
 use wakeai_wifi::{Standard, Width};
 use wakeai_world::RunError;
 
@@ -26,18 +26,18 @@ pub(crate) fn refuse_other_kernels(experiment: &Experiment) -> Result<(), RunErr
 
 /// Refuses a stack of which this machine may have no radios: those of a guest are its own.
 pub(crate) fn refuse_stack(experiment: &Experiment) -> Result<(), RunError> {
-    match experiment.stack {
-        Stack::None => Ok(()),
-        Stack::Mac80211 => Err(unsupported(
-            "access_point.stack = \"mac80211\"".to_owned(),
-            "its radios are made in a guest: give the command --kernel 6.12; the simulator models it, too",
-        )),
+    if !experiment.stack.is_linux() {
+        return Ok(());
     }
+    Err(unsupported(
+        format!("access_point.stack = \"{}\"", experiment.stack),
+        "its radios are made in a guest: give the command --kernel 6.12; the simulator models it, too",
+    ))
 }
 
 /// Refuses what radios of the kernel cannot do.
 pub(crate) fn refuse_beside_stack(experiment: &Experiment) -> Result<(), RunError> {
-    if experiment.stack == Stack::None {
+    if !experiment.stack.is_linux() {
         return Ok(());
     }
     let refused = |asked: String, why: &str| {
@@ -96,7 +96,7 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
     let mut texts = Vec::new();
     for group in &experiment.stations {
         let why = match group.host_queue {
-            _ if experiment.stack != Stack::None => None,
+            _ if experiment.stack.is_linux() => None,
             HostQueue::Fifo => None,
             HostQueue::Tsq => Some("TCP small queues do not reach past a TUN device"),
             HostQueue::Mac80211 => Some("mac80211 does not stand behind a TUN device"),

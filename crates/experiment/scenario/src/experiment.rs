@@ -342,12 +342,20 @@ pub enum Stack {
     /// A queue: [`HostQueue`].
     #[default]
     None,
-    /// The 802.11 stack of Linux: association, rate control, queues, and TCP small queues that end at the radio. The
-    /// simulator models it as [`HostQueue::Tsq`].
+    /// The 802.11 stack of Linux: association, queues, and TCP small queues that end at the radio. Each station sends at
+    /// its rate of the scenario. The simulator models it as [`HostQueue::Tsq`].
     Mac80211,
+    /// The same, where Linux's rate control, Minstrel, chooses the rates. The simulator's stay those of the scenario.
+    #[strum(serialize = "mac80211-minstrel")]
+    Minstrel,
 }
 
 impl Stack {
+    /// Whether it is the 802.11 stack of Linux.
+    pub fn is_linux(self) -> bool {
+        self != Self::None
+    }
+
     /// The largest buffer of an access point, in packets. The driver of the radios, `mac80211_hwsim`, frees the oldest frames of a
     /// radio at 200 that are not reported yet, and some of these are on their way to the air.
     pub const MOST_PACKETS: u32 = 180;

@@ -10,7 +10,7 @@ use wakeai_guest::{Archive, Guest, Kernel, LAB, Machine, Patience, RADIOS, Store
 use wakeai_lab::Lapse;
 use wakeai_results::records::RecordsError;
 use wakeai_results::result::{GuestMachine, Report};
-use wakeai_scenario::{FlowKind, ResolvedCondition, Scenario, Stack};
+use wakeai_scenario::{FlowKind, ResolvedCondition, Scenario};
 use wakeai_units::Duration;
 use wakeai_world::{
     Asked, Made, Options, Outcome, Progress, Recorder, RunError, RunSink, Task, World, session,
@@ -190,7 +190,7 @@ impl<'a> VirtualLab<'a> {
             progress.note(said);
         })?;
         let mut conditions = asked.conditions.iter();
-        let has_radios = conditions.any(|one| one.experiment.stack == Stack::Mac80211);
+        let has_radios = conditions.any(|one| one.experiment.stack.is_linux());
         let (image, image_digest) = image::build(&kernel, &options.wakeai, has_radios)?;
         let memory_mb = options.memory_mb.unwrap_or_else(|| memory_mb(&asked.conditions));
         let about = GuestMachine {
@@ -233,7 +233,7 @@ impl<'a> VirtualLab<'a> {
             .filter_map(|flow| flow.algorithm.as_deref().map(|name| format!("tcp_{name}")))
             .collect();
         let experiment = &task.condition.experiment;
-        let radios = if experiment.stack == Stack::Mac80211 { RADIOS } else { &[] };
+        let radios = if experiment.stack.is_linux() { RADIOS } else { &[] };
         let modules = LAB.iter().chain(radios).copied();
         let modules = modules.chain(algorithms.iter().map(String::as_str));
         let mut modules = self.kernel.modules.with_needs(modules);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use wakeai_host::{Lease, LinkSettings, Netlink};
 use wakeai_medium::{Node, StationId};
-use wakeai_scenario::{Experiment, StationGroup};
+use wakeai_scenario::{Experiment, Stack, StationGroup};
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, GuardInterval, Mode, QueueLimit, Standard, StationRadio, Wired};
 use wakeai_world::{SERVER_ADDRESS, STATION_BROADCAST, station_address};
@@ -71,7 +71,9 @@ impl AccessPointHost {
         hostapd.stdout(out).stderr(Stdio::null());
         let mut hostapd = Child::spawn(&mut hostapd, &host, shared.lease)?;
         enabled(shared, &mut hostapd, &log)?;
-        pin(&host, bss, &rates)?;
+        if experiment.stack != Stack::Minstrel {
+            pin(&host, bss, &rates)?;
+        }
         Ok((Self { host, hostapd }, server))
     }
 
@@ -179,7 +181,7 @@ impl Host {
         name: &str,
         id: StationId,
         group: &StationGroup,
-        bss: &Bss,
+        (bss, stack): (&Bss, Stack),
     ) -> Result<Self, LabError> {
         let address = (station_address(id), Some(ON_THE_AIR));
         let host = Self::with_radio(shared.lease, name, Node::Station(id), id.0 + 1, address)?;
@@ -195,8 +197,10 @@ impl Host {
                 Err(error) => return Err(not_associated(name, error)),
             }
         }
-        let radio = group.radio.expect("a station of Wi-Fi has a radio");
-        pin(&host, bss, &[radio])?;
+        if stack != Stack::Minstrel {
+            let radio = group.radio.expect("a station of Wi-Fi has a radio");
+            pin(&host, bss, &[radio])?;
+        }
         Ok(host)
     }
 

@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64Mcg;
 use wakeai_host::Lease;
 use wakeai_medium::StationId;
-use wakeai_scenario::{Expanded, Experiment, Stack};
+use wakeai_scenario::{Expanded, Experiment};
 
 use crate::driver::{Driver, DriverReport};
 use crate::error::{LabError, unsupported};
@@ -21,7 +21,7 @@ pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
-    /// The access point, where it is a host: with [`Stack::Mac80211`].
+    /// The access point, where it is a host: with [`wakeai_scenario::Stack::Mac80211`].
     access_point: Option<AccessPointHost>,
 }
 
@@ -38,7 +38,7 @@ impl Testbed {
             return Err(unsupported(asked, format!("the lab serves at most {MAX_STATIONS}")).into());
         }
         let mut testbed = Self { driver: None, hosts: Vec::new(), access_point: None };
-        if experiment.stack == Stack::Mac80211 {
+        if experiment.stack.is_linux() {
             testbed.add_radios(shared, experiment, expanded, rng)?;
             return Ok(testbed);
         }
@@ -83,7 +83,13 @@ impl Testbed {
         for (index, station) in expanded.stations.iter().enumerate() {
             let group = &experiment.stations[station.group];
             let id = StationId(index as u32);
-            self.hosts.push(Host::associated(shared, &station.name, id, group, bss)?);
+            self.hosts.push(Host::associated(
+                shared,
+                &station.name,
+                id,
+                group,
+                (bss, experiment.stack),
+            )?);
         }
         acquaint(shared, &access_point.host, &self.hosts[1..])
     }

@@ -38,7 +38,7 @@ pub(super) fn read(
         field.refuse("nothing with a cellular link, which is one cell");
         return tables.iter().map(|_| None).collect();
     }
-    if access_point.is_some_and(|read| read.stack != Stack::None) {
+    if access_point.is_some_and(|read| read.stack.is_linux()) {
         field.refuse("nothing beside `access_point.stack`, which has one access point");
     }
     let mut seen = BTreeSet::new();

@@ -30,7 +30,8 @@ pub(super) fn access_point(fields: &mut Fields<'_>) -> Option<Read> {
     let kinds = [("wifi", false), ("cellular", true)];
     let is_cellular = fields.read_or("medium", false, |field| field.choice(&kinds));
     if !is_cellular {
-        let stacks = [Stack::None, Stack::Mac80211].map(|stack| (stack.into(), stack));
+        let stacks =
+            [Stack::None, Stack::Mac80211, Stack::Minstrel].map(|stack| (stack.into(), stack));
         let stack = fields.read_or("stack", Stack::None, |field| field.choice(&stacks));
         return wifi_table(fields, stack);
     }
@@ -56,9 +57,11 @@ fn buffer(fields: &mut Fields<'_>, stack: Stack) -> QueueLimit {
     let most = Stack::MOST_PACKETS;
     match stack {
         Stack::None => fields.read_or("buffer", QueueLimit::Packets(300), limit),
-        Stack::Mac80211 => fields.read_or("buffer", QueueLimit::Packets(most), |field| {
-            field.integer(1..=most).map(QueueLimit::Packets)
-        }),
+        Stack::Mac80211 | Stack::Minstrel => {
+            fields.read_or("buffer", QueueLimit::Packets(most), |field| {
+                field.integer(1..=most).map(QueueLimit::Packets)
+            })
+        }
     }
 }
 

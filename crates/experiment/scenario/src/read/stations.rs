@@ -57,20 +57,20 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
     let stack = access_points.plain.map_or(Stack::None, |read| read.stack);
     let beside_stack = "nothing beside `access_point.stack`, whose queue is that of Linux";
     let queue = fields.read("queue", |field| {
-        if stack != Stack::None {
+        if stack.is_linux() {
             field.refuse(beside_stack);
         }
         queue(field)
     });
     let mut host_queue = fields.get("host_queue");
-    if let Some(field) = host_queue.take_if(|_| stack != Stack::None) {
+    if let Some(field) = host_queue.take_if(|_| stack.is_linux()) {
         field.refuse(beside_stack);
     }
     let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
     let max = fields.read("max", rate);
     let HostKeys { tcp, send_buffer, host_queue, proxy } =
         HostKeys::read(&mut fields, host_queue, is_cellular);
-    let host_queue = if stack == Stack::None { host_queue } else { HostQueue::Tsq };
+    let host_queue = if stack.is_linux() { HostQueue::Tsq } else { host_queue };
     let announces = announces(&mut fields);
     fields.finish();
     Some(StationGroup {

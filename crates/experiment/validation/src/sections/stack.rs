@@ -61,6 +61,8 @@ struct StackRow {
     /// The number of runs over the stack.
     runs: usize,
     stack: StackWorld,
+    /// Where Minstrel chooses the rates.
+    minstrel: Option<StackWorld>,
     /// Stations whose hosts have TUN devices.
     tun: Option<StackWorld>,
     sim: StackWorld,
@@ -79,6 +81,7 @@ struct StackWorld {
 struct SaturatedRow {
     stations: u32,
     stack: f64,
+    minstrel: Option<f64>,
     sim: f64,
     model: f64,
 }
@@ -90,25 +93,46 @@ impl StackWorld {
     }
 }
 
-/// The uploads by TCP in a setting, over the stack or (`over_stack` is false) over TUN devices.
-fn tcp(standard: &str, stations: u32, condition: &str, over_stack: bool) -> Job {
-    let job = Job::new(TCP).condition(condition);
-    let job = job.set("access_point.standard", standard).set("stations.sta.count", stations);
-    if over_stack { job } else { job.set("access_point.stack", "none") }
+/// What is below a station's TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    /// The 802.11 stack, with rates pinned.
+    Stack,
+    /// The same with Minstrel's rates.
+    Minstrel,
+    /// A TUN device.
+    Tun,
 }
 
-/// The uploads by UDP of this many stations, over the stack.
-fn udp(stations: u32) -> Job {
+/// The uploads by TCP in a setting.
+fn tcp(standard: &str, stations: u32, condition: &str, below: Below) -> Job {
+    let job = Job::new(TCP).condition(condition);
+    over(job.set("access_point.standard", standard).set("stations.sta.count", stations), below)
+}
+
+/// The uploads by UDP of this many stations.
+fn udp(stations: u32, below: Below) -> Job {
     let each = f64::from(OFFERED) / f64::from(stations);
-    Job::new(UDP).set("stations.sta.count", stations).set("flows.1.rate", format!("{each}Mbit/s"))
+    let job = Job::new(UDP).set("stations.sta.count", stations);
+    over(job.set("flows.1.rate", format!("{each}Mbit/s")), below)
+}
+
+fn over(job: Job, below: Below) -> Job {
+    match below {
+        Below::Stack => job,
+        Below::Minstrel => job.set("access_point.stack", "mac80211-minstrel"),
+        Below::Tun => job.set("access_point.stack", "none"),
+    }
 }
 
 /// All runs that the section needs of the lab.
 pub fn jobs() -> Vec<Job> {
-    let mut jobs: Vec<Job> = SATURATED.map(udp).into();
+    let saturated = |stations| [Below::Stack, Below::Minstrel].map(|below| udp(stations, below));
+    let mut jobs: Vec<Job> = SATURATED.into_iter().flat_map(saturated).collect();
     for (standard, stations, conditions) in SETTINGS {
         for condition in conditions {
-            jobs.extend([true, false].map(|stack| tcp(standard, stations, condition, stack)));
+            let all = [Below::Stack, Below::Minstrel, Below::Tun];
+            jobs.extend(all.map(|below| tcp(standard, stations, condition, below)));
         }
     }
     jobs
@@ -126,9 +150,9 @@ pub fn run(context: &Context, data: &StackData) -> anyhow::Result<Option<Judged<
     let mut rows = Vec::new();
     for (standard, stations, conditions) in SETTINGS {
         for condition in conditions {
-            let job = |over_stack| tcp(standard, stations, condition, over_stack);
-            let runs = data.runs(&job(true));
-            let sim = StackWorld::of(&context.reports(&job(true))?);
+            let job = |below| tcp(standard, stations, condition, below);
+            let runs = data.runs(&job(Below::Stack));
+            let sim = StackWorld::of(&context.reports(&job(Below::Stack))?);
             let Some((stack, sim)) = StackWorld::of(&runs).zip(sim) else { continue };
             rows.push(StackRow {
                 standard: standard.to_owned(),
@@ -136,7 +160,8 @@ pub fn run(context: &Context, data: &StackData) -> anyhow::Result<Option<Judged<
                 condition: (*condition).to_owned(),
                 runs: runs.len(),
                 stack,
-                tun: StackWorld::of(&data.runs(&job(false))),
+                minstrel: StackWorld::of(&data.runs(&job(Below::Minstrel))),
+                tun: StackWorld::of(&data.runs(&job(Below::Tun))),
                 sim,
             });
         }
@@ -144,11 +169,12 @@ pub fn run(context: &Context, data: &StackData) -> anyhow::Result<Option<Judged<
     let mut over_udp = Vec::new();
     for stations in SATURATED {
         let goodput = |runs: &[Run]| mean_of(runs, |run| Some(run.total_goodput_mbps));
-        let job = udp(stations);
+        let job = udp(stations, Below::Stack);
         let Some(stack) = goodput(&data.runs(&job)) else { continue };
         let Some(sim) = goodput(&context.reports(&job)?) else { continue };
+        let minstrel = goodput(&data.runs(&udp(stations, Below::Minstrel)));
         let model = saturated(stations, false, AfterCollision::Difs).mbps;
-        over_udp.push(SaturatedRow { stations, stack, sim, model });
+        over_udp.push(SaturatedRow { stations, stack, minstrel, sim, model });
     }
     let of_condition = |name: &str| rows.iter().find(|row| row.condition == name);
     let gain = of_condition("window-budget").zip(of_condition("window"));
