@@ -108,6 +108,8 @@ fn agents_meet_part_and_meet_again_as_802_11_lets_them() {
     // New keys on all stations cost no message.
     assert_eq!(peers("REKEYED"), [1, 1]);
     assert!(both("REKEYED").iter().all(|one| messages(one, "forged") == 0));
+    let stranger = status(&said, "STRANGE", "b");
+    assert!(messages(&stranger, "forged") > 0, "the old key is out of use: {stranger}");
 
     // An access point that separates its clients carries no presence from one to the other. The agent says so.
     assert_eq!(peers("ISOLATED"), [0, 0]);

@@ -85,6 +85,22 @@ fn one_station_of_802_11g_has_what_the_simulator_says() {
     }
 }
 
+/// Without another station nothing is lost, and Minstrel stays at the rate at which others are pinned. Now and then it tries
+/// another one.
+#[test]
+#[ignore = "boots a guest: minutes"]
+fn minstrel_finds_the_rate_of_one_station() {
+    if let Err(reason) = wakeai_guest::Program::tool("hostapd") {
+        return wakeai_guest::testing::skip(&reason.to_string());
+    }
+    let text = scenario("802.11g", 1, UP, 6);
+    let modelled = figures(&result(&["sim"], &text, "default", 10));
+    let text = text.replace("\"mac80211\"", "\"mac80211-minstrel\"");
+    let found = figures(&result(&LAB, &text, "default", 1));
+    println!("{found:.3?}, the simulator has {modelled:.3?}");
+    assert!((0.9..1.02).contains(&(found.mbps / modelled.mbps)), "{found:?} {modelled:?}");
+}
+
 /// The index of six stations without a law differs by .04 from run to run.
 #[test]
 #[ignore = "boots guests: minutes"]

@@ -42,6 +42,12 @@ for name in a b; do keys "$name" new; done
 sleep 10
 says REKEYED a
 says REKEYED b
+# With the old key a is a stranger to b.
+keys a old
+sleep 5
+says STRANGE b
+keys a new
+sleep 2
 
 # The access point starts again, with isolation or without.
 hostapd_again() {

@@ -71,9 +71,7 @@ impl AccessPointHost {
         hostapd.stdout(out).stderr(Stdio::null());
         let mut hostapd = Child::spawn(&mut hostapd, &host, shared.lease)?;
         enabled(shared, &mut hostapd, &log)?;
-        if experiment.stack != Stack::Minstrel {
-            pin(&host, bss, &rates)?;
-        }
+        pin(&host, bss, &rates, experiment.stack)?;
         Ok((Self { host, hostapd }, server))
     }
 
@@ -126,13 +124,28 @@ fn configuration(standard: Standard, radios: &[StationRadio]) -> String {
     )
 }
 
-/// Lets a host send to the other end of these stations' links only at their rates. Of several the kernel's rate control
-/// chooses.
-fn pin(host: &Host, bss: &Bss, radios: &[StationRadio]) -> Result<(), LabError> {
+/// Lets a host send to the other end of these stations' links only at their rates, and with [`Stack::Minstrel`] at all rates of
+/// OFDM and of the streams that the scenario has. Of several the kernel's rate control chooses.
+fn pin(host: &Host, bss: &Bss, radios: &[StationRadio], stack: Stack) -> Result<(), LabError> {
+    let arguments = rates(bss, radios, stack);
+    in_host(host, || tool("iw", &arguments).map(drop))
+}
+
+/// The arguments of iw(8) for that.
+fn rates(bss: &Bss, radios: &[StationRadio], stack: Stack) -> Vec<String> {
     let of = |wanted: Standard| {
         radios
             .iter()
             .filter(move |radio| (radio.standard == Standard::N) == (wanted == Standard::N))
+    };
+    let has_ht = of(Standard::N).next().is_some();
+    let (legacy, indices): (Vec<String>, Vec<u8>) = if stack == Stack::Minstrel {
+        let ofdm = OFDM.split(' ').filter_map(|rate| rate.parse::<f64>().ok());
+        let ofdm = ofdm.map(|hundreds| (hundreds / 10.0).to_string());
+        (ofdm.collect(), (0..if has_ht { bss.streams * 8 } else { 0 }).collect())
+    } else {
+        let legacy = of(Standard::G).map(|radio| mbps(radio.rate));
+        (legacy.collect(), of(Standard::N).filter_map(|one| ht_index(bss, one.rate)).collect())
     };
     let mut arguments: Vec<String> =
         ["dev", STATION_INTERFACE, "set", "bitrates"].map(str::to_owned).into();
@@ -144,14 +157,13 @@ fn pin(host: &Host, bss: &Bss, radios: &[StationRadio]) -> Result<(), LabError> 
             arguments.append(&mut numbers);
         }
     };
-    add("legacy-2.4", of(Standard::G).map(|radio| mbps(radio.rate)).collect());
-    let indices = of(Standard::N).filter_map(|radio| ht_index(bss, radio.rate));
-    add("ht-mcs-2.4", indices.map(|index| index.to_string()).collect());
-    if of(Standard::N).next().is_some() {
+    add("legacy-2.4", legacy);
+    add("ht-mcs-2.4", indices.iter().map(u8::to_string).collect());
+    if has_ht {
         let long = bss.guard_interval == GuardInterval::Ns800;
         arguments.push(if long { "lgi-2.4" } else { "sgi-2.4" }.to_owned());
     }
-    in_host(host, || tool("iw", &arguments).map(drop))
+    arguments
 }
 
 /// The number of HT's modulation with this rate: 8 for each stream.
@@ -197,10 +209,8 @@ impl Host {
                 Err(error) => return Err(not_associated(name, error)),
             }
         }
-        if stack != Stack::Minstrel {
-            let radio = group.radio.expect("a station of Wi-Fi has a radio");
-            pin(&host, bss, &[radio])?;
-        }
+        let radio = group.radio.expect("a station of Wi-Fi has a radio");
+        pin(&host, bss, &[radio], stack)?;
         Ok(host)
     }
 
@@ -362,6 +372,18 @@ mod tests {
         let bss = Bss { streams: 2, ..Bss::new(Standard::N) };
         let of = |mbps| ht_index(&bss, Rate::from_mbps(mbps));
         assert_eq!([of(65), of(130), of(54)], [Some(7), Some(15), None]);
+    }
+
+    #[test]
+    fn a_station_is_pinned_to_its_rate_or_to_all_of_its_streams() {
+        let bss = Bss::new(Standard::N);
+        let of = |stack| rates(&bss, &[radio(Standard::N, 65)], stack).join(" ");
+        assert!(of(Stack::Mac80211).ends_with("set bitrates ht-mcs-2.4 7 lgi-2.4"));
+        let minstrel = of(Stack::Minstrel);
+        assert!(minstrel.ends_with("ht-mcs-2.4 0 1 2 3 4 5 6 7 lgi-2.4"), "{minstrel}");
+        assert!(minstrel.contains("legacy-2.4 12 18 24 36 48 54 6 9 "), "{minstrel}");
+        let g = rates(&Bss::new(Standard::G), &[radio(Standard::G, 54)], Stack::Minstrel);
+        assert_eq!(g.last().map(String::as_str), Some("9"), "without HT");
     }
 
     #[test]
