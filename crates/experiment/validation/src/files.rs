@@ -57,3 +57,17 @@ pub fn store(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     std::fs::write(&beside, serde_json::to_string(value)?).with_context(named)?;
     std::fs::rename(&beside, path).with_context(named)
 }
+
+/// A report without runs, for tests.
+#[cfg(test)]
+pub(crate) fn empty_report(guest: Option<wakeai_results::result::GuestMachine>) -> Report {
+    Report {
+        scenario: "a".to_owned(),
+        world: "lab".to_owned(),
+        version: "0".to_owned(),
+        seed: 1,
+        runs: Vec::new(),
+        guest,
+        failed: None,
+    }
+}

@@ -111,15 +111,7 @@ mod tests {
             clock: "1 ns per instruction".to_owned(),
             memory_mb: 1024,
         };
-        Report {
-            scenario: "a".to_owned(),
-            world: "lab".to_owned(),
-            version: "0".to_owned(),
-            seed: 1,
-            runs: Vec::new(),
-            guest: Some(guest),
-            failed: None,
-        }
+        files::empty_report(Some(guest))
     }
 
     #[test]

@@ -124,15 +124,7 @@ mod tests {
     fn what_is_stored_reads_back() {
         let root = std::env::temp_dir().join(format!("wakeai-validation-{}", std::process::id()));
         std::fs::create_dir_all(root.join("validation")).unwrap();
-        let report = Report {
-            scenario: "a".to_owned(),
-            world: "lab".to_owned(),
-            version: "0".to_owned(),
-            seed: 1,
-            runs: Vec::new(),
-            guest: None,
-            failed: None,
-        };
+        let report = files::empty_report(None);
         let job = Job::new("a.toml");
         let reports = BTreeMap::from([(job.file.clone(), report)]);
         let data = LabData { kernel: "6.18".to_owned(), reports };

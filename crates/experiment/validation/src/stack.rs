@@ -85,15 +85,7 @@ mod tests {
     fn runs_are_kept_by_their_commands() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("validation")).unwrap();
-        let report = Report {
-            scenario: "a".to_owned(),
-            world: "lab".to_owned(),
-            version: "0".to_owned(),
-            seed: 1,
-            runs: Vec::new(),
-            guest: None,
-            failed: None,
-        };
+        let report = files::empty_report(None);
         let job = Job::new("a.toml").set("x", 1);
         let reports = BTreeMap::from([(command(&job), report)]);
         let data = StackData { reports };

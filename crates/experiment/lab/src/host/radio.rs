@@ -261,26 +261,27 @@ pub(crate) fn acquaint(
     access_point: &Host,
     stations: &[Host],
 ) -> Result<(), LabError> {
-    let hosts: Vec<&Host> = std::iter::once(access_point).chain(stations).collect();
-    let addresses = std::iter::once(ON_THE_AIR)
-        .chain((0..stations.len()).map(|index| station_address(StationId(index as u32))));
-    let lines: Vec<String> = addresses
-        .enumerate()
-        .map(|(number, address)| {
-            let radio = radio_address(number);
-            format!("neigh add {address} lladdr {radio} dev {STATION_INTERFACE} nud permanent\n")
-        })
-        .collect();
     let file = shared.scratch.join("neighbours");
-    for (own, host) in hosts.into_iter().enumerate() {
+    for (own, host) in std::iter::once(access_point).chain(stations).enumerate() {
         shared.check()?;
-        let others = lines.iter().enumerate().filter(|(number, _)| *number != own);
-        let others: String = others.map(|(_, line)| line.as_str()).collect();
-        std::fs::write(&file, others).map_err(LabError::system("write the radios' addresses"))?;
+        std::fs::write(&file, neighbours(own, stations.len()))
+            .map_err(LabError::system("write the radios' addresses"))?;
         let words = ["-batch".to_owned(), file.display().to_string()];
         in_host(host, || tool("ip", &words).map(drop))?;
     }
     Ok(())
+}
+
+/// The commands of ip(8) that tell the host with the radio of number `own` the addresses of the access point, whose number is 0,
+/// and of the other ones of this many stations.
+fn neighbours(own: usize, stations: usize) -> String {
+    let others = (0..=stations).filter(|number| *number != own);
+    let line = |number: usize| {
+        let station = number.checked_sub(1).map(|index| station_address(StationId(index as u32)));
+        let (address, radio) = (station.unwrap_or(ON_THE_AIR), radio_address(number));
+        format!("neigh add {address} lladdr {radio} dev {STATION_INTERFACE} nud permanent\n")
+    };
+    others.map(line).collect()
 }
 
 fn not_associated(name: &str, source: io::Error) -> LabError {
@@ -384,6 +385,19 @@ mod tests {
         assert!(minstrel.contains("legacy-2.4 12 18 24 36 48 54 6 9 "), "{minstrel}");
         let g = rates(&Bss::new(Standard::G), &[radio(Standard::G, 54)], Stack::Minstrel);
         assert_eq!(g.last().map(String::as_str), Some("9"), "without HT");
+    }
+
+    #[test]
+    fn a_host_is_told_the_addresses_of_all_others() {
+        let told = |own| neighbours(own, 300);
+        let first = "neigh add 10.73.255.254 lladdr 02:00:00:00:00:00 dev ";
+        let last = "neigh add 10.73.1.44 lladdr 02:00:00:01:2c:00 dev ";
+        for (own, has) in [(0, (false, true)), (7, (true, true)), (300, (true, false))] {
+            let told = told(own);
+            assert_eq!(told.lines().count(), 300, "{own}");
+            assert_eq!((told.starts_with(first), told.contains(last)), has, "{own}");
+        }
+        assert!(!told(7).contains("10.73.0.7 "), "its own");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Testbed {
     driver: Option<Driver>,
     /// The server, then the stations in their order.
     pub(super) hosts: Vec<Host>,
-    /// The access point, where it is a host: with [`wakeai_scenario::Stack::Mac80211`].
+    /// The access point, where it is a host: over the 802.11 stack of Linux.
     access_point: Option<AccessPointHost>,
 }
 

@@ -179,7 +179,8 @@ pub fn run(context: &Context, data: &StackData) -> anyhow::Result<Option<Judged<
     let of_condition = |name: &str| rows.iter().find(|row| row.condition == name);
     let gain = of_condition("window-budget").zip(of_condition("window"));
     let gain = gain.map(|(with, without)| with.stack.world.goodput / without.stack.world.goodput);
-    let commands = jobs().iter().map(command).collect();
+    let made = jobs().into_iter().filter(|job| !data.runs(job).is_empty());
+    let commands = made.map(|job| command(&job)).collect();
     let verdicts = verdicts(&rows, &over_udp);
     let figures = StackFigures { rows, saturated: over_udp, gain, commands };
     Ok(Some(Judged { verdicts, figures }))
