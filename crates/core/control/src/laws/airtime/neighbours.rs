@@ -145,7 +145,9 @@ impl Neighbours {
 
     /// Lets the share follow what the stations deliver.
     fn follow(&mut self, share: &mut AirtimeShare) {
-        self.least = share.used.map(|used| used * FURTHER_PERCENT / 1_000_000);
+        // The sum contains what peers announce, and so it may be far above what is expected.
+        let part = |used: u64| used.saturating_mul(FURTHER_PERCENT) / 1_000_000;
+        self.least = share.used.map(|used| part(used).min(100));
         share.forget();
     }
 
@@ -278,6 +280,16 @@ mod tests {
         ticks.tick(&among_eight(30), &half_used());
         ticks.until_end(60);
         assert_eq!(ticks.neighbours.least, Some(35));
+    }
+
+    #[test]
+    fn a_peer_that_announces_too_much_raises_nothing() {
+        let mut ticks = Ticks::default();
+        ticks.until_trial(&among_eight(60));
+        for used in [900_000_000, u64::MAX] {
+            ticks.neighbours.follow(&mut share(Some(used), 5, 5));
+            assert_eq!(ticks.neighbours.least, Some(100));
+        }
     }
 
     #[test]

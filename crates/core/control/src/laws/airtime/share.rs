@@ -212,6 +212,7 @@ impl AirtimeShare {
             Some(expected) => {
                 // The peers may have announced their rates before this station sent.
                 let fresh = !enough || ticks <= SETTLED_TICKS;
+                debug_assert!(least_percent.is_none_or(|percent| percent <= 100));
                 let least = match least_percent {
                     Some(percent) if enough => expected * percent / 100,
                     _ if fresh || !queues => expected,
