@@ -124,10 +124,8 @@ prop_compose! {
         let growth = ms(growth_ms);
         let honest = Traffic { active: true, rate, max_rate, min_rtt: Some(ms(40)), growth };
         let announced = |up| Announcement { up, link_rate: Some(Rate::from_mbps(65)), ..Announcement::default() };
-        let lie = match receives {
-            true => Announcement { down: liar, link_rate, ..Announcement::default() },
-            false => Announcement { up: liar, link_rate, ..Announcement::default() },
-        };
+        let lie = Announcement { link_rate, ..Announcement::default() };
+        let lie = if receives { Announcement { down: liar, ..lie } } else { Announcement { up: liar, ..lie } };
         let peers: Vec<PeerView> = (0..)
             .zip((1..equal).map(|_| announced(honest)).chain([lie]))
             .map(|(station, announced)| PeerView {

@@ -27,8 +27,8 @@ const STEP: Duration = Duration::from_millis(50);
 pub struct LawFigures {
     /// The aggregate goodput, Mbit/s.
     pub goodput: f64,
-    /// Jain's index of the goodputs, each divided by what the station reaches alone. In settings with
-    /// downloads stations with UDP alone do not count, as their applications ask for a rate.
+    /// Jain's index of the goodputs, each divided by what the station reaches alone. Stations with UDP alone do not
+    /// count, as their applications ask for a rate.
     pub index: f64,
     /// The 95th percentile of the queueing delay, ms: of each RTT sample the part above the path of
     /// its own station, pooled over all stations.
@@ -273,10 +273,7 @@ fn figures(setting: &Setting, simulated: &[Simulated]) -> LawFigures {
             swing: timeline(&|of| of.swing),
         },
         goodput: over(&|run| run.total_goodput_mbps),
-        index: over(&|run| {
-            let index = if setting.has_downloads() { index(run) } else { run.capacity_normalised };
-            index.unwrap_or(f64::NAN)
-        }),
+        index: over(&|run| index(run).unwrap_or(f64::NAN)),
         growth_ms: mean_of(simulated, |one| Some(one.p95_ms)).unwrap_or(f64::NAN),
         timeouts: over(&|run| run.errors.map_or(0.0, |all| all.timeout as f64)),
         completion: is_sized.contains(&true).then(|| {

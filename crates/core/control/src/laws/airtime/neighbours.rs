@@ -21,7 +21,9 @@ use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
 const SUSPICIOUS_TICKS: u32 = 12;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
-const MORE_TICKS: u32 = 2 * SETTLED_TICKS;
+const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
+/// What a trial has found is given up after this many ticks in a row in which the queue was still there.
+const IN_VAIN_TICKS: u32 = 2 * SETTLED_TICKS;
 /// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
 /// of the air, of which the stations get 80 %, the queueing delay is `q + (R + q)/6`.
 const LONGER_PATH_DIVISOR: u64 = 8;
@@ -30,9 +32,9 @@ const TRIAL_PERCENT: u64 = 60;
 /// A trial lasts for this many ticks, because the peers begin it within two seconds of each other. Two round trips come in
 /// addition.
 const TRIAL_TICKS: u32 = 6;
-/// The time from one trial to the next. It doubles with each trial that fails, since beside strangers in the queue a
-/// trial costs goodput.
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// The time from a trial that failed to the next. It doubles with each one, since beside strangers in the queue a trial
+/// costs goodput.
+const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// From what a trial has found, the share may fall to this part, percent. A further fall needs a further
 /// trial, so that strangers in the queue that come later cannot drive it down without an end.
@@ -49,6 +51,10 @@ pub(super) struct Neighbours {
     pause: Duration,
     /// The number of consecutive ticks in which this station delivered more than its peers.
     more: u32,
+    /// The queueing delay when the share began to follow, and the number of consecutive ticks since then in which it
+    /// was nearly as long.
+    before: Duration,
+    in_vain: u32,
     /// The least sum of the parts that counts, percent of the expected sum; `None` until a trial has succeeded.
     pub(super) least: Option<u64>,
 }
@@ -102,11 +108,12 @@ impl Neighbours {
             if trial.left > 0 {
                 return Some(trial.window);
             }
-            if trial.has_succeeded() {
-                self.pause = Duration::ZERO;
-                self.follow(share);
-            }
+            let trial = *trial;
             self.trial = None;
+            if trial.has_succeeded() {
+                (self.pause, self.next_trial) = (Duration::ZERO, None);
+                self.follow(share, trial.before.saturating_sub(situation.path.min));
+            }
         }
         let below = |limit| {
             let least = limit * self.least.unwrap_or(100) / 100;
@@ -120,7 +127,9 @@ impl Neighbours {
         let (behind, foreign) = (below(BEHIND_PERCENT * 10_000), below(FOREIGN_BELOW));
         let longer = situation.target + situation.path.min / LONGER_PATH_DIVISOR;
         let suspicious = suspicious && situation.path.growth > longer;
-        self.compare_with_peers(suspicious && behind, situation, share);
+        self.undo_what_is_in_vain(now, suspicious, situation, share);
+        let comparable = suspicious && behind && self.next_trial.is_none_or(|next| now >= next);
+        self.compare_with_peers(comparable, situation, share);
         let too_long = suspicious && foreign;
         let part = situation.share.times(BEHIND_PERCENT, 100);
         let all_behind = behind && situation.rate < part && share.peers < part;
@@ -132,8 +141,7 @@ impl Neighbours {
             return None;
         }
         (self.suspicious, self.contested) = (0, 0);
-        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-        self.next_trial = Some(now + self.pause);
+        self.wait(now);
         self.trial = Some(trial);
         Some(trial.window)
     }
@@ -144,7 +152,8 @@ impl Neighbours {
     }
 
     /// Lets the share follow what the stations deliver.
-    fn follow(&mut self, share: &mut AirtimeShare) {
+    fn follow(&mut self, share: &mut AirtimeShare, before: Duration) {
+        (self.before, self.in_vain) = (before, 0);
         // The sum contains what peers announce, and so it may be far above what is expected.
         let part = |used: u64| used.saturating_mul(FURTHER_PERCENT) / 1_000_000;
         self.least = share.used.map(|used| part(used).min(100));
@@ -165,8 +174,34 @@ impl Neighbours {
         self.more = if more { self.more + 1 } else { 0 };
         if self.more >= MORE_TICKS {
             self.more = 0;
-            self.follow(share);
+            self.follow(share, situation.path.growth);
         }
+    }
+
+    /// Ends what a trial has found, where the queue stayed although the share followed. Strangers fill it, whose queue swings
+    /// by itself where the buffer is short, so that a trial can succeed by chance.
+    fn undo_what_is_in_vain(
+        &mut self,
+        now: Instant,
+        suspicious: bool,
+        situation: &Situation,
+        share: &mut AirtimeShare,
+    ) {
+        let stayed = suspicious && situation.path.growth * 3 > self.before * 2; // two thirds of it
+        self.in_vain = if stayed && self.least.is_some() { self.in_vain + 1 } else { 0 };
+        if self.in_vain < IN_VAIN_TICKS {
+            return;
+        }
+        (self.in_vain, self.suspicious, self.contested, self.more) = (0, 0, 0, 0);
+        self.least = None;
+        share.forget();
+        self.wait(now);
+    }
+
+    /// Begins the time until the next trial.
+    fn wait(&mut self, now: Instant) {
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        self.next_trial = Some(now + self.pause);
     }
 }
 
@@ -283,11 +318,33 @@ mod tests {
     }
 
     #[test]
+    fn what_was_found_is_given_up_where_the_queue_stays() {
+        // The queueing delay was 60 ms. What is at most 40 ms has become shorter.
+        for (growth_ms, given_up) in [(41, true), (40, false)] {
+            let mut ticks = Ticks::default();
+            ticks.until_trial(&among_eight(60));
+            ticks.until_end(40);
+            assert_eq!(ticks.neighbours.least, Some(35));
+            for _ in 0..IN_VAIN_TICKS - 1 {
+                ticks.tick(&among_eight(growth_ms), &share(Some(500_000), 5, 5));
+            }
+            assert_eq!(ticks.neighbours.least, Some(35));
+            ticks.tick(&among_eight(growth_ms), &share(Some(500_000), 5, 5));
+            assert_eq!(ticks.neighbours.least.is_none(), given_up, "{growth_ms} ms");
+            if given_up {
+                let (before, _) = ticks.until_trial(&among_eight(60));
+                let pause = (FIRST_PAUSE.as_micros() / TICK.as_micros()) as u32;
+                assert_eq!(before, pause - 1, "as after a trial that failed");
+            }
+        }
+    }
+
+    #[test]
     fn a_peer_that_announces_too_much_raises_nothing() {
         let mut ticks = Ticks::default();
         ticks.until_trial(&among_eight(60));
         for used in [900_000_000, u64::MAX] {
-            ticks.neighbours.follow(&mut share(Some(used), 5, 5));
+            ticks.neighbours.follow(&mut share(Some(used), 5, 5), ms(60));
             assert_eq!(ticks.neighbours.least, Some(100));
         }
     }
@@ -297,10 +354,10 @@ mod tests {
         let mut ticks = Ticks::default();
         ticks.until_trial(&among_eight(60));
         ticks.until_end(20);
-        // 80 % of the 35 % that count at least.
+        // 65 % of the 35 % that count at least, and a queue that is shorter but still too long.
         let used = |used| share(Some(used), 5, 5);
-        assert!((0..99).all(|_| ticks.tick(&among_eight(60), &used(280_000)).is_none()));
-        assert!((0..99).any(|_| ticks.tick(&among_eight(60), &used(279_999)).is_some()));
+        assert!((0..99).all(|_| ticks.tick(&among_eight(40), &used(227_500)).is_none()));
+        assert!((0..99).any(|_| ticks.tick(&among_eight(40), &used(227_499)).is_some()));
     }
 
     #[test]
@@ -314,7 +371,7 @@ mod tests {
         };
         let at: Vec<u32> = (0..4).map(|_| began()).collect();
         let between: Vec<u32> = at.windows(2).map(|pair| (pair[1] - pair[0]) / 2).collect();
-        assert_eq!(between, [10, 20, 40]);
+        assert_eq!(between, [30, 60, 120]);
     }
 
     #[test]
