@@ -235,12 +235,6 @@ impl Setting {
         is_one && !has_quic && self.scenario.events.is_empty()
     }
 
-    /// Whether some station receives by TCP from the server.
-    pub fn has_downloads(&self) -> bool {
-        let flows = &self.scenario.flows;
-        flows.iter().any(|flow| flow.from == Endpoint::Server && flow.kind == FlowKind::Tcp)
-    }
-
     /// Whether some station's standard is 802.11ac, or a later one.
     pub fn has_ac(&self) -> bool {
         let mut radios = self.scenario.stations.iter().filter_map(|group| group.radio);

@@ -22,8 +22,6 @@ const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
 const SUSPICIOUS_TICKS: u32 = 12;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
 const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
-/// What a trial has found is given up after this many ticks in a row in which the queue was still there.
-const IN_VAIN_TICKS: u32 = 2 * SETTLED_TICKS;
 /// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
 /// of the air, of which the stations get 80 %, the queueing delay is `q + (R + q)/6`.
 const LONGER_PATH_DIVISOR: u64 = 8;
@@ -111,7 +109,7 @@ impl Neighbours {
             let trial = *trial;
             self.trial = None;
             if trial.has_succeeded() {
-                (self.pause, self.next_trial) = (Duration::ZERO, None);
+                self.next_trial = None;
                 self.follow(share, trial.before.saturating_sub(situation.path.min));
             }
         }
@@ -189,7 +187,7 @@ impl Neighbours {
     ) {
         let stayed = suspicious && situation.path.growth * 3 > self.before * 2; // two thirds of it
         self.in_vain = if stayed && self.least.is_some() { self.in_vain + 1 } else { 0 };
-        if self.in_vain < IN_VAIN_TICKS {
+        if self.in_vain < SETTLED_TICKS {
             return;
         }
         (self.in_vain, self.suspicious, self.contested, self.more) = (0, 0, 0, 0);
@@ -325,7 +323,7 @@ mod tests {
             ticks.until_trial(&among_eight(60));
             ticks.until_end(40);
             assert_eq!(ticks.neighbours.least, Some(35));
-            for _ in 0..IN_VAIN_TICKS - 1 {
+            for _ in 0..SETTLED_TICKS - 1 {
                 ticks.tick(&among_eight(growth_ms), &share(Some(500_000), 5, 5));
             }
             assert_eq!(ticks.neighbours.least, Some(35));
@@ -334,7 +332,7 @@ mod tests {
             if given_up {
                 let (before, _) = ticks.until_trial(&among_eight(60));
                 let pause = (FIRST_PAUSE.as_micros() / TICK.as_micros()) as u32;
-                assert_eq!(before, pause - 1, "as after a trial that failed");
+                assert_eq!(before, 2 * pause - 1, "twice the first time");
             }
         }
     }
