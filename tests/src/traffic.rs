@@ -1,4 +1,4 @@
-//! A TCP connection that sends as much as it can, or 64 kB at a time with pauses.
+//! TCP connections: uploads that send as much as they can, or 64 kB at a time with pauses, and downloads.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::libc;
+use nix::sys::socket::{getsockopt, sockopt::GetStruct};
 use socket2::{Domain, Protocol, Socket, Type};
 use wakeai_host::Namespace;
 use wakeai_kernel::{Snapshotter, TcpSnapshot};
 
+use crate::bss::Bss;
 use crate::wait_for;
 
 /// A running upload from one namespace to another.
@@ -101,5 +104,79 @@ impl Drop for Upload {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// The clamp of a socket's receive window, bytes.
+#[derive(Clone, Copy)]
+struct Clamp;
+nix::getsockopt_impl!(Clamp, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32, GetStruct<u32>);
+
+/// A connection over which the server sends to a station, 16 kB per millisecond.
+pub struct Download {
+    end: TcpStream,
+    was_bounded: Arc<AtomicBool>,
+}
+
+impl Download {
+    /// Starts a download from the server, which has this address, to a station.
+    pub fn start(bss: &Bss, station: &str, address: [u8; 4]) -> Self {
+        let listen = || TcpListener::bind((Ipv4Addr::from(address), 0)).unwrap();
+        let listener = bss.namespace("server").run(listen).unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut end = bss.namespace(station).run(|| TcpStream::connect(to).unwrap()).unwrap();
+        let mut output = listener.accept().unwrap().0;
+        let was_bounded = Arc::new(AtomicBool::new(false));
+        let download =
+            Self { end: end.try_clone().unwrap(), was_bounded: Arc::clone(&was_bounded) };
+        std::thread::spawn(move || {
+            while output.write_all(&[0; 1 << 14]).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        std::thread::spawn(move || {
+            while end.read(&mut [0; 1 << 14]).is_ok_and(|read| read > 0) {
+                was_bounded.fetch_or(is_bounded(&end), Ordering::Relaxed);
+            }
+        });
+        download
+    }
+
+    /// Whether its receive window is bounded to a few segments.
+    pub fn is_bounded(&self) -> bool {
+        is_bounded(&self.end)
+    }
+
+    /// Whether its receive window has ever been bounded.
+    pub fn was_bounded(&self) -> bool {
+        self.was_bounded.load(Ordering::Relaxed)
+    }
+
+    /// Waits until its window is bounded to 4 segments, and stays bounded. What was in flight before may enlarge the
+    /// buffer, and then the kernel writes the window anew.
+    pub fn bounded(&self) {
+        let stays = || {
+            let is_bounded = |_| {
+                std::thread::sleep(Duration::from_millis(20));
+                self.is_bounded()
+            };
+            (0..20).all(is_bounded).then_some(())
+        };
+        wait_for("the window is bounded", stays);
+    }
+
+    /// Waits until its window is bounded no longer.
+    pub fn put_back(&self) {
+        wait_for("the window is put back", || (!self.is_bounded()).then_some(()));
+    }
+}
+
+fn is_bounded(end: &TcpStream) -> bool {
+    getsockopt(end, Clamp).unwrap() < 10_000
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        let _ = self.end.shutdown(std::net::Shutdown::Both);
     }
 }

@@ -1,73 +1,16 @@
 //! Receive windows, unlike the bounds of sending, do not expire: whoever is left of an agent puts them back.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use nix::sys::socket::{getsockopt, sockopt::GetStruct};
 
 use wakeai_tests::agent::{Agent, Fleet, send};
 use wakeai_tests::bss::{Bss, WIFI};
+use wakeai_tests::traffic::Download;
 use wakeai_tests::{Machine, leftovers, nothing_left, stderr, wait_for, wakeai};
 
 const LAW: &str = "[law]\nname = \"fixed\"\nreceive = 4\n";
-
-/// The clamp of a socket's receive window, bytes.
-#[derive(Clone, Copy)]
-struct Clamp;
-nix::getsockopt_impl!(Clamp, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32, GetStruct<u32>);
-
-/// A connection over which the server sends to a station.
-struct Download {
-    end: TcpStream,
-}
-
-impl Download {
-    fn start(bss: &Bss, station: &str, address: [u8; 4]) -> Self {
-        let listen = || TcpListener::bind((Ipv4Addr::from(address), 0)).unwrap();
-        let listener = bss.namespace("server").run(listen).unwrap();
-        let to = listener.local_addr().unwrap();
-        let mut end = bss.namespace(station).run(|| TcpStream::connect(to).unwrap()).unwrap();
-        let mut output = listener.accept().unwrap().0;
-        let download = Self { end: end.try_clone().unwrap() };
-        std::thread::spawn(move || {
-            while output.write_all(&[0; 1 << 14]).is_ok() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        std::thread::spawn(move || while end.read(&mut [0; 1 << 14]).is_ok_and(|read| read > 0) {});
-        download
-    }
-
-    fn is_bounded(&self) -> bool {
-        getsockopt(&self.end, Clamp).unwrap() < 10_000
-    }
-
-    /// Waits until its window is bounded to 4 segments, and stays bounded. What was in flight before may enlarge the
-    /// buffer, and then the kernel writes the window anew.
-    fn bounded(&self) {
-        let stays = || {
-            let is_bounded = |_| {
-                std::thread::sleep(Duration::from_millis(20));
-                self.is_bounded()
-            };
-            (0..20).all(is_bounded).then_some(())
-        };
-        wait_for("the window is bounded", stays);
-    }
-
-    fn put_back(&self) {
-        wait_for("the window is put back", || (!self.is_bounded()).then_some(()));
-    }
-}
-
-impl Drop for Download {
-    fn drop(&mut self) {
-        let _ = self.end.shutdown(std::net::Shutdown::Both);
-    }
-}
 
 fn bounded_station(bss: &Bss) -> (Agent, Download) {
     let agent = Fleet::new().start(bss, "a", 1, LAW);

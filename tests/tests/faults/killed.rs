@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::steps::{End, run};
+use crate::steps::{End, Fatal, ITERATE, Until, run};
 use wakeai_tests::agent::{BSSID, Fleet};
 use wakeai_tests::bss::Bss;
-use wakeai_tests::traffic::Upload;
+use wakeai_tests::traffic::{Download, Upload};
 use wakeai_tests::{
     ANY_LATENESS, Machine, host_state, leftovers, nothing_left, program, stderr, wait_for, wakeai,
 };
@@ -60,17 +60,19 @@ fn state(bss: Option<&Bss>) -> Vec<String> {
 }
 
 /// Runs the command to its end, and then several times with `kill -9`: after `most` of its steps, evenly spread, and
-/// after the last step of each of `kinds`.
+/// after the last step of each of `kinds`. All processes are killed after every second step where `kills_all`, and else the
+/// first one alone. Each time `undone` asserts what else the next command has to undo.
 fn kill_after_each(
     command: &[&str],
-    up: Option<&str>,
+    until: Option<Until<'_>>,
     bss: Option<&Bss>,
-    most: usize,
-    kinds: &[&str],
+    (most, kinds): (usize, &[&str]),
+    kills_all: bool,
+    undone: impl Fn(&str),
 ) {
     wakeai(&["sweep"]);
     let before = state(bss);
-    let whole = run(command, up, None);
+    let whole = run(command, until, None);
     assert_eq!(whole.end, End::Exited(0), "{:#?}", whole.steps);
     for kind in kinds {
         assert!(whole.steps.iter().any(|step| step.contains(kind)), "{kind}: {:#?}", whole.steps);
@@ -83,9 +85,11 @@ fn kill_after_each(
     let last = |kind: &&str| whole.steps.iter().rposition(|step| step.contains(*kind));
     fatal.extend(kinds.iter().filter_map(last));
     for fatal in fatal {
-        let died = run(command, up, Some(fatal));
+        let kills_all = kills_all && fatal % 2 == 1;
+        let died = run(command, until, Some(Fatal { step: fatal, kills_all }));
         let step = died.steps.last().map_or("none", String::as_str);
-        println!("killed after step {fatal} of {count}: {step}");
+        let which = if kills_all { "all" } else { "the first process" };
+        println!("{which} killed after step {fatal} of {count}: {step}");
         // A run can have up to four steps fewer than the first run. If step `fatal` is one of these, the run ends by
         // itself.
         assert!(died.end == End::Killed || fatal + 5 > count, "{:?}", died.end);
@@ -94,6 +98,7 @@ fn kill_after_each(
         assert!(swept.status.success() && !said.contains("warning"), "after {step}: {said}");
         nothing_left();
         assert_eq!(state(bss), before, "after {step}: {said}");
+        undone(step);
         wait_for("the command's processes are gone", || (processes() == 0).then_some(()));
         assert_eq!(
             stderr(&wakeai(&["sweep"])),
@@ -116,15 +121,22 @@ fn processes() -> usize {
     entries.filter(|entry| running(&entry.path())).count()
 }
 
+/// An agent that bounds the receive window of a download, which has its window again after each death.
 fn agent(most: usize) {
     let Some(_machine) = Machine::take() else { return };
-    let (bss, fleet) = (Bss::new(&["a"]), Fleet::new());
+    let (bss, fleet) = (Bss::new(&["a", "server"]), Fleet::new());
     bss.set_default("a", "cubic");
-    let config = fleet.configure(1, BSSID, "").display().to_string();
+    let law = "[law]\nname = \"fixed\"\nreceive = 4\n";
+    let config = fleet.configure(1, BSSID, law).display().to_string();
     let net = format!("--net=/run/netns/{}", bss.name("a"));
     let command = ["nsenter", &net, program(), "agent", "--config", &config];
-    let kinds = ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", "iterate", DEFAULT];
-    kill_after_each(&command, Some("started"), Some(&bss), most, &kinds);
+    let kinds = ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", ITERATE, DEFAULT];
+    let download = Download::start(&bss, "a", [10, 77, 0, 2]);
+    let until = Until { text: "started", iterations: 12 };
+    kill_after_each(&command, Some(until), Some(&bss), (most, &kinds), true, |step| {
+        assert!(!download.is_bounded(), "after {step}");
+    });
+    assert!(download.was_bounded());
 }
 
 /// Assigns an algorithm to a namespace's new connections, then to its existing ones. The open connection has CUBIC
@@ -141,8 +153,17 @@ fn assigned(most: usize) {
         let command = [&[program(), "use", "wakeai_rtt", "--json", "--namespace", &name], scope];
         let way = if scope.is_empty() { DEFAULT } else { "iterate" };
         let kinds = ["bpf: pin", "bind /run/wakeai/", way];
-        kill_after_each(&command.concat(), Some("running_s"), Some(&bss), most, &kinds);
-        assert_eq!(upload.algorithm(), "cubic");
+        let until = Until { text: "running_s", iterations: 0 };
+        kill_after_each(
+            &command.concat(),
+            Some(until),
+            Some(&bss),
+            (most, &kinds),
+            false,
+            |step| {
+                assert_eq!(upload.algorithm(), "cubic", "after {step}");
+            },
+        );
     }
 }
 
@@ -155,7 +176,7 @@ fn lab(most: usize) {
     let command = [&[program(), "lab", &scenario, "--json"] as &[&str], &ANY_LATENESS].concat();
     let kinds =
         ["/run/wakeai/leases/", "mkdir /run/wakeai/lab-", "mount /run/netns/", "start a process"];
-    kill_after_each(&command, None, None, most, &kinds);
+    kill_after_each(&command, None, None, (most, &kinds), false, |_| {});
 }
 
 #[test]

@@ -14,6 +14,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+/// The step in which a program reads a BPF iterator.
+pub(crate) const ITERATE: &str = "iterate";
+
 /// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -28,18 +31,31 @@ pub(crate) struct Run {
     pub(crate) end: End,
 }
 
-/// Runs the command, and kills its first process after step number `fatal` of all its processes, counted from zero. If
-/// `up` is given, the command gets SIGTERM when it has written this text to a file or a socket. Otherwise it ends by
-/// itself.
+/// When a command that does not end by itself gets SIGTERM: when it has written this text to a file or a socket, and has
+/// read BPF iterators so many times since.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) iterations: usize,
+}
+
+/// The step of all processes of a command, counted from zero, after which its first process is killed, or all at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Fatal {
+    pub(crate) step: usize,
+    pub(crate) kills_all: bool,
+}
+
+/// Runs the command, and kills it where `fatal` says. Without `until` it ends by itself.
 ///
 /// The tracer is a thread that ends with the first process. Then the kernel lets go of the other processes, and they go
-/// on as they would without a tracer.
-pub(crate) fn run(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
-    std::thread::scope(|scope| scope.spawn(|| trace(command, up, fatal)).join().unwrap())
+/// on as they would without a tracer, or kills them, too.
+pub(crate) fn run(command: &[&str], until: Option<Until<'_>>, fatal: Option<Fatal>) -> Run {
+    std::thread::scope(|scope| scope.spawn(|| trace(command, until, fatal)).join().unwrap())
 }
 
 #[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
-fn trace(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
+fn trace(command: &[&str], until: Option<Until<'_>>, fatal: Option<Fatal>) -> Run {
     // The shell waits until it is traced.
     let mut child = Command::new("sh")
         .args(["-c", "read -r _ && exec \"$@\" </dev/null", "sh"])
@@ -50,22 +66,29 @@ fn trace(command: &[&str], up: Option<&str>, fatal: Option<usize>) -> Run {
         .spawn()
         .unwrap();
     let leader = Pid::from_raw(child.id().cast_signed());
-    let options = Options::PTRACE_O_TRACESYSGOOD
+    let kills_all = fatal.is_some_and(|fatal| fatal.kills_all);
+    let on_exit = if kills_all { Options::PTRACE_O_EXITKILL } else { Options::empty() };
+    let options = on_exit
+        | Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE
         | Options::PTRACE_O_TRACEFORK // an agent serves in a second process
         | Options::PTRACE_O_TRACEEXEC;
     ptrace::seize(leader, options).unwrap();
     ptrace::interrupt(leader).unwrap();
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
-    let mut tracer = Tracer { leader, up, fatal, entered: HashMap::new(), steps: Vec::new() };
+    let (entered, steps) = (HashMap::new(), Vec::new());
+    let mut tracer = Tracer { leader, until, is_up: false, fatal, entered, steps };
     let end = tracer.follow();
     Run { steps: tracer.steps, end }
 }
 
 struct Tracer<'a> {
     leader: Pid,
-    up: Option<&'a str>,
-    fatal: Option<usize>,
+    /// `None` once the command has got SIGTERM.
+    until: Option<Until<'a>>,
+    /// Whether the text has been written.
+    is_up: bool,
+    fatal: Option<Fatal>,
     /// For each thread in a system call, the step that the call makes, if it makes one.
     entered: HashMap<Pid, Option<String>>,
     steps: Vec<String>,
@@ -102,19 +125,29 @@ impl Tracer<'_> {
         let Ok(info) = ptrace::syscall_info(thread) else { return };
         if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
             let Some(call) = Call::of(thread) else { return };
-            if self.up.is_some_and(|up| call.writes(up)) {
-                kill(self.leader, Signal::SIGTERM).unwrap();
-                self.up = None;
-            }
+            self.is_up |= self.until.is_some_and(|until| call.writes(until.text));
+            self.end_where_due();
             self.entered.insert(thread, call.step());
         } else if let Some(step) = self.entered.remove(&thread).flatten() {
             if has_failed(&info) {
                 return; // nothing was changed
             }
-            if self.fatal == Some(self.steps.len()) {
+            if self.fatal.is_some_and(|fatal| fatal.step == self.steps.len()) {
                 kill(self.leader, Signal::SIGKILL).unwrap();
             }
+            if let Some(until) = self.until.as_mut().filter(|_| self.is_up && step == ITERATE) {
+                until.iterations = until.iterations.saturating_sub(1);
+            }
             self.steps.push(step);
+            self.end_where_due();
+        }
+    }
+
+    /// Sends SIGTERM where the command shall end.
+    fn end_where_due(&mut self) {
+        if self.is_up && self.until.is_some_and(|until| until.iterations == 0) {
+            kill(self.leader, Signal::SIGTERM).unwrap();
+            self.until = None;
         }
     }
 }
@@ -179,9 +212,7 @@ impl Call {
                 file.starts_with("/proc/sys/").then(|| format!("write {file}"))
             }
             // A read of an iterator runs its BPF program, which may move connections.
-            libc::SYS_read => {
-                (self.file(0)? == "anon_inode:bpf_iter").then(|| "iterate".to_owned())
-            }
+            libc::SYS_read => (self.file(0)? == "anon_inode:bpf_iter").then(|| ITERATE.to_owned()),
             // The commands of `enum bpf_cmd` in <linux/bpf.h>.
             libc::SYS_bpf => match self.arguments[0] {
                 6 => Some("bpf: pin".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wakeai_scenario::{Endpoint, FlowKind, Scenario};
+use wakeai_scenario::{FlowKind, Scenario};
 use wakeai_wifi::{QueueDiscipline, Standard};
 use wakeai_world::agent::presence_interval;
 
