@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod bss;
 pub mod guide;
+pub mod members;
 pub mod metrics;
 pub mod probe;
 mod program;

@@ -1,7 +1,7 @@
-//! What a tick of the agent costs where its interface has 1,000 connections that send and 1,000 that receive; and where
-//! it has 100,000 connections, of which one in a hundred sends, beside the same with a hundredth of them.
+//! What a tick of the agent costs with 100 peers and an interface that has 1,000 connections that send and 1,000 that
+//! receive; and with 100,000 connections, of which one in a hundred sends, beside the same with a hundredth of them.
 //!
-//! The processor time is that of the whole agent, divided by its ticks. The time of a tick is by the agent's own clock, from
+//! The processor time is that of the agent's two processes, divided by its ticks. The time of a tick is by the agent's own clock, from
 //! reading the connections to writing the bounds (`wakeai_agent_tick_seconds`).
 //!
 //! Both ends are on this machine, in two namespaces. A process may have some 20,000 open files, so twelve processes
@@ -14,12 +14,14 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wakeai_host::Namespace;
 use wakeai_tests::agent::{Agent, Fleet};
 use wakeai_tests::bss::Bss;
+use wakeai_tests::members::Members;
 use wakeai_tests::metrics::{ask, value};
 use wakeai_tests::{Machine, wait_for};
 
@@ -29,9 +31,6 @@ const HOLDERS: usize = 12;
 /// The address of the agent's figures, in its namespace.
 const FIGURES: &str = "127.0.0.1:9719";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// The clock tick of /proc/PID/stat (`proc_pid_stat(5)`), in milliseconds.
-const TICK_MS: f64 = 10.0;
-
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == HOLD) {
@@ -40,15 +39,21 @@ fn main() {
     }
     let seconds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(20);
     let Some(_machine) = Machine::take() else { return };
-    println!("connections  sending  receiving  CPU per tick, ms  tick, ms  ticks  late  Rss, MB");
-    measure(&Load { connections: 2_000, one_in: 2, receive: true }, seconds);
-    let rows = [1_000, 100_000]
-        .map(|connections| measure(&Load { connections, one_in: 100, receive: false }, seconds));
-    println!("ratio of the last two {:.1}", rows[1] / rows[0].max(f64::MIN_POSITIVE));
+    println!(
+        "peers  connections  sending  receiving  CPU per tick, ms  tick, ms  ticks  late  Rss, MB"
+    );
+    for peers in [0, 100] {
+        measure(&Load { peers, connections: 2_000, one_in: 2, receive: true }, seconds);
+    }
+    let rows = [1_000, 100_000].map(|connections| {
+        measure(&Load { peers: 0, connections, one_in: 100, receive: false }, seconds)
+    });
+    println!("ratio of the last two {:.1}", rows[1] / rows[0]);
 }
 
-/// The connections of a station.
+/// The connections of a station, and its peers.
 struct Load {
+    peers: u64,
     connections: usize,
     /// One in so many connections sends.
     one_in: usize,
@@ -66,6 +71,7 @@ impl Load {
         let [connections, one_in, receive] = arguments else { panic!("{arguments:?}") };
         let number = |text: &String| text.parse().unwrap();
         Self {
+            peers: 0, // they are not the holders' concern
             connections: number(connections),
             one_in: number(one_in),
             receive: receive.parse().unwrap(),
@@ -79,7 +85,9 @@ fn measure(load: &Load, seconds: u64) -> f64 {
     let each = load.connections.div_ceil(HOLDERS);
     let start = |_| Holder::start(&bss, &load.arguments(each));
     let holders: Vec<Holder> = (0..HOLDERS).map(start).collect();
-    let agent = Fleet::new().start(&bss, "a", 1, &format!("metrics = {FIGURES:?}\n"));
+    let fleet = Fleet::new();
+    let agent = fleet.start(&bss, "a", 1, &format!("metrics = {FIGURES:?}\n"));
+    let members = Members::start(&bss, "b", &fleet, load.peers);
     // At first it moves the connections to its algorithm.
     let mut moved = 0;
     wait_for("all connections are moved", || {
@@ -87,6 +95,13 @@ fn measure(load: &Load, seconds: u64) -> f64 {
         let before = std::mem::replace(&mut moved, agent.metric("connections_moved"));
         (moved == before).then_some(())
     });
+    // Messages are rare where there are many stations, and each proves few others live.
+    let known = || agent.peers().len() as u64;
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while known() < load.peers {
+        assert!(Instant::now() < deadline, "{} of {} peers are known", known(), load.peers);
+        std::thread::sleep(Duration::from_secs(1));
+    }
     // A connection is idle ten seconds after its last segment.
     std::thread::sleep(Duration::from_secs(12));
 
@@ -108,25 +123,40 @@ fn measure(load: &Load, seconds: u64) -> f64 {
     let receiving = if load.receive { connections - sending } else { 0 };
     let memory = memory_mb(&agent);
     println!(
-        "{connections:11}  {sending:7}  {receiving:9}  {per_tick:16.1}  {tick_ms:8.2}  {ticks:5}  {late:4}  {memory:7.0}"
+        "{:5}  {connections:11}  {sending:7}  {receiving:9}  {per_tick:16.1}  {tick_ms:8.2}  {ticks:5}  {late:4}  {memory:7.0}",
+        load.peers
     );
-    drop(holders);
+    drop((holders, members));
     per_tick
 }
 
-/// User and system time of the process.
+/// The processor time of the agent's processes.
 fn cpu_ms(agent: &Agent) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-    // Fields 14 and 15 of `proc_pid_stat(5)`; the first here is field 3.
-    let ticks: u32 = fields[11..13].iter().map(|field| field.parse::<u32>().unwrap()).sum();
-    f64::from(ticks) * TICK_MS
+    let of_thread = |path: PathBuf| {
+        // The first number is the time on a processor, nanoseconds (`Documentation/scheduler/sched-stats.rst`).
+        let times = fs::read_to_string(path.join("schedstat")).unwrap();
+        times.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
+    };
+    let of_process = |pid: u32| -> f64 {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        threads.map(|thread| of_thread(thread.unwrap().path())).sum()
+    };
+    processes(agent).into_iter().map(of_process).sum()
 }
 
+/// The resident memory of the agent's processes.
 fn memory_mb(agent: &Agent) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
+    let of_process = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
+    };
+    processes(agent).into_iter().map(of_process).sum()
+}
+
+/// The process that supervises, and the one that serves.
+fn processes(agent: &Agent) -> [u32; 2] {
+    [agent.pid(), agent.serving()]
 }
 
 /// A process that holds connections until its standard input is closed.

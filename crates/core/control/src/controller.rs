@@ -344,8 +344,14 @@ impl Controller {
     /// The earliest of three times: the next tick, the next message, and the next decision on
     /// turns.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let next = self.next_tick.min(self.presence.next_timeout());
-        Some(self.turns.next_timeout.map_or(next, |turn| turn.min(next)))
+        Some(self.next_transmit().min(self.next_tick))
+    }
+
+    /// The earlier of two times: the next message, and the next decision on turns. At this time
+    /// [`Controller::poll_transmit`] is due.
+    pub fn next_transmit(&self) -> Instant {
+        let next = self.presence.next_timeout();
+        self.turns.next_timeout.map_or(next, |turn| turn.min(next))
     }
 
     /// The time at which the next [`Controller::handle_tick`] is due.

@@ -63,8 +63,12 @@ pub(crate) fn bytes(mbps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
     use super::*;
     use wakeai_daemon::metrics::{Format, Page, Unit};
+
+    const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
     #[test]
     fn a_rate_is_in_bytes_per_second() {
@@ -74,8 +78,8 @@ mod tests {
     #[test]
     fn only_those_that_send_are_observed() {
         let connection = |sending| wakeai_api::Connection {
-            local: String::new(),
-            remote: String::new(),
+            local: UNKNOWN,
+            remote: UNKNOWN,
             algorithm: String::new(),
             sending,
             cwnd: 3,

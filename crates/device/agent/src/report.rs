@@ -158,8 +158,8 @@ pub(crate) fn postponed(rate: Rate) -> Reservation {
 
 pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     Connection {
-        local: snapshot.socket.local.to_string(),
-        remote: snapshot.socket.remote.to_string(),
+        local: snapshot.socket.local,
+        remote: snapshot.socket.remote,
         algorithm: snapshot.algorithm.clone(),
         sending,
         cwnd: snapshot.figures.cwnd.get(),

@@ -200,11 +200,9 @@ impl Station {
             self.show_fleet(since_boot());
             self.transmit(since_boot());
             self.controller.log_events();
-            let due = self
-                .controller
-                .controller()
-                .and_then(Controller::next_timeout)
-                .map_or(next_tick, |timeout| timeout.min(next_tick));
+            // The ticks are those of this loop: the controller's own grid may be ahead of them.
+            let transmit = self.controller.controller().map(Controller::next_transmit);
+            let due = transmit.map_or(next_tick, |transmit| transmit.min(next_tick));
             // Waits for at least a millisecond, so that an overdue timeout does not make the loop
             // spin.
             let due = if self.bounds_windows() { due.min(next_windows) } else { due };

@@ -6,6 +6,7 @@
 //! `"none"`.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
@@ -431,9 +432,9 @@ fn share(part: Option<f64>) -> Share {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
     /// The address and port of this end.
-    pub local: String,
+    pub local: SocketAddr,
     /// The address and port of the other end.
-    pub remote: String,
+    pub remote: SocketAddr,
     /// The congestion control algorithm. Only algorithms whose names begin with `wakeai_` apply
     /// bounds.
     pub algorithm: String,

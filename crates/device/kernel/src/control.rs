@@ -132,6 +132,28 @@ impl Control {
         put(&self.socket_bounds, &cookie.to_ne_bytes(), BoundsValue::from(bounds).as_bytes())
     }
 
+    /// [`Self::set_socket`] for many sockets at once. After an error the others are still tried.
+    ///
+    /// # Errors
+    ///
+    /// The first error.
+    pub fn set_sockets(&self, sockets: &[(u64, Bounds)]) -> Result<(), Error> {
+        let count = u32::try_from(sockets.len()).expect("a machine has fewer sockets");
+        if count == 0 {
+            return Ok(());
+        }
+        let keys: Vec<u8> = sockets.iter().flat_map(|(cookie, _)| cookie.to_ne_bytes()).collect();
+        let values: Vec<BoundsValue> =
+            sockets.iter().map(|(_, bounds)| BoundsValue::from(*bounds)).collect();
+        let (values, any) = (values.as_bytes(), MapFlags::ANY);
+        if self.socket_bounds.update_batch(&keys, values, count, any, any).is_ok() {
+            return Ok(());
+        }
+        // The kernel stops at the first one that it refuses.
+        let each = sockets.iter().map(|(cookie, bounds)| self.set_socket(*cookie, *bounds));
+        each.fold(Ok(()), Result::and)
+    }
+
     /// Removes a socket's own bounds, so that those of its interface apply.
     ///
     /// # Errors

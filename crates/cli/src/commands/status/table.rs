@@ -128,8 +128,8 @@ fn notes(said: &Answers) -> String {
 fn connections(said: &Answers) -> String {
     let rows = said.status.connections.iter().map(|connection| {
         [
-            connection.local.clone(),
-            connection.remote.clone(),
+            connection.local.to_string(),
+            connection.remote.to_string(),
             connection.algorithm.clone(),
             if connection.sending { "yes" } else { "no" }.to_owned(),
             connection.cwnd.to_string(),

@@ -183,7 +183,7 @@ fn a_sockets_own_bounds_precede_those_of_its_interface() {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     assert_eq!(connections.len(), Bounded::ALL.len());
     for connection in &connections {
-        registration.0.set_socket(connection.socket.cookie, bounds(0, 6)).unwrap();
+        registration.0.set_sockets(&[(connection.socket.cookie, bounds(0, 6))]).unwrap();
     }
     let watched = || watch_each(&rig, Some(&registration.0), Duration::from_secs(1));
     assert!(watched().values().all(|samples| largest(&samples[1..]) == 6));
