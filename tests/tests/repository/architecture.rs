@@ -133,7 +133,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
-    ("tests", &["host", "kernel", "api", "agent"]),
+    ("tests", &["host", "kernel", "api", "agent", "connection", "control", "units"]),
 ];
 
 /// What only the tests and benches of a crate use in addition.
