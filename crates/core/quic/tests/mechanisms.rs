@@ -365,7 +365,10 @@ proptest! {
         let (mut sender, mut receiver) = (Sender::new(control), Receiver::default());
         let mut under_way: VecDeque<(Instant, bool, Packet)> = VecDeque::new();
         let mut numbers = BTreeSet::new();
-        let mut fates = fates.into_iter().cycle();
+        // A handshake whose first packets are lost five times in a row takes longer than the 30 s of silence after which
+        // a connection ends.
+        let handshake = std::iter::repeat_n(Fate::Arrives(Duration::from_millis(10)), 4);
+        let mut fates = handshake.chain(fates.into_iter().cycle());
         sender.supply(Some(bytes));
         sender.close();
         sender.open(at(0));
