@@ -31,6 +31,7 @@ const HOLDERS: usize = 12;
 /// The address of the agent's figures, in its namespace.
 const FIGURES: &str = "127.0.0.1:9719";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == HOLD) {

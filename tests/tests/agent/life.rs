@@ -5,12 +5,11 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use wakeai_api::Request;
 
-use wakeai_tests::agent::{Agent, BSSID, Fleet, in_namespace};
+use wakeai_tests::agent::{BSSID, Fleet, in_namespace};
 use wakeai_tests::bss::{Bss, WIFI};
 use wakeai_tests::traffic::Upload;
 use wakeai_tests::{Machine, leftovers, must, nothing_left, stderr, stdout, wait_for, wakeai};
@@ -203,32 +202,4 @@ fn where_the_default_is_bbr_an_agent_puts_wakeai_bbr_in_its_place() {
     assert_eq!(upload.algorithm(), "bbr");
     wait_for("the window grows again", || (upload.cwnd() > 5).then_some(()));
     wakeai(&["sweep"]);
-}
-
-/// How often the serving process has waited: the voluntary context switches of its threads.
-fn waits(agent: &Agent) -> u64 {
-    let threads = fs::read_dir(format!("/proc/{}/task", agent.serving())).unwrap();
-    let of_thread = |status: String| {
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.unwrap().trim().parse::<u64>().unwrap()
-    };
-    threads
-        .map(|thread| of_thread(fs::read_to_string(thread.unwrap().path().join("status")).unwrap()))
-        .sum()
-}
-
-#[test]
-fn an_agent_wakes_for_its_ticks_heartbeats_and_messages_alone() {
-    let Some(_machine) = Machine::take() else { return };
-    let bss = Bss::new(&["a"]);
-    let agent = Fleet::new().start(&bss, "a", 1, "");
-    // Each tick comes a little late, and what is late adds up.
-    std::thread::sleep(Duration::from_secs(10));
-    let sample = || (agent.metric("ticks"), waits(&agent));
-    let before = sample();
-    std::thread::sleep(Duration::from_secs(5));
-    let after = sample();
-    let per_tick = (after.1 - before.1) / (after.0 - before.0);
-    println!("it waits {per_tick} times per tick");
-    assert!(per_tick < 12, "it waits {per_tick} times per tick");
 }

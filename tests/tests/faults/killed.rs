@@ -59,17 +59,23 @@ fn state(bss: Option<&Bss>) -> Vec<String> {
     state
 }
 
-/// Runs the command to its end, and then several times with `kill -9`: after `most` of its steps, evenly spread, and
-/// after the last step of each of `kinds`. All processes are killed after every second step where `kills_all`, and else the
-/// first one alone. Each time `undone` asserts what else the next command has to undo.
-fn kill_after_each(
-    command: &[&str],
-    until: Option<Until<'_>>,
-    bss: Option<&Bss>,
-    (most, kinds): (usize, &[&str]),
+/// A command that is killed again and again.
+struct Victim<'a> {
+    command: &'a [&'a str],
+    /// When it gets SIGTERM; `None` where it ends by itself.
+    until: Option<Until<'a>>,
+    /// Where it runs, if in a namespace.
+    bss: Option<&'a Bss>,
+    /// Steps that it makes, in parts of their words. It is killed after the last one of each.
+    kinds: &'a [&'a str],
+    /// Whether all its processes are killed after every second step. Otherwise the first one dies alone.
     kills_all: bool,
-    undone: impl Fn(&str),
-) {
+}
+
+/// Runs the command to its end, and then several times with `kill -9`: after `most` of its steps, evenly spread, and
+/// after the last step of each kind. Each time `undone` asserts what else the next command has to undo.
+fn kill_after_each(victim: &Victim<'_>, most: usize, undone: impl Fn(&str)) {
+    let Victim { command, until, bss, kinds, kills_all } = *victim;
     wakeai(&["sweep"]);
     let before = state(bss);
     let whole = run(command, until, None);
@@ -133,9 +139,9 @@ fn agent(most: usize) {
     let kinds = ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", ITERATE, DEFAULT];
     let download = Download::start(&bss, "a", [10, 77, 0, 2]);
     let until = Until { text: "started", iterations: 12 };
-    kill_after_each(&command, Some(until), Some(&bss), (most, &kinds), true, |step| {
-        assert!(!download.is_bounded(), "after {step}");
-    });
+    let (until, bss) = (Some(until), Some(&bss));
+    let victim = Victim { command: &command, until, bss, kinds: &kinds, kills_all: true };
+    kill_after_each(&victim, most, |step| assert!(!download.is_bounded(), "after {step}"));
     assert!(download.was_bounded());
 }
 
@@ -151,19 +157,14 @@ fn assigned(most: usize) {
     for scope in [&[] as &[&str], &["--connections"]] {
         let name = bss.name("a");
         let command = [&[program(), "use", "wakeai_rtt", "--json", "--namespace", &name], scope];
-        let way = if scope.is_empty() { DEFAULT } else { "iterate" };
+        let way = if scope.is_empty() { DEFAULT } else { ITERATE };
         let kinds = ["bpf: pin", "bind /run/wakeai/", way];
-        let until = Until { text: "running_s", iterations: 0 };
-        kill_after_each(
-            &command.concat(),
-            Some(until),
-            Some(&bss),
-            (most, &kinds),
-            false,
-            |step| {
-                assert_eq!(upload.algorithm(), "cubic", "after {step}");
-            },
-        );
+        let until = Some(Until { text: "running_s", iterations: 0 });
+        let (command, bss) = (&command.concat(), Some(&bss));
+        let victim = Victim { command, until, bss, kinds: &kinds, kills_all: false };
+        kill_after_each(&victim, most, |step| {
+            assert_eq!(upload.algorithm(), "cubic", "after {step}");
+        });
     }
 }
 
@@ -176,7 +177,9 @@ fn lab(most: usize) {
     let command = [&[program(), "lab", &scenario, "--json"] as &[&str], &ANY_LATENESS].concat();
     let kinds =
         ["/run/wakeai/leases/", "mkdir /run/wakeai/lab-", "mount /run/netns/", "start a process"];
-    kill_after_each(&command, None, None, (most, &kinds), false, |_| {});
+    let victim =
+        Victim { command: &command, until: None, bss: None, kinds: &kinds, kills_all: false };
+    kill_after_each(&victim, most, |_| {});
 }
 
 #[test]

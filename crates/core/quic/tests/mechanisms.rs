@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 use wakeai_connection::{CongestionState, EventKind, INFINITE_SSTHRESH};
-use wakeai_quic::{Ack, Control, Data, PAYLOAD, Packet, Receiver, STREAM_WINDOW, Sender};
+use wakeai_quic::{
+    Ack, Control, Data, IDLE_TIMEOUT, PAYLOAD, Packet, Receiver, STREAM_WINDOW, Sender,
+};
 use wakeai_units::{Duration, Instant, Segments};
 
 const fn ms(millis: u64) -> Duration {
@@ -354,7 +356,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the path does, all data arrives, no number is used twice, and the window is kept to.
+    /// Whatever the path does, all data arrives unless nothing arrives for 30 s, no number is used twice, and the window is kept to.
     #[test]
     fn all_data_arrives_over_a_path_that_loses_and_reorders(
         fates in prop::collection::vec(fate(), 100),
@@ -365,16 +367,17 @@ proptest! {
         let (mut sender, mut receiver) = (Sender::new(control), Receiver::default());
         let mut under_way: VecDeque<(Instant, bool, Packet)> = VecDeque::new();
         let mut numbers = BTreeSet::new();
-        // A handshake whose first packets are lost five times in a row takes longer than the 30 s of silence after which
-        // a connection ends.
-        let handshake = std::iter::repeat_n(Fate::Arrives(Duration::from_millis(10)), 4);
-        let mut fates = handshake.chain(fates.into_iter().cycle());
+        let mut fates = fates.into_iter().cycle();
         sender.supply(Some(bytes));
         sender.close();
         sender.open(at(0));
-        let mut now = at(0);
+        let (mut now, mut heard) = (at(0), at(0));
         while !sender.is_closed() {
-            prop_assert!(!sender.has_failed(), "given up at {now}");
+            if sender.has_failed() {
+                // A path may lose each of the few packets of a handshake that is tried ever more seldom.
+                prop_assert!(now.saturating_since(heard) >= IDLE_TIMEOUT, "given up at {now}");
+                return Ok(());
+            }
             let mut put = |to_sender: bool, packet: Packet| {
                 if let Some(Fate::Arrives(after)) = fates.next() {
                     under_way.push_back((now + after, to_sender, packet));
@@ -398,6 +401,7 @@ proptest! {
             while let Some(place) = under_way.iter().position(|(at, ..)| *at <= now) {
                 let (_, to_sender, packet) = under_way.remove(place).unwrap();
                 if to_sender {
+                    heard = now;
                     sender.handle_packet(now, &packet);
                 } else {
                     receiver.handle_packet(now, &packet);

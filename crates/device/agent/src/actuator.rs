@@ -1,6 +1,6 @@
 //! Writes the bounds that `control` gives into the kernel's maps.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use wakeai_control::{Actuation, Bounds};
 use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
@@ -13,8 +13,8 @@ use crate::datagrams::is_flow;
 pub(crate) struct Actuator {
     control: Control,
     netns_cookie: u64,
-    /// The sockets that have bounds of their own, and these bounds, as far as the kernel has taken them.
-    bound: BTreeMap<u64, Option<Bounds>>,
+    /// The sockets to which the last tick gave bounds of their own.
+    bound: BTreeSet<u64>,
     /// Whether a bound of a receive window is in force.
     receives: bool,
     /// Whether receive windows are bounded, or may have to be put back.
@@ -30,7 +30,7 @@ impl Actuator {
         Self {
             control,
             netns_cookie,
-            bound: BTreeMap::new(),
+            bound: BTreeSet::new(),
             receives: false,
             windows_are_bounded: false,
             windows_failed: None,
@@ -38,9 +38,12 @@ impl Actuator {
         }
     }
 
-    /// Writes the bounds of each socket of TCP that have changed, and the interface's default bounds. Removes the bounds
-    /// of sockets that no longer have any. After an error the other writes are still tried. Returns
+    /// Writes the bounds of each socket of TCP and the interface's default bounds. Removes the bounds of
+    /// sockets that no longer have any. After an error the other writes are still tried. Returns
     /// the first error.
+    ///
+    /// Bounds are written although they have not changed: the agent of another interface removes those of a connection
+    /// that has left it for this one.
     ///
     /// `others` is whether a connection has an algorithm that applies no bounds.
     pub(crate) fn apply(
@@ -52,24 +55,15 @@ impl Actuator {
         let Actuation { sockets, default } = actuation;
         let written = self.control.set_interface(self.netns_cookie, index, *default);
         let mut result = self.control.check().and(written);
-        let sockets = || sockets.iter().filter(|(id, _)| !is_flow(*id));
-        let mut before = std::mem::take(&mut self.bound);
-        let changed: Vec<(u64, Bounds)> = sockets()
-            .filter(|(cookie, bounds)| before.get(cookie) != Some(&Some(*bounds)))
-            .copied()
-            .collect();
-        let written = self.control.set_sockets(&changed);
-        let unwritten = if written.is_err() { changed.as_slice() } else { &[] };
-        let mut bound: BTreeMap<u64, Option<Bounds>> =
-            sockets().map(|(cookie, bounds)| (*cookie, Some(*bounds))).collect();
-        bound.extend(unwritten.iter().map(|(cookie, _)| (*cookie, None)));
-        result = result.and(written);
-        before.retain(|cookie, _| !bound.contains_key(cookie));
-        for cookie in before.into_keys() {
-            result = result.and(self.control.clear_socket(cookie));
+        let sockets: Vec<(u64, Bounds)> =
+            sockets.iter().filter(|(id, _)| !is_flow(*id)).copied().collect();
+        result = result.and(self.control.set_sockets(&sockets));
+        let bound = sockets.iter().map(|(cookie, _)| *cookie).collect();
+        for cookie in self.bound.difference(&bound) {
+            result = result.and(self.control.clear_socket(*cookie));
         }
         self.bound = bound;
-        let mut all = sockets().map(|(_, bounds)| bounds).chain([default]);
+        let mut all = sockets.iter().map(|(_, bounds)| bounds).chain([default]);
         self.receives = all.any(|bounds| bounds.receive < Segments::MAX);
         self.windows_are_bounded |= self.receives || others;
         result.and(self.windows_failed.take().map_or(Ok(()), Err))
@@ -112,7 +106,7 @@ impl Actuator {
     /// Removes all bounds of this interface, and puts back the receive windows.
     pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
         let mut result = self.control.clear_interface(self.netns_cookie, index);
-        for cookie in std::mem::take(&mut self.bound).into_keys() {
+        for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));
         }
         self.receives = false;

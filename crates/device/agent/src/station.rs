@@ -149,6 +149,13 @@ impl Health {
     }
 }
 
+/// When the loop has something to do for the controller. The ticks are those of the loop, which come a little late each
+/// time. The controller's own grid of ticks is then ahead of them, and would keep the loop awake until its tick.
+fn due(next_tick: Instant, controller: Option<&Controller>) -> Instant {
+    let transmit = controller.map(Controller::next_transmit);
+    transmit.map_or(next_tick, |transmit| transmit.min(next_tick))
+}
+
 impl Station {
     /// Does the first tick and the first heartbeat. From then on bounds also apply to new
     /// connections.
@@ -200,9 +207,7 @@ impl Station {
             self.show_fleet(since_boot());
             self.transmit(since_boot());
             self.controller.log_events();
-            // The ticks are those of this loop: the controller's own grid may be ahead of them.
-            let transmit = self.controller.controller().map(Controller::next_transmit);
-            let due = transmit.map_or(next_tick, |transmit| transmit.min(next_tick));
+            let due = due(next_tick, self.controller.controller());
             // Waits for at least a millisecond, so that an overdue timeout does not make the loop
             // spin.
             let due = if self.bounds_windows() { due.min(next_windows) } else { due };
@@ -563,5 +568,33 @@ async fn wait_readable(presence: Option<&PresenceSocket>) -> std::io::Result<()>
     match presence {
         Some(presence) => presence.readable().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_control::{ControllerConfig, LawConfig, LawName, StationId};
+
+    use super::*;
+
+    #[test]
+    fn ticks_that_come_late_do_not_keep_the_loop_awake() {
+        let config = ControllerConfig::new(StationId(1), [2; 6], [3; 32]);
+        let law = LawConfig::new(LawName::Airtime);
+        let mut controller = Controller::new(Instant::ZERO, &config, [4; 16], &law);
+        let late = Duration::from_millis(2);
+        let (mut now, mut waits) = (Instant::ZERO, 0);
+        for _ in 0..1_000 {
+            controller.handle_tick(now, None, &[]);
+            let next_tick = now + TICK;
+            while now < next_tick {
+                while controller.poll_transmit(now).is_some() {}
+                let at = due(next_tick, Some(&controller));
+                assert!(at > now, "something is due that nobody handles");
+                now = at + late;
+                waits += 1;
+            }
+        }
+        assert!(waits < 2_000, "one for the tick, and one for a message in some: {waits}");
     }
 }

@@ -182,9 +182,9 @@ fn a_sockets_own_bounds_precede_those_of_its_interface() {
     let _flows = one_of_each(&rig);
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
     assert_eq!(connections.len(), Bounded::ALL.len());
-    for connection in &connections {
-        registration.0.set_sockets(&[(connection.socket.cookie, bounds(0, 6))]).unwrap();
-    }
+    let own: Vec<_> =
+        connections.iter().map(|connection| (connection.socket.cookie, bounds(0, 6))).collect();
+    registration.0.set_sockets(&own).unwrap();
     let watched = || watch_each(&rig, Some(&registration.0), Duration::from_secs(1));
     assert!(watched().values().all(|samples| largest(&samples[1..]) == 6));
     for connection in &connections {
