@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{Flock, FlockArg};
 
 pub use program::program;
+pub use wakeai_guest::testing::write_program;
 
 /// Bounds that are too wide for any run to exceed. Other tests check lateness and waits.
 pub const ANY_LATENESS: [&str; 6] =

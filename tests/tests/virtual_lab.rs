@@ -89,8 +89,7 @@ fn restless_emulator() -> tempfile::TempDir {
                   (while echo; do sleep 0.001; done) >\"$lines\" 2>&- &\n\
                   exec qemu-system-x86_64 \"$@\" -monitor stdio <\"$lines\"\n";
     let emulator = place.path().join("qemu-system-x86_64");
-    fs::write(&emulator, script).unwrap();
-    fs::set_permissions(&emulator, fs::Permissions::from_mode(0o700)).unwrap();
+    wakeai_tests::write_program(&emulator, script);
     place
 }
 
@@ -205,8 +204,7 @@ fn nobody_runs_the_lab_and_leaves_nothing() {
     let work = directory();
     fs::set_permissions(work.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // The program is copied, because nobody may not enter the directory where it was built.
-    let own = work.path().join("wakeai");
-    fs::copy(program(), &own).unwrap();
+    let own = wakeai_tests::program_in(work.path());
     let home = work.path().join("home");
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();

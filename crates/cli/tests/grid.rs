@@ -3,16 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails the test")]
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
 /// Runs `wakeai grid` with a shell script in place of the Python interpreter.
 fn grid(directory: &Path, script: &str, arguments: &[&str]) -> Output {
     let python = directory.join("python");
-    fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    wakeai_tests::write_program(&python, format!("#!/bin/sh\n{script}\n"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_wakeai"));
     command.arg("grid").args(arguments).env("WAKEAI_PYTHON", python).output().unwrap()
 }

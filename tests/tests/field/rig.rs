@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -259,8 +258,7 @@ impl Rig {
         let bin = self.directory.path().join("bin");
         fs::create_dir_all(&bin).unwrap();
         let path = bin.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        wakeai_tests::write_program(&path, format!("#!/bin/sh\n{text}\n"));
     }
 
     /// `wakeai field` with the scenario and the machines, in the controlling namespace.

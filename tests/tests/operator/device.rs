@@ -58,7 +58,7 @@ impl Device {
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
         assert_eq!(said, "ready\n", "the file system of {station} is not made");
         let device = Self { keeper, namespace, _mount_point: mount_point };
-        device.write("/usr/local/bin/systemctl", SYSTEMCTL.as_bytes(), 0o755);
+        wakeai_tests::write_program(&device.outside("/usr/local/bin/systemctl"), SYSTEMCTL);
         device
     }
 

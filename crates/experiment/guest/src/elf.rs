@@ -102,7 +102,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
 
     use super::*;
@@ -123,10 +122,10 @@ mod tests {
         let length = own.len();
         let stripped = stripped(own);
         assert!(stripped.len() < length);
-        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        fs::write(&path, &stripped).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-        let listed = Command::new(&*path).arg("--list").output().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stripped");
+        crate::testing::write_program(&path, &stripped);
+        let listed = Command::new(&path).arg("--list").output().unwrap();
         assert!(listed.status.success(), "{listed:?}");
         assert!(String::from_utf8_lossy(&listed.stdout).contains("a_stripped_program"));
     }

@@ -348,8 +348,6 @@ fn contents(mut file: &File) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     /// A machine whose emulator is a shell script. In it `$console` and `$answers` are the files that the guest
@@ -360,8 +358,8 @@ mod tests {
                          file,id=console,path=*) console=${argument#*path=} ;;\n\
                          file,id=answers,path=*) answers=${argument#*path=} ;;\n\
                          esac; done\n";
-        fs::write(&emulator, format!("#!/bin/sh\n{arguments}{script}\n")).unwrap();
-        fs::set_permissions(&emulator, fs::Permissions::from_mode(0o700)).unwrap();
+        let script = format!("#!/bin/sh\n{arguments}{script}\n");
+        crate::testing::write_program(&emulator, script);
         Machine {
             emulator,
             emulated: Vec::new(),

@@ -1,4 +1,4 @@
-//! For tests alone: runs a shell command on the kernels that Wakeai supports, each in a guest.
+//! For tests alone: runs a shell command on the kernels that Wakeai supports, each in a guest, and writes programs.
 //!
 //! [`KERNELS`] lists the kernels. [`take`] returns a [`Rig`] with one of them, and [`Rig::boot`] runs a [`Task`] in
 //! it. The guest's userland is busybox's.
@@ -10,7 +10,9 @@
 )]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::modules::{LAB, Modules, TESTS, WIFI};
@@ -213,6 +215,17 @@ pub fn at_once<'a>(
         let tries: Vec<_> = kernels.map(|kernel| scope.spawn(move || try_on(kernel))).collect();
         tries.into_iter().filter_map(|tried| tried.join().unwrap().err()).collect()
     })
+}
+
+/// Writes a program that this process will start. A process of its own writes the file: while this process had it open for
+/// writing, a child that another thread starts at that moment would keep it open, and starting it would fail with ETXTBSY.
+pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().expect("it is piped").write_all(contents.as_ref()).unwrap();
+    let status = install.wait().unwrap();
+    assert!(status.success(), "install {}: {status}", path.display());
 }
 
 /// Prints why a test is skipped. Under `WAKEAI_REQUIRE_KERNEL=1` the test fails instead.

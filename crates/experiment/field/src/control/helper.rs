@@ -26,6 +26,9 @@ const SILENCE: Duration = Duration::from_secs(10);
 const SLICE: std::time::Duration = std::time::Duration::from_millis(50);
 /// The bytes of ssh's messages that are kept.
 const TAIL: usize = 2_000;
+/// The longest wait for the last of these messages when a connection has ended. A program that ssh has left behind (the
+/// master of shared connections) may hold their pipe open.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A helper could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +69,8 @@ struct Connection {
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
+    /// What the program says beside the answers.
+    said: Said,
     /// When bytes last arrived, by this machine's clock since boot, nanoseconds.
     heard: Arc<AtomicU64>,
 }
@@ -87,7 +92,6 @@ pub(crate) struct Helper<'a> {
     /// The path of the program that was brought along, and its directory.
     brought: Option<String>,
     connection: Option<Connection>,
-    said: Arc<Mutex<String>>,
     next: u64,
     pub(crate) welcome: Option<Welcome>,
     pub(crate) facts: Option<Facts>,
@@ -111,7 +115,6 @@ impl<'a> Helper<'a> {
             grace,
             brought: None,
             connection: None,
-            said: Arc::default(),
             next: 0,
             welcome: None,
             facts: None,
@@ -187,9 +190,8 @@ impl<'a> Helper<'a> {
         let input = child.stdin.take().expect("it is piped");
         let heard = Arc::new(AtomicU64::new(0));
         let lines = lines(child.stdout.take().expect("it is piped"), Arc::clone(&heard));
-        self.said = Arc::default();
-        keep_tail(child.stderr.take().expect("it is piped"), Arc::clone(&self.said));
-        self.connection = Some(Connection { child, input, lines, heard });
+        let said = Said::of(child.stderr.take().expect("it is piped"));
+        self.connection = Some(Connection { child, input, lines, said, heard });
         let hello = Ask::Hello {
             protocol: PROTOCOL,
             session: self.session.to_owned(),
@@ -232,6 +234,9 @@ impl<'a> Helper<'a> {
     ) -> Result<Answer, HelperError> {
         let asked = since_boot();
         let give_up = asked + patience;
+        if interrupted() {
+            return Err(HelperError::Interrupted);
+        }
         let Some(connection) = &mut self.connection else {
             return Err(HelperError::Unreachable("it is not connected".to_owned()));
         };
@@ -280,13 +285,9 @@ impl<'a> Helper<'a> {
 
     /// Gives the connection up.
     fn lost(&mut self, why: &str) -> HelperError {
-        // What ssh says comes a moment after its end.
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        self.connection = None;
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let last = self.connection.take().and_then(|connection| connection.said.last_line());
         HelperError::Unreachable(match last {
-            Some(line) => format!("{why}: {}", line.trim()),
+            Some(line) => format!("{why}: {line}"),
             None => why.to_owned(),
         })
     }
@@ -442,19 +443,41 @@ impl<R: Read> Read for Heard<R> {
     }
 }
 
-/// Keeps the end of what ssh says.
-fn keep_tail(mut output: impl Read + Send + 'static, said: Arc<Mutex<String>>) {
-    std::thread::spawn(move || {
-        let mut buffer = [0; 1_024];
-        while let Ok(count @ 1..) = output.read(&mut buffer) {
-            let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            said.push_str(&String::from_utf8_lossy(&buffer[..count]));
-            if said.len() > 2 * TAIL {
-                let from = said.ceil_char_boundary(said.len() - TAIL);
-                *said = said.split_off(from);
+/// What a program says on its standard error.
+struct Said {
+    /// The end of it, so far.
+    tail: Arc<Mutex<String>>,
+    /// This channel ends when the program will say no more.
+    end: Receiver<()>,
+}
+
+impl Said {
+    fn of(mut output: impl Read + Send + 'static) -> Self {
+        let tail = Arc::<Mutex<String>>::default();
+        let (speaks, end) = channel();
+        let written = Arc::clone(&tail);
+        std::thread::spawn(move || {
+            let _speaks = speaks;
+            let mut buffer = [0; 1_024];
+            while let Ok(count @ 1..) = output.read(&mut buffer) {
+                let mut said = written.lock().unwrap_or_else(PoisonError::into_inner);
+                said.push_str(&String::from_utf8_lossy(&buffer[..count]));
+                if said.len() > 2 * TAIL {
+                    let from = said.ceil_char_boundary(said.len() - TAIL);
+                    *said = said.split_off(from);
+                }
             }
-        }
-    });
+        });
+        Self { tail, end }
+    }
+
+    /// The last line. A program that ends says why a moment after it has closed the connection.
+    fn last_line(&self) -> Option<String> {
+        let _ = self.end.recv_timeout(LAST_WORDS);
+        let said = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        last.map(|line| line.trim().to_owned())
+    }
 }
 
 #[cfg(test)]

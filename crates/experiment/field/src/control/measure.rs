@@ -504,7 +504,6 @@ impl Helper<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
     use super::*;
@@ -522,8 +521,7 @@ mod tests {
              echo \"{{\\\"id\\\":$id,\\\"answer\\\":$answer}}\"\ndone\n",
             path.display()
         );
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        wakeai_guest::testing::write_program(&path, text);
         path
     }
 
