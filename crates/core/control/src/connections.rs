@@ -1,13 +1,14 @@
 //! Decides which connections send and which receive: by data in flight or waiting, and by what was
 //! moved since the last tick.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use wakeai_connection::{Figures, Receiving};
 use wakeai_units::{Bytes, Duration, Segments};
 
 use crate::ConnectionView;
 use crate::driver::TICK;
+use crate::places::ById;
 
 /// A connection that moved more segments than this since the last tick (0.5 s ago) is active, even
 /// where nothing is in flight now. The number is an initial window (RFC 6928). An exchange of short
@@ -59,13 +60,16 @@ struct Known {
     /// The bytes that it had received.
     received: u64,
     receives: bool,
+    /// The tick, by number.
+    seen: u64,
 }
 
 /// Compares the station's connections at a tick with its connections at the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionWatch {
     /// The connections at the last tick, by id.
-    known: BTreeMap<u64, Known>,
+    known: ById<Known>,
+    ticks: u64,
 }
 
 impl ConnectionWatch {
@@ -79,17 +83,22 @@ impl ConnectionWatch {
     ) {
         up.clear();
         down.clear();
-        let mut known = BTreeMap::new();
+        self.ticks += 1;
+        let seen = self.ticks;
         for connection in connections {
-            let before = self.known.get(&connection.id);
+            let entry = self.known.entry(connection.id);
+            let before = match &entry {
+                Entry::Occupied(known) => Some(known.get()),
+                Entry::Vacant(_) => None,
+            };
             up.push(sender(connection, before));
             let (view, receives) = receiver(connection, before);
             down.extend(receives.then_some(view));
             let (delivered, received) =
                 (connection.figures.delivered, connection.receiving.received);
-            known.insert(connection.id, Known { delivered, received, receives });
+            entry.insert_entry(Known { delivered, received, receives, seen });
         }
-        self.known = known;
+        self.known.retain(|_, known| known.seen == seen);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{Actuation, Connection, Controller};
 /// The time between two ticks. The controller decides once per tick.
 pub const TICK: Duration = Duration::from_millis(500);
 
-/// The time between two writes of the receive windows. Linux lifts the limit of a window where the receive
+/// The time between two writes of the receive windows while they move. Linux lifts the limit of a window where the receive
 /// buffer grows, and what is still in flight after a smaller limit can make it grow. Until the next tick the
 /// window could then double several times.
 pub const LIMITS_EVERY: Duration = Duration::from_millis(100);

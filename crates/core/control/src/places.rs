@@ -1,5 +1,7 @@
-//! Finds the values of keys that stations choose.
+//! Finds values by keys: those that stations choose, and the ids of connections.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 
 use hashbrown::HashTable;
@@ -26,6 +28,29 @@ pub(crate) trait Key: Copy + Eq {
 /// is 2^64 divided by the golden ratio, made odd.
 fn multiplied(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Values by the ids of connections. The kernel chooses these ids, so their hash need not withstand chosen ones.
+pub(crate) type ById<V> = HashMap<u64, V, BuildHasherDefault<OfId>>;
+
+/// The hash of an id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfId(u64);
+
+impl Hasher for OfId {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = multiplied(self.0 ^ id);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Key for StationId {

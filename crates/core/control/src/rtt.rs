@@ -1,12 +1,13 @@
 //! The queueing delay, which is the RTT minus the minimum RTT. Shimada et al. call it "RTT growth"
 //! (§3.2 steps 3 and 4).
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
 use wakeai_connection::{Direction, Figures};
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
+use crate::places::ById;
 use crate::{ConnectionView, PeerView, RttView, Traffic};
 
 /// The largest number of samples that are kept of a connection. Each tick (0.5 s) adds at most one
@@ -29,7 +30,7 @@ pub(crate) const ENOUGH: usize = 3;
 /// Order of calls: [`RttWatch::on_tick`] once per tick.
 #[derive(Clone, Debug, Default)]
 pub struct RttWatch {
-    connections: BTreeMap<u64, Track>,
+    connections: ById<Track>,
     ticks: u64,
 }
 
@@ -44,6 +45,8 @@ struct Track {
     kernel_min: Option<Duration>,
     /// The samples since the last one near the minimum.
     grown: VecDeque<Sample>,
+    /// No window of these samples is larger.
+    widest: Segments,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +138,13 @@ impl Track {
     fn new(figures: &Figures, rtt: Duration) -> Self {
         let samples = [figures.latest_rtt, figures.min_rtt].into_iter().flatten();
         let min = samples.fold(rtt, Duration::min);
-        Self { seen: 0, min, kernel_min: figures.min_rtt, grown: VecDeque::new() }
+        Self {
+            seen: 0,
+            min,
+            kernel_min: figures.min_rtt,
+            grown: VecDeque::new(),
+            widest: Segments::ZERO,
+        }
     }
 
     fn update(&mut self, now: Instant, figures: &Figures, rtt: Duration, queue: Duration) {
@@ -150,24 +159,35 @@ impl Track {
         // Noise alone may raise the RTT from the minimum up to this threshold.
         let doubtful = self.min + self.min / 8 + Duration::from_millis(10);
         if sample.rtt < doubtful {
-            self.grown.clear();
+            self.forget();
             return;
         }
         if self.grown.len() == HISTORY {
             self.grown.pop_front();
         }
+        self.widest = self.widest.max(sample.window);
         self.grown.push_back(sample);
         if let Some(path) = self.longer_path().filter(|path| *path >= doubtful) {
             self.min = path;
-            self.grown.clear();
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        self.grown.clear();
+        self.widest = Segments::ZERO;
     }
 
     /// The lowest RTT since the window fell to a quarter, without the queueing delay that the
     /// senders announced at that time; `None` unless the delivery rate has fallen with the window.
-    fn longer_path(&self) -> Option<Duration> {
+    fn longer_path(&mut self) -> Option<Duration> {
         let last = self.grown.back()?;
+        // Most stations have nearly the same window all the time, and their samples need not be read.
+        if last.window.get() > self.widest.get() / 4 {
+            return None;
+        }
         let before = self.grown.iter().max_by_key(|sample| sample.window)?;
+        self.widest = before.window;
         let low = |sample: &&Sample| sample.window.get() <= before.window.get() / 4;
         // The RTT now depends on the window one round trip ago.
         let since = self.grown.iter().rev().take_while(low).last()?;

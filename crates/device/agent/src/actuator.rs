@@ -1,24 +1,28 @@
 //! Writes the bounds that `control` gives into the kernel's maps.
 
-use std::collections::BTreeSet;
-
 use wakeai_control::{Actuation, Bounds};
 use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
-use wakeai_units::Segments;
+use wakeai_units::{Duration, Instant, Segments};
 
 use crate::datagrams::is_flow;
+
+/// After a change of a receive window by the kernel others are likely for this long: a buffer that grows does so again and
+/// again.
+const MOVES_FOR: Duration = Duration::from_secs(10);
 
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
 pub(crate) struct Actuator {
     control: Control,
     netns_cookie: u64,
-    /// The sockets to which the last tick gave bounds of their own.
-    bound: BTreeSet<u64>,
+    /// The sockets to which the last tick gave bounds of their own, sorted.
+    bound: Vec<u64>,
     /// Whether a bound of a receive window is in force.
     receives: bool,
     /// Whether receive windows are bounded, or may have to be put back.
     windows_are_bounded: bool,
+    /// When a receive window was last found that was not as it had been written.
+    moved_at: Option<Instant>,
     /// The error of the last write of receive windows, which the next tick reports.
     windows_failed: Option<Error>,
     /// Whether the log says that windows of MPTCP are left alone.
@@ -30,9 +34,10 @@ impl Actuator {
         Self {
             control,
             netns_cookie,
-            bound: BTreeSet::new(),
+            bound: Vec::new(),
             receives: false,
             windows_are_bounded: false,
+            moved_at: None,
             windows_failed: None,
             multipath_is_told: false,
         }
@@ -58,8 +63,9 @@ impl Actuator {
         let sockets: Vec<(u64, Bounds)> =
             sockets.iter().filter(|(id, _)| !is_flow(*id)).copied().collect();
         result = result.and(self.control.set_sockets(&sockets));
-        let bound = sockets.iter().map(|(cookie, _)| *cookie).collect();
-        for cookie in self.bound.difference(&bound) {
+        let mut bound: Vec<u64> = sockets.iter().map(|(cookie, _)| *cookie).collect();
+        bound.sort_unstable();
+        for cookie in self.bound.iter().filter(|cookie| bound.binary_search(cookie).is_err()) {
             result = result.and(self.control.clear_socket(*cookie));
         }
         self.bound = bound;
@@ -79,8 +85,14 @@ impl Actuator {
         self.windows_are_bounded
     }
 
-    /// Bounds the receive windows of connections, and the congestion windows of those whose algorithms apply no bounds, as the bounds in force say, and puts back those of other connections.
-    pub(crate) fn bound_windows(&mut self) {
+    /// Whether the kernel has changed a receive window lately, or a connection is new. More changes are then likely.
+    pub(crate) fn windows_move(&self, now: Instant) -> bool {
+        self.moved_at.is_some_and(|at| now.saturating_since(at) < MOVES_FOR)
+    }
+
+    /// Bounds the receive windows of connections, and the congestion windows of those whose algorithms apply no bounds, as
+    /// the bounds in force say, and puts back those of other connections.
+    pub(crate) fn bound_windows(&mut self, now: Instant) {
         let report = match self.control.bound_windows() {
             Ok(report) => report,
             Err(error) => return self.windows_failed = Some(error),
@@ -89,6 +101,9 @@ impl Actuator {
             self.multipath_is_told = true;
             let connections = report.multipath;
             tracing::info!(connections, "the receive windows of MPTCP subflows are not bounded");
+        }
+        if report.moved > 0 {
+            self.moved_at = Some(now);
         }
         self.windows_are_bounded = self.receives || report != WindowReport::default();
     }
@@ -104,14 +119,14 @@ impl Actuator {
     }
 
     /// Removes all bounds of this interface, and puts back the receive windows.
-    pub(crate) fn clear(&mut self, index: u32) -> Result<(), Error> {
+    pub(crate) fn clear(&mut self, now: Instant, index: u32) -> Result<(), Error> {
         let mut result = self.control.clear_interface(self.netns_cookie, index);
         for cookie in std::mem::take(&mut self.bound) {
             result = result.and(self.control.clear_socket(cookie));
         }
         self.receives = false;
         if self.windows_are_bounded {
-            self.bound_windows();
+            self.bound_windows(now);
         }
         result.and(self.windows_failed.take().map_or(Ok(()), Err))
     }

@@ -329,7 +329,7 @@ fn clear_bounds(station: &mut Station) {
     }
     if let (Some(interface), Some(actuator)) =
         (station.network.interface, &mut station.kernel.actuator)
-        && let Err(error) = actuator.clear(interface.index)
+        && let Err(error) = actuator.clear(since_boot(), interface.index)
     {
         tracing::warn!(%error, "the bounds could not be removed; they will expire");
     }

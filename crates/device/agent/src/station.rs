@@ -183,10 +183,8 @@ impl Station {
                 next_heartbeat = now + HEARTBEAT;
             }
             if now >= next_windows {
-                self.bound_windows();
-                // The kernel enlarges a buffer only while data arrives.
-                let (_, receives) = self.kernel.received;
-                next_windows = now + if receives { LIMITS_EVERY } else { TICK };
+                self.bound_windows(now);
+                next_windows = now + if self.windows_may_move(now) { LIMITS_EVERY } else { TICK };
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
@@ -236,12 +234,18 @@ impl Station {
         self.kernel.actuator.as_ref().is_some_and(Actuator::bounds_windows)
     }
 
-    fn bound_windows(&mut self) {
+    fn bound_windows(&mut self, now: Instant) {
         if let Some(actuator) = &mut self.kernel.actuator
             && actuator.bounds_windows()
         {
-            actuator.bound_windows();
+            actuator.bound_windows(now);
         }
+    }
+
+    /// Whether the kernel may change a receive window before the next tick. It enlarges a buffer only while data arrives.
+    fn windows_may_move(&self, now: Instant) -> bool {
+        let (_, receives) = self.kernel.received;
+        receives && self.kernel.actuator.as_ref().is_some_and(|of| of.windows_move(now))
     }
 
     fn heartbeat(&mut self, now: Instant) {
@@ -261,7 +265,7 @@ impl Station {
 
     fn tick(&mut self, now: Instant) {
         self.counters.ticks.one();
-        self.find_interface();
+        self.find_interface(now);
         let link_rate = self.find_access_point(now);
         let snapshots = self.read_connections();
         if self.clients.reserve.has_changed().unwrap_or(false) {
@@ -269,7 +273,8 @@ impl Station {
         }
         let reaches_others = self.kernel.actuator.as_ref().is_some_and(Actuator::reaches_others);
         let convert = |snapshot| connection(snapshot, reaches_others);
-        let mut connections: Vec<_> = snapshots.iter().flatten().map(convert).collect();
+        let read = snapshots.as_deref().unwrap_or_default();
+        let mut connections: Vec<_> = read.iter().map(convert).collect();
         connections.extend(self.read_datagrams(now));
         self.controller.read_clock();
         let (_, left) = self.clients.transfers.asked();
@@ -284,7 +289,7 @@ impl Station {
                     let others = snapshots.iter().flatten().any(|one| !applies_bounds(one));
                     actuator.apply(index, &actuation, others)
                 }
-                (Some(actuator), None) => actuator.clear(index),
+                (Some(actuator), None) => actuator.clear(now, index),
                 (None, _) => Ok(()),
             };
             if self.health.faults.check(Fault::Bound, result).is_some() {
@@ -297,7 +302,7 @@ impl Station {
     }
 
     /// Looks the interface up again. It may be gone, or have a new index, or have lost its address.
-    fn find_interface(&mut self) {
+    fn find_interface(&mut self, now: Instant) {
         let found = Interface::find(&self.config.interface);
         let is_down = found.as_ref().is_ok_and(|found| !found.up);
         let found = if is_down {
@@ -310,7 +315,7 @@ impl Station {
         let before = self.network.interface;
         let gone = before.filter(|before| found.map(|found| found.index) != Some(before.index));
         if let (Some(gone), Some(actuator)) = (gone, &mut self.kernel.actuator) {
-            let result = actuator.clear(gone.index);
+            let result = actuator.clear(now, gone.index);
             self.health.faults.check(Fault::Bound, result);
             self.bound_datagrams(None);
         }

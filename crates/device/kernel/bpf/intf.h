@@ -40,6 +40,7 @@ struct sender_value {
 enum window_outcome {
 	WINDOW_ALONE,     /* it is not bounded, and was not */
 	WINDOW_BOUND,
+	WINDOW_MOVED,     /* it is bounded, and was not, or its clamp had changed since it was written */
 	WINDOW_FREED,     /* the clamp that was found is put back */
 	WINDOW_CLOSED,    /* it stays as it is, because the window is 0 */
 	WINDOW_MULTIPATH, /* a subflow of MPTCP, which stays as it is */

@@ -91,6 +91,7 @@ static __always_inline enum window_outcome bound_window(struct sock *sk, u32 seg
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct window_value *entry;
+	bool has_moved = true;
 	u32 clamp;
 
 	/* The window of MPTCP is that of the whole connection. */
@@ -105,7 +106,9 @@ static __always_inline enum window_outcome bound_window(struct sock *sk, u32 seg
 		if (!entry)
 			return WINDOW_REFUSED;
 		note_found(entry, sk);
-	} else if (tp->window_clamp != entry->written && !is_of_kernel(sk)) {
+	} else if (tp->window_clamp == entry->written) {
+		has_moved = false;
+	} else if (!is_of_kernel(sk)) {
 		note_found(entry, sk); /* the application has set one meanwhile */
 	}
 	clamp = clamp_for(tp, segments);
@@ -114,7 +117,7 @@ static __always_inline enum window_outcome bound_window(struct sock *sk, u32 seg
 	if (clamp != tp->window_clamp && set_clamp(sk, clamp))
 		return WINDOW_REFUSED;
 	entry->written = tp->window_clamp; /* the kernel raises a clamp that is too small for a packet */
-	return WINDOW_BOUND;
+	return has_moved ? WINDOW_MOVED : WINDOW_BOUND;
 }
 
 /* Puts back the clamp that was found. The kernel's own has grown with the buffer meanwhile. */

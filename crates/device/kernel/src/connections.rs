@@ -55,35 +55,39 @@ pub fn move_connections(
         *field = name_field(&asked, from)?;
     }
     with_mover(&asked, |mover| {
-        let (done, _) = run_with(&mover.link, &asked, &mover.request, request)?;
+        let done = run_with(&mover.link, &asked, (&mover.request, request), &mut Vec::new())?;
         Ok(MoveReport { moved: done.moved, failed: done.failed })
     })
 }
 
 /// Runs an iterator as [`run_iterator`] does, with a request: the only value of a map. Returns the request as the
-/// program left it, too.
+/// program left it.
 pub(crate) fn run_with<T: FromBytes + Immutable + IntoBytes>(
     program: &Link,
     asked: &str,
-    map: &MapHandle,
-    request: T,
-) -> Result<(T, Vec<u8>), Error> {
+    (map, request): (&MapHandle, T),
+    written: &mut Vec<u8>,
+) -> Result<T, Error> {
     let failed = |error| explain(asked, ITERATE, error);
     let only = 0_u32.to_ne_bytes();
     map.update(&only, request.as_bytes(), MapFlags::ANY).map_err(failed)?;
-    let written = run_iterator(program, asked)?;
+    run_iterator(program, asked, written)?;
     let done = map.lookup(&only, MapFlags::ANY).map_err(failed)?;
     let done = done.and_then(|bytes| T::read_from_bytes(&bytes).ok());
-    Ok((done.unwrap_or(request), written))
+    Ok(done.unwrap_or(request))
 }
 
-/// Runs an iterator over the sockets of the calling thread's network namespace by reading from it. Returns the
-/// bytes that its program has written.
-pub(crate) fn run_iterator(program: &Link, asked: &str) -> Result<Vec<u8>, Error> {
-    let mut written = Vec::new();
+/// Runs an iterator over the sockets of the calling thread's network namespace by reading from it. Replaces the content of
+/// `written` by the bytes that its program writes; a caller that keeps the buffer spares the kernel its pages.
+pub(crate) fn run_iterator(
+    program: &Link,
+    asked: &str,
+    written: &mut Vec<u8>,
+) -> Result<(), Error> {
+    written.clear();
     let mut iterator = Iter::new(program).map_err(|error| explain(asked, ITERATE, error))?;
-    iterator.read_to_end(&mut written).map_err(|error| Error::from_io(asked, error))?;
-    Ok(written)
+    iterator.read_to_end(written).map_err(|error| Error::from_io(asked, error))?;
+    Ok(())
 }
 
 /// The loaded program that moves connections.

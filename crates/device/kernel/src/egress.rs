@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
@@ -12,6 +12,7 @@ use wakeai_units::{Bytes, Duration, Rate};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::bounded::STALE_AFTER;
+use crate::connections::run_iterator;
 use crate::control::monotonic_ns;
 use crate::error::Error;
 use crate::features::{EGRESS, casts, explain};
@@ -67,7 +68,8 @@ pub struct Egress {
     interface: MapHandle,
     heartbeat: MapHandle,
     bytes: MapHandle,
-    flows: MapHandle,
+    /// Lists the flows.
+    flows: Link,
     rates: MapHandle,
 }
 
@@ -86,8 +88,6 @@ const ASKED: &str = "govern datagrams";
 const ONLY: [u8; 4] = [0; 4];
 /// `FLOW_SLOTS` of `bpf/intf.h`: the slots of the table of flows. The program keeps a flow's slot in its id.
 const SLOTS: u64 = 2048;
-/// `FLOW_ID` there: what is no id of a flow is a slot that is free.
-const FLOW_ID: u64 = 1 << 63;
 
 impl Egress {
     /// Loads the program for interfaces of the network namespace with this cookie.
@@ -136,12 +136,11 @@ impl Egress {
     /// Where the kernel refuses.
     pub fn flows(&self, within: Duration) -> Result<Vec<UdpFlow>, Error> {
         let now = monotonic_ns();
-        let all = self.flows.lookup_batch(SLOTS as u32, MapFlags::ANY, MapFlags::ANY);
-        let all = all.map_err(|error| explain(ASKED, EGRESS, error))?;
-        let flows = all.filter_map(|(_, value)| {
-            let value = FlowValue::read_from_bytes(&value).ok()?;
-            (value.id & FLOW_ID != 0).then(|| value.to_flow(now))
-        });
+        let mut written = Vec::new();
+        run_iterator(&self.flows, ASKED, &mut written)?;
+        let whole = written.chunks_exact(size_of::<FlowValue>());
+        let values = whole.filter_map(|bytes| FlowValue::read_from_bytes(bytes).ok());
+        let flows = values.map(|value| value.to_flow(now));
         Ok(flows.filter(|flow| flow.idle <= within).collect())
     }
 
@@ -216,7 +215,7 @@ fn load(netns_cookie: u64, cgroup: File) -> libbpf_rs::Result<(Egress, EgressHoo
         interface: MapHandle::try_from(&maps.egress_interface)?,
         heartbeat: MapHandle::try_from(&maps.egress_heartbeat)?,
         bytes: MapHandle::try_from(&maps.egress_bytes)?,
-        flows: MapHandle::try_from(&maps.udp_flows)?,
+        flows: program.progs.list_flows.attach_iter(maps.udp_flows.as_fd())?,
         rates: MapHandle::try_from(&maps.udp_rates)?,
     };
     Ok((egress, EgressHook { program, cgroup, link: RefCell::new(None) }))

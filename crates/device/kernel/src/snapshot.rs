@@ -41,6 +41,8 @@ pub struct Snapshotter {
     request: MapHandle,
     /// The last visit to all connections.
     last: Option<Visit>,
+    /// What the programs have written.
+    written: Vec<u8>,
 }
 
 /// A visit to all connections.
@@ -48,17 +50,29 @@ pub struct Snapshotter {
 struct Visit {
     /// The request. The program has counted the idle connections in it.
     request: SnapshotRequest,
+    /// The number of connections that it has read.
+    read: usize,
     /// The number of later calls that have used its marks.
     reused: u32,
+}
+
+impl Visit {
+    /// Whether there are so many connections that not every call visits all.
+    fn finds_many(&self) -> bool {
+        let SnapshotRequest { idle, idle_most, .. } = self.request;
+        let busy = self.read.saturating_sub(idle.min(idle_most) as usize);
+        idle > idle_most.saturating_mul(MANY) || busy > idle_most as usize
+    }
 }
 
 const ASKED: &str = "read TCP connections";
 
 /// If there are more idle connections than this many times `idle_most` (the most that are read),
-/// not every call visits all connections, because the kernel takes about a microsecond for each.
+/// not every call visits all connections, because the kernel takes about a microsecond for each. The same holds if there
+/// are more than `idle_most` others: the kernel searches its whole table of connections for them, and one more that is found
+/// late changes little.
 const MANY: u32 = 10;
-/// The number of calls between two visits to all connections, if there are so many idle
-/// connections.
+/// The number of calls between two visits to all connections, if there are so many connections.
 const REUSED: u32 = 3;
 
 impl Snapshotter {
@@ -78,7 +92,7 @@ impl Snapshotter {
         let map = skel.maps.marked.as_fd();
         let marked = skel.progs.snapshot_marked.attach_iter(map).map_err(failed)?;
         let request = MapHandle::try_from(&skel.maps.bss).map_err(failed)?;
-        Ok(Self { all, marked, request, last: None })
+        Ok(Self { all, marked, request, last: None, written: Vec::new() })
     }
 
     /// The connections of the calling thread's network namespace that may still send or receive (established, or closed
@@ -98,9 +112,10 @@ impl Snapshotter {
     /// sent and received nothing for longer than `idle_after`. With a hundred thousand idle connections, copying
     /// and examining each takes longer than skipping it.
     ///
-    /// With more than ten times `idle_most` idle connections, only every fourth call with the same arguments visits
-    /// all connections. The three calls after it read the same connections again, so that another connection that
-    /// begins to send is found up to three calls late. All calls have to come from one network namespace.
+    /// With more than ten times `idle_most` idle connections, or more than `idle_most` others, only every fourth
+    /// call with the same arguments visits all connections. The three calls after it read the same connections again, so
+    /// that another connection that begins to send is found up to three calls late. All calls have to come from one network
+    /// namespace.
     ///
     /// # Errors
     ///
@@ -130,30 +145,30 @@ impl Snapshotter {
         let last = self.last.take().filter(|last| {
             let of = last.request;
             SnapshotRequest { marks: 0, idle: 0, ..of }.as_bytes() == request.as_bytes()
-                && of.idle > idle_most.saturating_mul(MANY)
+                && last.finds_many()
         });
-        let (visit, bytes) = match last {
+        let written = &mut self.written;
+        let visit = match last {
             Some(last) if last.request.marks != 0 && last.reused < REUSED => {
-                let bytes = run_iterator(&self.marked, ASKED)?;
-                (Visit { reused: last.reused + 1, ..last }, bytes)
+                run_iterator(&self.marked, ASKED, written)?;
+                Visit { reused: last.reused + 1, ..last }
             }
             _ => {
                 let request = SnapshotRequest { marks: last.is_some().into(), ..request };
-                let (request, bytes) = run_with(&self.all, ASKED, &self.request, request)?;
-                (Visit { request, reused: 0 }, bytes)
+                let request = run_with(&self.all, ASKED, (&self.request, request), written)?;
+                Visit { request, read: written.len() / size_of::<SnapshotValue>(), reused: 0 }
             }
         };
         self.last = Some(visit);
-        let whole = bytes.chunks_exact(size_of::<SnapshotValue>());
-        let connections = whole
-            .filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok())
-            .map(|value| TcpSnapshot {
-                socket: value.socket.to_socket(),
-                figures: value.figures.to_figures(value.socket.ifindex),
-                receiving: value.receiving.to_receiving(),
-                algorithm: name_of(value.algorithm),
-            })
-            .collect();
+        let whole = written.chunks_exact(size_of::<SnapshotValue>());
+        let mut connections = Vec::with_capacity(whole.len());
+        let values = whole.filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok());
+        connections.extend(values.map(|value| TcpSnapshot {
+            socket: value.socket.to_socket(),
+            figures: value.figures.to_figures(value.socket.ifindex),
+            receiving: value.receiving.to_receiving(),
+            algorithm: name_of(value.algorithm),
+        }));
         Ok((connections, visit.request.idle.saturating_sub(idle_most)))
     }
 }

@@ -19,6 +19,8 @@ use crate::skeleton::algorithms::types::window_outcome;
 pub struct WindowReport {
     /// Their receive window is bounded.
     pub bound: u32,
+    /// Of these, it was not bounded before, or the kernel or the application has changed its clamp since.
+    pub moved: u32,
     /// Their window was bounded until now, and their former clamp is put back.
     pub freed: u32,
     /// They have offered a window of 0, and stay as they are until it opens.
@@ -52,10 +54,14 @@ impl Windows {
 
     /// Runs the program for the calling thread's network namespace.
     pub(crate) fn bound(&self) -> Result<WindowReport, Error> {
-        let mut report = WindowReport::default();
-        for outcome in run_iterator(&self.0, ASKED)? {
+        let (mut report, mut outcomes) = (WindowReport::default(), Vec::new());
+        run_iterator(&self.0, ASKED, &mut outcomes)?;
+        for outcome in outcomes {
+            if u32::from(outcome) == window_outcome::WINDOW_MOVED.0 {
+                report.moved += 1;
+            }
             let count = match window_outcome(outcome.into()) {
-                window_outcome::WINDOW_BOUND => &mut report.bound,
+                window_outcome::WINDOW_BOUND | window_outcome::WINDOW_MOVED => &mut report.bound,
                 window_outcome::WINDOW_FREED => &mut report.freed,
                 window_outcome::WINDOW_CLOSED => &mut report.closed,
                 window_outcome::WINDOW_MULTIPATH => &mut report.multipath,

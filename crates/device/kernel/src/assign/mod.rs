@@ -179,7 +179,7 @@ impl Assigner {
     /// Runs an iterator over the sockets of the calling thread's network namespace.
     fn run(&self, program: &Link) -> Result<MoveReport, Error> {
         let nothing = AssignOutcomeValue::new_zeroed();
-        let (done, _) = run_with(program, ASKED, &self.outcome, nothing)?;
+        let done = run_with(program, ASKED, (&self.outcome, nothing), &mut Vec::new())?;
         Ok(MoveReport { moved: done.done, failed: done.failed })
     }
 }
