@@ -69,7 +69,7 @@ impl Upload {
     }
 
     pub fn algorithm(&self) -> String {
-        self.look().algorithm
+        self.look().algorithm.to_string()
     }
 
     pub fn cwnd(&self) -> u32 {

@@ -62,7 +62,7 @@ pub(crate) fn carries_forwarded_and_explicit_connections() {
         wait_for("the proxy's connection has the algorithm", || {
             let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None));
             let leg = all.unwrap().into_iter().find(|found| found.socket.remote == to)?;
-            (leg.algorithm == "wakeai_av").then_some(())
+            (&*leg.algorithm == "wakeai_av").then_some(())
         });
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
         assert!(client.wait().unwrap().success());

@@ -174,7 +174,7 @@ fn iperf3_of_this_machine_goes_through_and_its_air_leg_has_the_algorithm() {
     let to = SocketAddr::new(ip(SERVER[0]), 5201);
     wait_for("control and data go through the proxy", || {
         let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None).unwrap());
-        let lent = |found: &TcpSnapshot| found.algorithm == "wakeai_cubic";
+        let lent = |found: &TcpSnapshot| &*found.algorithm == "wakeai_cubic";
         let legs = all.iter().filter(|found| found.socket.remote == to && lent(found));
         (legs.count() == 2).then_some(())
     });
@@ -212,7 +212,7 @@ fn each_connection_has_the_target_of_its_destination_until_it_has_closed() {
             line(&mut stream);
             let all = road.inside("router", || Snapshotter::open().unwrap().snapshot(None));
             let leg = all.unwrap().into_iter().find(|found| found.socket.remote == to).unwrap();
-            assert_eq!(leg.algorithm, "wakeai_av");
+            assert_eq!(&*leg.algorithm, "wakeai_av");
             (stream, leg.socket.cookie)
         })
         .collect();

@@ -72,7 +72,7 @@ impl Client {
     }
 
     pub(crate) fn algorithm(&self, bss: &Bss) -> String {
-        self.look(bss).algorithm
+        self.look(bss).algorithm.to_string()
     }
 
     /// The cookie of its connection.
@@ -245,13 +245,13 @@ fn connections_that_a_cgroup_accepts_get_the_algorithm() {
         wait_for("the server's end is seen", || find(&bss, "server", far, near)).algorithm
     };
     let near = wait_for("the server listens", || bss.namespace("a").run(connect).unwrap());
-    wait_for("the algorithm is assigned", || (far_end(&near) == "wakeai_rtt").then_some(()));
+    wait_for("the algorithm is assigned", || (&*far_end(&near) == "wakeai_rtt").then_some(()));
     running.ends_well();
     let mut elsewhere = Use::run(&format!("wakeai_rtt --cgroup {place} --to 10.77.0.9"), &[]);
     let second = wait_for("the server accepts a second connection", || {
         bss.namespace("a").run(connect).unwrap()
     });
-    assert_eq!(far_end(&second), "reno", "a connection to another destination is not covered");
+    assert_eq!(&*far_end(&second), "reno", "a connection to another destination is not covered");
     elsewhere.ends_well();
     server.kill().unwrap();
     server.wait().unwrap();

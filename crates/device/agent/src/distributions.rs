@@ -1,6 +1,9 @@
 //! Histograms over the connections, the peers and the ticks, for the metrics.
 
 use wakeai_daemon::metrics::Histogram;
+use wakeai_units::Duration;
+
+use crate::report::Connections;
 
 /// The upper bounds of the buckets for delays, in seconds.
 const DELAYS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
@@ -40,14 +43,11 @@ impl Default for Distributions {
 
 impl Distributions {
     /// Adds the sending connections and the sending peers of a tick.
-    pub(crate) fn observe(
-        &mut self,
-        connections: &[wakeai_api::Connection],
-        peers: &[wakeai_api::Peer],
-    ) {
-        for connection in connections.iter().filter(|connection| connection.sending) {
-            self.rtt.observe(connection.rtt_ms / 1000.0);
-            self.window.observe(f64::from(connection.cwnd));
+    pub(crate) fn observe(&mut self, connections: &Connections, peers: &[wakeai_api::Peer]) {
+        for (connection, _) in connections.iter().filter(|(_, sends)| *sends) {
+            let figures = &connection.figures;
+            self.rtt.observe(figures.smoothed_rtt.unwrap_or(Duration::ZERO).as_secs_f64());
+            self.window.observe(f64::from(figures.cwnd.get()));
         }
         for peer in peers.iter().filter(|peer| peer.sending) {
             self.peer_rate.observe(bytes(peer.delivery_rate_mbps));
@@ -63,12 +63,12 @@ pub(crate) fn bytes(mbps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-
     use super::*;
-    use wakeai_daemon::metrics::{Format, Page, Unit};
+    use std::net::{Ipv4Addr, SocketAddr};
 
-    const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+    use wakeai_daemon::metrics::{Format, Page, Unit};
+    use wakeai_kernel::{Figures, Receiving, Socket, TcpSnapshot};
+    use wakeai_units::Segments;
 
     #[test]
     fn a_rate_is_in_bytes_per_second() {
@@ -77,16 +77,22 @@ mod tests {
 
     #[test]
     fn only_those_that_send_are_observed() {
-        let connection = |sending| wakeai_api::Connection {
-            local: UNKNOWN,
-            remote: UNKNOWN,
-            algorithm: String::new(),
-            sending,
-            cwnd: 3,
-            rtt_ms: 20.0,
+        let figures = Figures {
+            cwnd: Segments::new(3),
+            smoothed_rtt: Some(Duration::from_millis(20)),
+            ..Figures::default()
+        };
+        let unknown = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let socket =
+            Socket { cookie: 1, netns_cookie: 1, netns_inode: 1, local: unknown, remote: unknown };
+        let one = TcpSnapshot {
+            socket,
+            figures,
+            receiving: Receiving::default(),
+            algorithm: "cubic".into(),
         };
         let mut distributions = Distributions::default();
-        distributions.observe(&[connection(true), connection(false)], &[]);
+        distributions.observe(&Connections::new(vec![one.clone(), one], vec![true, false]), &[]);
         let mut page = Page::new();
         page.histogram("rtt", Unit::Seconds, "help", &distributions.rtt);
         page.histogram("window", Unit::Segments, "help", &distributions.window);

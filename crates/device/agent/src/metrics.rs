@@ -4,7 +4,7 @@ use wakeai_api::{State, Status};
 use wakeai_control::Phase;
 use wakeai_daemon::gauges;
 use wakeai_daemon::metrics::{Page, Unit};
-use wakeai_kernel::Bounded;
+use wakeai_kernel::{Bounded, TcpSnapshot};
 
 use crate::distributions::bytes;
 use crate::report::Report;
@@ -169,19 +169,20 @@ fn bounds(page: &mut Page, report: &Report) {
 
 fn connections(page: &mut Page, report: &Report) {
     let status = report.status.as_ref();
-    let of = |picks: fn(&wakeai_api::Connection) -> bool| {
-        status.map(|status| count(status.connections.iter().filter(|of| picks(of)).count()))
+    let of = |picks: fn(&TcpSnapshot, bool) -> bool| {
+        let picked = || report.connections.iter().filter(|(of, sends)| picks(of, *sends)).count();
+        status.map(|_| count(picked()))
     };
     let unread = status.map(|status| f64::from(status.connections_left_out));
     gauges! {
         page, "wakeai_agent";
         is_real "connections" None "TCP connections over the interface.":
-            of(|_| true).zip(unread).map(|(read, unread)| read + unread);
+            of(|_, _| true).zip(unread).map(|(read, unread)| read + unread);
         is_real "connections_sending" None "Connections that have data to send.":
-            of(|connection| connection.sending);
+            of(|_, sends| sends);
         is_real "connections_bounded" None
             "Connections whose algorithm applies bounds, of those that the last tick read.":
-            of(|connection| Bounded::named(&connection.algorithm).is_some());
+            of(|connection, _| Bounded::named(&connection.algorithm).is_some());
         is_real "connections_unread" None
             "Idle connections that the last tick did not read, because there are too many.": unread;
     }

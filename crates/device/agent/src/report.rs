@@ -21,7 +21,9 @@ use crate::distributions::Distributions;
 /// Everything that the API shows, as of the last tick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
+    /// The status without its connections: to make these for a client is most of the work.
     pub(crate) status: Option<Status>,
+    pub(crate) connections: Connections,
     pub(crate) peers: Vec<Peer>,
     pub(crate) bounds: BoundsReport,
     pub(crate) targets: Targets,
@@ -37,7 +39,29 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn status(&self) -> Result<Body, String> {
         let status = self.status.as_ref().ok_or("the agent has not had its first tick yet")?;
-        Ok(Body::Status(Box::new(status.clone())))
+        let connections = self.connections.iter().map(|(of, sends)| connection(of, sends));
+        let connections = connections.collect();
+        Ok(Body::Status(Box::new(Status { connections, ..status.clone() })))
+    }
+}
+
+/// The connections that the last tick read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connections {
+    read: Vec<TcpSnapshot>,
+    sends: Vec<bool>,
+}
+
+impl Connections {
+    /// `sends` says of each connection whether it has data to send.
+    pub(crate) fn new(read: Vec<TcpSnapshot>, sends: Vec<bool>) -> Self {
+        assert_eq!(read.len(), sends.len(), "each connection has its own");
+        Self { read, sends }
+    }
+
+    /// The connections, and whether they have data to send.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&TcpSnapshot, bool)> {
+        self.read.iter().zip(self.sends.iter().copied())
     }
 }
 
@@ -156,11 +180,11 @@ pub(crate) fn postponed(rate: Rate) -> Reservation {
     Reservation { why, ..Reservation::new(rate, ReservationState::Waiting) }
 }
 
-pub(crate) fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
+fn connection(snapshot: &TcpSnapshot, sending: bool) -> Connection {
     Connection {
         local: snapshot.socket.local,
         remote: snapshot.socket.remote,
-        algorithm: snapshot.algorithm.clone(),
+        algorithm: snapshot.algorithm.to_string(),
         sending,
         cwnd: snapshot.figures.cwnd.get(),
         rtt_ms: snapshot.figures.smoothed_rtt.map_or(0.0, wakeai_units::Duration::as_millis_f64),

@@ -298,7 +298,7 @@ impl Station {
         }
         self.check_clock();
         self.controller.log_events();
-        self.publish(now, link_rate, snapshots.as_deref().unwrap_or_default());
+        self.publish(now, link_rate, snapshots.unwrap_or_default());
     }
 
     /// Looks the interface up again. It may be gone, or have a new index, or have lost its address.
@@ -410,7 +410,7 @@ impl Station {
     }
 
     fn take_over(&mut self, bounded: Bounded, index: u32, snapshots: &[TcpSnapshot]) {
-        if !snapshots.iter().any(|snapshot| snapshot.algorithm == bounded.plain) {
+        if !snapshots.iter().any(|snapshot| *snapshot.algorithm == *bounded.plain) {
             return;
         }
         let report = move_connections(&[bounded.plain], bounded.name, Some(index));

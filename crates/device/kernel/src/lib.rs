@@ -51,6 +51,6 @@ pub use raw::Socket;
 pub use snapshot::{Snapshotter, TcpSnapshot, snapshot};
 pub use undo::{Assigned, AssignedWay, UNDO, parts, receive_windows, release};
 pub use wakeai_connection::{
-    Bounds, CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Signal,
+    Bounds, CongestionState, ErrorCode, EventKind, Figures, INFINITE_SSTHRESH, Receiving, Signal,
 };
 pub use windows::WindowReport;

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use libbpf_rs::Link;
 use libbpf_rs::MapHandle;
@@ -13,7 +14,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use crate::connections::{run_iterator, run_with};
 use crate::error::Error;
 use crate::features::{ITERATE, explain, tick_us};
-use crate::raw::{SnapshotRequest, SnapshotValue, Socket, name_of};
+use crate::raw::{NAME_BYTES, SnapshotRequest, SnapshotValue, Socket, name_of};
 use crate::skeleton::quiet;
 use crate::skeleton::snapshot::SnapshotSkelBuilder;
 
@@ -26,8 +27,8 @@ pub struct TcpSnapshot {
     pub figures: Figures,
     /// The figures of this end as a receiver.
     pub receiving: Receiving,
-    /// Its congestion control algorithm.
-    pub algorithm: String,
+    /// Its congestion control algorithm. Connections that are read together share the name.
+    pub algorithm: Arc<str>,
 }
 
 /// Loaded iterator programs that read connections.
@@ -163,13 +164,31 @@ impl Snapshotter {
         let whole = written.chunks_exact(size_of::<SnapshotValue>());
         let mut connections = Vec::with_capacity(whole.len());
         let values = whole.filter_map(|bytes| SnapshotValue::read_from_bytes(bytes).ok());
+        let mut names = Names::default();
         connections.extend(values.map(|value| TcpSnapshot {
             socket: value.socket.to_socket(),
             figures: value.figures.to_figures(value.socket.ifindex),
             receiving: value.receiving.to_receiving(),
-            algorithm: name_of(value.algorithm),
+            algorithm: names.of(value.algorithm),
         }));
         Ok((connections, visit.request.idle.saturating_sub(idle_most)))
+    }
+}
+
+/// The names of algorithms, each made once for all connections that follow each other.
+#[derive(Default)]
+struct Names(Option<([i8; NAME_BYTES], Arc<str>)>);
+
+impl Names {
+    fn of(&mut self, field: [i8; NAME_BYTES]) -> Arc<str> {
+        match &self.0 {
+            Some((last, name)) if *last == field => Arc::clone(name),
+            _ => {
+                let name = Arc::<str>::from(name_of(field));
+                self.0 = Some((field, Arc::clone(&name)));
+                name
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a tick publishes: the report for the local API and the metrics, the figures for the fleet, and the state
 //! for systemd.
 
-use wakeai_api::{BoundsReport, Connection, Peer, State, Status};
+use wakeai_api::{BoundsReport, Peer, State, Status};
 use wakeai_control::presence::{AgentFigures, Label};
 use wakeai_control::{Bounds, Controller, Decision, Direction, Observation, RttView};
 use wakeai_daemon::{NotifyState, notify};
@@ -12,14 +12,14 @@ use wakeai_units::{Duration, Instant, Rate};
 use super::{Station, connection};
 use crate::counters::{self, Counts};
 use crate::datagrams::Datagrams;
-use crate::report::{self, Report};
+use crate::report::{self, Connections, Report};
 
 impl Station {
     pub(super) fn publish(
         &mut self,
         now: Instant,
         link_rate: Option<Rate>,
-        snapshots: &[TcpSnapshot],
+        snapshots: Vec<TcpSnapshot>,
     ) {
         let state = self.state(now);
         self.notify_state(state);
@@ -28,9 +28,9 @@ impl Station {
         let nothing = Observation::default();
         let seen = controller.map_or(&nothing, Controller::observation);
         let connections = connections(seen, snapshots);
-        let status = self.status(now, state, seen, link_rate, connections);
+        let status = self.status(now, state, seen, link_rate);
         let peers = self.peers();
-        self.distributions.observe(&status.connections, &peers);
+        self.distributions.observe(&connections, &peers);
         let controller = self.controller.controller();
         let decision = controller.map(Controller::decision);
         let bounds = decision.map_or(Bounds::NONE, |decision| decision.bounds);
@@ -48,6 +48,7 @@ impl Station {
             counts: self.counts(),
             differing: report::differing(controller.into_iter().flat_map(Controller::peers), own),
             status: Some(status),
+            connections,
         };
         self.clients.report.send_replace(report);
     }
@@ -58,7 +59,6 @@ impl Station {
         state: State,
         seen: &Observation,
         link_rate: Option<Rate>,
-        connections: Vec<Connection>,
     ) -> Status {
         let controller = self.controller.controller();
         let own = &self.controller.common_law;
@@ -94,7 +94,7 @@ impl Station {
                 None => self.controller.wanted().map(report::postponed),
             },
             turn: controller.and_then(Controller::turn).map(|turn| turn.to_string()),
-            connections,
+            connections: Vec::new(), // `Report::status` adds them
             connections_left_out: self.kernel.left_out,
             datagrams: datagrams.map(|of| report::datagrams(of.flows())),
             not_governed_mbps: datagrams.and_then(Datagrams::not_governed).map(Rate::as_mbps_f64),
@@ -151,12 +151,11 @@ impl Station {
     }
 }
 
-fn connections(seen: &Observation, snapshots: &[TcpSnapshot]) -> Vec<Connection> {
+fn connections(seen: &Observation, snapshots: Vec<TcpSnapshot>) -> Connections {
     let views = seen.up.connections.iter().map(Some).chain(std::iter::repeat(None));
-    let shown = snapshots.iter().zip(views).map(|(snapshot, view)| {
-        let sending =
-            view.map_or_else(|| connection(snapshot, false).has_data(), |view| view.active);
-        report::connection(snapshot, sending)
+    let sends = snapshots.iter().zip(views).map(|(snapshot, view)| {
+        view.map_or_else(|| connection(snapshot, false).has_data(), |view| view.active)
     });
-    shown.collect()
+    let sends = sends.collect();
+    Connections::new(snapshots, sends)
 }

@@ -92,7 +92,7 @@ fn a_connection_is_moved_obeys_a_ceiling_and_ends(control: &Control, bounded: Bo
         sender.write_all(&buffer).unwrap();
         receiver.read_exact(&mut buffer).unwrap();
     }
-    assert_eq!(own(port).algorithm, bounded.name);
+    assert_eq!(*own(port).algorithm, *bounded.name);
     sender.shutdown(Shutdown::Write).unwrap();
     assert_eq!(receiver.read(&mut buffer).unwrap(), 0, "the end comes after the last byte");
     obeyed(&mut monitor, port);
@@ -142,7 +142,7 @@ fn congestion_windows_of_other_algorithms_are_bounded_and_put_back(control: &Con
     let cookie = netns_cookie().unwrap();
     let (mut sender, mut receiver) = with_small_segments();
     let port = sender.local_addr().unwrap().port();
-    assert_eq!(own(port).algorithm, "cubic");
+    assert_eq!(&*own(port).algorithm, "cubic");
     std::thread::spawn(
         move || while receiver.read(&mut [0; 1 << 14]).is_ok_and(|bytes| bytes > 0) {},
     );
@@ -240,7 +240,7 @@ fn connections_are_moved_and_restored() {
     let before = wakeai_host::read_sysctl(DEFAULT).unwrap();
     let ruled_by = |name: &str| {
         let all = snapshot(Some(LOOPBACK)).unwrap();
-        all.iter().filter(|connection| connection.algorithm == name).count()
+        all.iter().filter(|connection| *connection.algorithm == *name).count()
     };
     let assignment = |algorithm, covered| {
         let (bytes_per_second, owner) = (1_000_000, std::process::id());

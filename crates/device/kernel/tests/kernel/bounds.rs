@@ -136,7 +136,7 @@ fn the_end_of_a_pacing_bound_makes_no_rtt_shorter_than_the_path() {
 /// The number of segments of each algorithm's connection that have arrived.
 fn delivered(rig: &Rig) -> BTreeMap<String, u64> {
     let all = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
-    all.into_iter().map(|one| (one.algorithm, one.figures.delivered)).collect()
+    all.into_iter().map(|one| (one.algorithm.to_string(), one.figures.delivered)).collect()
 }
 
 #[test]

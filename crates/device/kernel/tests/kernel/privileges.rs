@@ -67,7 +67,7 @@ fn an_agent_that_kept_three_capabilities_moves_its_connections_and_unloads() {
     let unload = || run_with(",+bpf,+perfmon,+net_admin", "privileges::the_last_agent_unloads");
     rig.sender.run(unload).unwrap();
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
-    assert!(connections.iter().all(|connection| connection.algorithm == "cubic"));
+    assert!(connections.iter().all(|connection| &*connection.algorithm == "cubic"));
     assert!(!struct_ops().contains("wakeai_cubic"));
     drop(registration);
 }

@@ -21,7 +21,7 @@ use crate::rig::{Registration, Rig, ip, kernel, set, struct_ops};
 /// The algorithms of the sender's connections.
 fn algorithms(rig: &Rig) -> Vec<String> {
     let connections = rig.sender.run(|| snapshot(None)).unwrap().unwrap();
-    connections.into_iter().map(|connection| connection.algorithm).collect()
+    connections.into_iter().map(|connection| connection.algorithm.to_string()).collect()
 }
 
 fn default_of(rig: &Rig) -> String {

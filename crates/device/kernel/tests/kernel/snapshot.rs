@@ -36,7 +36,7 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
         let after = Duration::from_millis(after);
         let read = || snapshotter.snapshot_without_idle(interface, after, most);
         let (connections, left_out) = rig.sender.run(read).unwrap().unwrap();
-        let of = |name: &str| connections.iter().filter(|one| one.algorithm == name).count();
+        let of = |name: &str| connections.iter().filter(|one| *one.algorithm == *name).count();
         ([of("wakeai_cubic"), of("wakeai_reno"), of("reno")], left_out)
     };
     assert_eq!(read(wire, 100, 2), ([1, 2, 5], 3), "Reno has to be moved");

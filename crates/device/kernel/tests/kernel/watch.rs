@@ -83,7 +83,7 @@ pub(crate) fn watch_each(
     };
     let named = connections
         .into_iter()
-        .map(|connection| (connection.algorithm, figures_of(connection.socket.cookie)));
+        .map(|connection| (connection.algorithm.to_string(), figures_of(connection.socket.cookie)));
     let by_algorithm: BTreeMap<_, _> = named.collect();
     assert!(by_algorithm.values().all(|figures| !figures.is_empty()));
     by_algorithm
