@@ -1,8 +1,7 @@
 //! Decides which connections send and which receive: by data in flight or waiting, and by what was
 //! moved since the last tick.
 
-use std::collections::hash_map::Entry;
-
+use hashbrown::hash_table::Entry;
 use wakeai_connection::{Figures, Receiving};
 use wakeai_units::{Bytes, Duration, Segments};
 
@@ -88,7 +87,7 @@ impl ConnectionWatch {
         for connection in connections {
             let entry = self.known.entry(connection.id);
             let before = match &entry {
-                Entry::Occupied(known) => Some(known.get()),
+                Entry::Occupied(known) => Some(&known.get().1),
                 Entry::Vacant(_) => None,
             };
             up.push(sender(connection, before));
@@ -96,9 +95,9 @@ impl ConnectionWatch {
             down.extend(receives.then_some(view));
             let (delivered, received) =
                 (connection.figures.delivered, connection.receiving.received);
-            entry.insert_entry(Known { delivered, received, receives, seen });
+            entry.insert((connection.id, Known { delivered, received, receives, seen }));
         }
-        self.known.retain(|_, known| known.seen == seen);
+        self.known.retain(|known| known.seen == seen);
     }
 }
 

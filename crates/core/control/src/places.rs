@@ -1,10 +1,9 @@
 //! Finds values by keys: those that stations choose, and the ids of connections.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use crate::StationId;
 use crate::presence::BootId;
@@ -30,26 +29,25 @@ fn multiplied(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Values by the ids of connections. The kernel chooses these ids, so their hash need not withstand chosen ones.
-pub(crate) type ById<V> = HashMap<u64, V, BuildHasherDefault<OfId>>;
+/// Values by the ids of connections. The kernel chooses these ids, so that their hash need not withstand chosen ones.
+#[derive(Clone, Debug)]
+pub(crate) struct ById<V>(HashTable<(u64, V)>);
 
-/// The hash of an id.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OfId(u64);
+impl<V> Default for ById<V> {
+    fn default() -> Self {
+        Self(HashTable::new())
+    }
+}
 
-impl Hasher for OfId {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
+impl<V> ById<V> {
+    /// The place of the id, with its value or free.
+    pub(crate) fn entry(&mut self, id: u64) -> Entry<'_, (u64, V)> {
+        self.0.entry(multiplied(id), |(of, _)| *of == id, |(of, _)| multiplied(*of))
     }
 
-    fn write_u64(&mut self, id: u64) {
-        self.0 = multiplied(self.0 ^ id);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
+    /// Removes all values but these.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&V) -> bool) {
+        self.0.retain(|(_, value)| keep(value));
     }
 }
 

@@ -2,8 +2,8 @@
 //! (§3.2 steps 3 and 4).
 
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 
+use hashbrown::hash_table::Entry;
 use wakeai_connection::{Direction, Figures};
 use wakeai_units::{Duration, Instant, Rate, Segments};
 
@@ -71,7 +71,6 @@ impl RttWatch {
         queue: Duration,
     ) -> Option<RttView> {
         self.ticks += 1;
-        debug_assert!(self.connections.values().all(|track| track.grown.len() <= HISTORY));
         let mut sum = WeightedSum::default();
         for connection in connections {
             let Some(track) = self.track(now, connection, queue) else { continue };
@@ -80,7 +79,7 @@ impl RttWatch {
             }
         }
         let ticks = self.ticks;
-        self.connections.retain(|_, track| track.seen == ticks);
+        self.connections.retain(|track| track.seen == ticks);
         sum.mean()
     }
 
@@ -94,13 +93,15 @@ impl RttWatch {
         let figures = &connection.figures;
         let track = match (self.connections.entry(connection.id), figures.smoothed_rtt) {
             (Entry::Occupied(known), rtt) => {
-                let track = known.into_mut();
+                let (_, track) = known.into_mut();
                 if let Some(rtt) = rtt {
                     track.update(now, figures, rtt, queue);
                 }
                 track
             }
-            (Entry::Vacant(new), Some(rtt)) => new.insert(Track::new(figures, rtt)),
+            (Entry::Vacant(new), Some(rtt)) => {
+                &mut new.insert((connection.id, Track::new(figures, rtt))).into_mut().1
+            }
             (Entry::Vacant(_), None) => return None,
         };
         track.seen = self.ticks;
@@ -167,6 +168,7 @@ impl Track {
         }
         self.widest = self.widest.max(sample.window);
         self.grown.push_back(sample);
+        debug_assert!(self.grown.len() <= HISTORY);
         if let Some(path) = self.longer_path().filter(|path| *path >= doubtful) {
             self.min = path;
             self.forget();
