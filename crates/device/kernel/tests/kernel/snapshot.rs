@@ -58,6 +58,30 @@ fn idle_connections_beyond_the_limit_are_counted_and_not_read() {
 }
 
 #[test]
+fn among_many_that_are_not_idle_another_one_is_found_three_calls_late() {
+    let Some(_registration) = Registration::share() else { return };
+    let rig = Rig::with_veth();
+    let (_, wire) = rig.interface("wire");
+    // A connection under Reno never counts as idle.
+    let mut busy = idle(&rig, "reno");
+    let mut snapshotter = Snapshotter::open().unwrap();
+    let mut read = |most| {
+        let read = || snapshotter.snapshot_without_idle(wire, Duration::from_secs(10), most);
+        rig.sender.run(read).unwrap().unwrap().0.len()
+    };
+    for call in 1..=8 {
+        if call == 3 {
+            busy.extend(idle(&rig, "reno"));
+        }
+        assert_eq!(read(4), if call < 6 { 5 } else { 10 }, "call {call}");
+    }
+    busy.extend(idle(&rig, "reno"));
+    assert_eq!(read(15), 15, "as many as may be idle are no reason");
+    busy.extend(idle(&rig, "reno"));
+    assert_eq!(read(20), 20);
+}
+
+#[test]
 fn a_connection_that_only_receives_is_not_idle_also_after_this_end_has_closed() {
     let Some(_registration) = Registration::share() else { return };
     let rig = Rig::with_veth();
