@@ -1,6 +1,6 @@
 //! Writes the bounds that `control` gives into the kernel's maps.
 
-use wakeai_control::{Actuation, Bounds};
+use wakeai_control::{Actuation, Bounds, LIMITS_EVERY, TICK};
 use wakeai_kernel::{Control, Error, SupervisedBounds, WindowReport};
 use wakeai_units::{Duration, Instant, Segments};
 
@@ -9,6 +9,13 @@ use crate::datagrams::is_flow;
 /// After a change of a receive window by the kernel others are likely for this long: a buffer that grows does so again and
 /// again.
 const MOVES_FOR: Duration = Duration::from_secs(10);
+
+/// When the receive windows are written again. The kernel changes one only while data arrives, because it then enlarges
+/// buffers. `moved_at` is when such a change, or a new connection, was last found.
+fn next_write(now: Instant, receives: bool, moved_at: Option<Instant>) -> Instant {
+    let move_on = receives && moved_at.is_some_and(|at| now.saturating_since(at) < MOVES_FOR);
+    now + if move_on { LIMITS_EVERY } else { TICK }
+}
 
 /// The bounds of one interface in the kernel.
 #[derive(Debug)]
@@ -85,9 +92,9 @@ impl Actuator {
         self.windows_are_bounded
     }
 
-    /// Whether the kernel has changed a receive window lately, or a connection is new. More changes are then likely.
-    pub(crate) fn windows_move(&self, now: Instant) -> bool {
-        self.moved_at.is_some_and(|at| now.saturating_since(at) < MOVES_FOR)
+    /// When the receive windows are written again after a write at `now`. `receives` is whether data arrives.
+    pub(crate) fn next_write(&self, now: Instant, receives: bool) -> Instant {
+        next_write(now, receives, self.moved_at)
     }
 
     /// Bounds the receive windows of connections, and the congestion windows of those whose algorithms apply no bounds, as
@@ -129,5 +136,24 @@ impl Actuator {
             self.bound_windows(now);
         }
         result.and(self.windows_failed.take().map_or(Ok(()), Err))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receive_windows_are_written_often_while_they_move_and_data_arrives() {
+        let after = |receives, moved_at: Option<u64>| {
+            let now = Instant::from_nanos(60_000_000_000);
+            let moved_at = moved_at.map(|s| Instant::ZERO + Duration::from_secs(s));
+            next_write(now, receives, moved_at).saturating_since(now)
+        };
+        assert_eq!(after(true, Some(60)), LIMITS_EVERY);
+        assert_eq!(after(true, Some(51)), LIMITS_EVERY, "nine seconds ago");
+        assert_eq!(after(true, Some(50)), TICK, "ten seconds ago");
+        assert_eq!(after(true, None), TICK);
+        assert_eq!(after(false, Some(60)), TICK);
     }
 }

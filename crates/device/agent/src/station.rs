@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wakeai_api::config::{Bssid, Config};
 use wakeai_api::{State, Transfer};
-use wakeai_control::{Actuation, Connection, Controller, LIMITS_EVERY, Limit, StationTick, TICK};
+use wakeai_control::{Actuation, Connection, Controller, Limit, StationTick, TICK};
 use wakeai_daemon::{NotifyState, notify, watchdog_enabled};
 use wakeai_host::{Drifts, Told, since_boot};
 use wakeai_kernel::{Bounded, Snapshotter, TcpSnapshot, move_connections};
@@ -183,8 +183,7 @@ impl Station {
                 next_heartbeat = now + HEARTBEAT;
             }
             if now >= next_windows {
-                self.bound_windows(now);
-                next_windows = now + if self.windows_may_move(now) { LIMITS_EVERY } else { TICK };
+                next_windows = self.bound_windows(now);
             }
             if now >= next_tick {
                 let late = now.saturating_since(next_tick) > TICK / 2;
@@ -234,18 +233,16 @@ impl Station {
         self.kernel.actuator.as_ref().is_some_and(Actuator::bounds_windows)
     }
 
-    fn bound_windows(&mut self, now: Instant) {
-        if let Some(actuator) = &mut self.kernel.actuator
-            && actuator.bounds_windows()
-        {
-            actuator.bound_windows(now);
-        }
-    }
-
-    /// Whether the kernel may change a receive window before the next tick. It enlarges a buffer only while data arrives.
-    fn windows_may_move(&self, now: Instant) -> bool {
+    /// Writes the receive windows, where any is bounded. Returns when to write them again.
+    fn bound_windows(&mut self, now: Instant) -> Instant {
         let (_, receives) = self.kernel.received;
-        receives && self.kernel.actuator.as_ref().is_some_and(|of| of.windows_move(now))
+        match &mut self.kernel.actuator {
+            Some(actuator) if actuator.bounds_windows() => {
+                actuator.bound_windows(now);
+                actuator.next_write(now, receives)
+            }
+            _ => now + TICK,
+        }
     }
 
     fn heartbeat(&mut self, now: Instant) {

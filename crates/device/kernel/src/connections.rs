@@ -77,8 +77,8 @@ pub(crate) fn run_with<T: FromBytes + Immutable + IntoBytes>(
     Ok(done.unwrap_or(request))
 }
 
-/// Runs an iterator over the sockets of the calling thread's network namespace by reading from it. Replaces the content of
-/// `written` by the bytes that its program writes; a caller that keeps the buffer spares the kernel its pages.
+/// Runs an iterator by reading from it; one over sockets visits those of the calling thread's network namespace. Replaces the
+/// content of `written` by the bytes that its program writes; a caller that keeps the buffer spares the kernel its pages.
 pub(crate) fn run_iterator(
     program: &Link,
     asked: &str,
