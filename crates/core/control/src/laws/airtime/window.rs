@@ -23,6 +23,9 @@ const OPENING_RTT: Duration = Duration::from_millis(150);
 /// take the share of a bounded station. The exception is a floor for this time after the start of
 /// the release.
 const RECOVERY: Duration = Duration::from_secs(5);
+/// This floor is the window for the present rate and a quarter of it, percent: what the station delivered before
+/// strangers were found is less than its share.
+const RECOVERY_PERCENT: u64 = 125;
 /// In the opening phase the floor exceeds the present window by at most this many segments, or by
 /// half of the window where that is more. So the host's queue does not get too many segments at
 /// once.
@@ -190,7 +193,7 @@ impl OneWay {
 
     /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
     /// that the station lost to stations without agents. The floor is the window for the highest
-    /// rate before the release, at the present RTT. It is dropped early where loss recovery lasts
+    /// rate before the release, or for somewhat more than the present one, at the present RTT. It is dropped early where loss recovery lasts
     /// longer than [`SETTLED_TICKS`].
     pub(super) fn released_window(
         &mut self,
@@ -201,8 +204,8 @@ impl OneWay {
         if self.release.lasts_for(now) > RECOVERY || self.trouble > SETTLED_TICKS {
             return Bounds::NONE;
         }
-        let before = self.delivered.get();
-        let window = Segments::in_flight(before, situation.path.current, seen.own().mss());
+        let rate = self.delivered.get().max(situation.rate.times(RECOVERY_PERCENT, 100));
+        let window = Segments::in_flight(rate, situation.path.current, seen.own().mss());
         Bounds::window(window, Segments::MAX)
     }
 
