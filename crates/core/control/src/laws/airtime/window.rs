@@ -600,4 +600,15 @@ mod tests {
         }
         assert_eq!(ticks.tick(&beside), (Bounds::NONE, Some(Phase::Released)));
     }
+
+    #[test]
+    fn the_floor_of_a_release_is_above_the_present_rate() {
+        let mut ticks = Ticks::new();
+        // The station never had more than 4 Mbit/s.
+        let beside = at_phy(65, with_rtt(ms(50), ms(450), seen(4, 40, &[])));
+        let bound = (0..10).find(|_| ticks.tick(&beside).1 == Some(Phase::Released));
+        assert!(bound.is_some());
+        let floor = Segments::in_flight(Rate::from_mbps(5), ms(500), Bytes::new(1448));
+        assert_eq!(ticks.tick(&beside).0, Bounds::window(floor, Segments::MAX));
+    }
 }
