@@ -165,10 +165,8 @@ impl Neighbours {
     fn watch(&mut self, situation: &Situation, share: &AirtimeShare) {
         let foreign = share.used.is_some_and(|used| used < FOREIGN_BELOW);
         let long = foreign && situation.path.growth > situation.target * 2;
-        self.still_long = self.still_long.map(|ticks| match long {
-            true => ticks + 1,
-            false => ticks.saturating_sub(1),
-        });
+        let count = |ticks: u32| if long { ticks + 1 } else { ticks.saturating_sub(1) };
+        self.still_long = self.still_long.map(count);
     }
 
     /// Whether a trial has shown that strangers fill the queue of downloads.
