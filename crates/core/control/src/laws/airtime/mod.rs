@@ -280,8 +280,7 @@ impl OneWay {
             let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
             situation.target = situation.target.max(most);
         }
-        let found = self.neighbours.finds_strangers();
-        let released = self.release.on_tick(now, &situation, self.share.used, found);
+        let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => self.less(now, &situation, own.mss()),

@@ -8,12 +8,7 @@
 //! No figure of a tick distinguishes the two, because by Little's law a rate is always a window divided by an RTT. So the
 //! stations try it: all hold less for some seconds. Where the RTT falls with the windows, the share may follow what the
 //! stations deliver.
-//!
-//! A queue of downloads is the access point's, and strangers share it. There the trial's answer is watched: where the queue
-//! stays long after it, whether the trial seemed to succeed or not, strangers fill it, and a release follows
-//! ([`super::strangers::Release`]).
 
-use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::share::AirtimeShare;
@@ -24,9 +19,7 @@ use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 /// after so many with a queue that is only somewhat too long: while stations begin, and do not know each other, they deliver
 /// less than is expected of all.
 const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
-const SUSPICIOUS_TICKS: u32 = 3 * SETTLED_TICKS;
-/// The same for downloads, where a release may follow: the sooner, the less is lost to strangers.
-const SUSPICIOUS_TICKS_DOWN: u32 = 2 * SETTLED_TICKS;
+const SUSPICIOUS_TICKS: u32 = 12;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
 const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
 /// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
@@ -60,9 +53,6 @@ pub(super) struct Neighbours {
     /// was nearly as long.
     before: Duration,
     in_vain: u32,
-    /// Since a trial of downloads: the number of ticks in which the queue was still long, less that of the others.
-    /// `None` before the first trial.
-    still_long: Option<u32>,
     /// The least sum of the parts that counts, percent of the expected sum; `None` until a trial has succeeded.
     pub(super) least: Option<u64>,
 }
@@ -118,13 +108,11 @@ impl Neighbours {
             }
             let trial = *trial;
             self.trial = None;
-            self.still_long = (situation.direction == Direction::Down).then_some(0);
             if trial.has_succeeded() {
                 self.next_trial = None;
                 self.follow(share, trial.before.saturating_sub(situation.path.min));
             }
         }
-        self.watch(situation, share);
         let below = |limit| {
             let least = limit * self.least.unwrap_or(100) / 100;
             share.used.is_some_and(|used| used < least)
@@ -146,11 +134,7 @@ impl Neighbours {
         let contested = suspicious && all_behind && situation.queue_is_long();
         self.suspicious = if too_long { self.suspicious + 1 } else { 0 };
         self.contested = if contested { self.contested + 1 } else { 0 };
-        let enough = match situation.direction {
-            Direction::Up => SUSPICIOUS_TICKS,
-            Direction::Down => SUSPICIOUS_TICKS_DOWN,
-        };
-        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= enough;
+        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= SUSPICIOUS_TICKS;
         if !due || !may_begin || self.next_trial.is_some_and(|next| now < next) {
             return None;
         }
@@ -160,27 +144,9 @@ impl Neighbours {
         Some(trial.window)
     }
 
-    /// Counts the ticks after a trial of downloads in which the queue is still twice as long as its target, although the
-    /// stations deliver less than the air carries.
-    fn watch(&mut self, situation: &Situation, share: &AirtimeShare) {
-        let foreign = share.used.is_some_and(|used| used < FOREIGN_BELOW);
-        let long = foreign && situation.path.growth > situation.target * 2;
-        let count = |ticks: u32| if long { ticks + 1 } else { ticks.saturating_sub(1) };
-        self.still_long = self.still_long.map(count);
-    }
-
-    /// Whether a trial has shown that strangers fill the queue of downloads.
-    pub(super) fn finds_strangers(&self) -> bool {
-        self.still_long.is_some_and(|ticks| ticks >= SETTLED_TICKS)
-    }
-
-    /// Ends a trial without a result, because a release or a contest goes on. What strangers may have made succeed no longer
-    /// counts.
+    /// Ends a trial without a result.
     pub(super) fn give_up(&mut self) {
         self.trial = None;
-        if self.still_long.take().is_some() {
-            self.least = None;
-        }
     }
 
     /// Lets the share follow what the stations deliver.
@@ -210,7 +176,7 @@ impl Neighbours {
         }
     }
 
-    /// Ends what a trial of uploads has found, where the queue stayed although the share followed. Strangers fill it, whose queue swings
+    /// Ends what a trial has found, where the queue stayed although the share followed. Strangers fill it, whose queue swings
     /// by itself where the buffer is short, so that a trial can succeed by chance.
     fn undo_what_is_in_vain(
         &mut self,
@@ -219,7 +185,6 @@ impl Neighbours {
         situation: &Situation,
         share: &mut AirtimeShare,
     ) {
-        let suspicious = suspicious && situation.direction == Direction::Up;
         let stayed = suspicious && situation.path.growth * 3 > self.before * 2; // two thirds of it
         self.in_vain = if stayed && self.least.is_some() { self.in_vain + 1 } else { 0 };
         if self.in_vain < SETTLED_TICKS {
@@ -370,49 +335,6 @@ mod tests {
                 assert_eq!(before, 2 * pause - 1, "twice the first time");
             }
         }
-    }
-
-    /// What a trial whose queueing delays are these finds `ticks` ticks later, and what counts as the least sum then.
-    fn found(direction: Direction, trial_ms: u64, then_ms: &[u64]) -> (bool, Option<u64>) {
-        let of = |growth_ms| Situation { direction, ..among_eight(growth_ms) };
-        let mut ticks = Ticks::default();
-        ticks.until_trial(&of(60));
-        let ended = (1..99).any(|_| ticks.tick(&of(trial_ms), &half_used()).is_none());
-        assert!(ended);
-        for growth_ms in then_ms {
-            ticks.tick(&of(*growth_ms), &half_used());
-        }
-        (ticks.neighbours.finds_strangers(), ticks.neighbours.least)
-    }
-
-    #[test]
-    fn where_a_queue_of_downloads_stays_after_a_trial_strangers_fill_it() {
-        // The tick at which the trial ends is the first one of four. The target is 10 ms.
-        let (down, up) = (Direction::Down, Direction::Up);
-        assert_eq!(found(down, 60, &[21, 21]), (false, None));
-        assert_eq!(found(down, 60, &[21, 21, 21]), (true, None));
-        assert_eq!(found(up, 60, &[21; 9]), (false, None));
-        assert_eq!(found(down, 60, &[20; 9]), (false, None), "twice the target is not long");
-        assert_eq!(found(down, 60, &[21, 20, 21, 20, 21]), (false, None));
-        assert_eq!(found(down, 60, &[21, 21, 20, 21, 21]), (true, None));
-    }
-
-    #[test]
-    fn a_trial_of_downloads_that_seemed_to_succeed_counts_until_strangers_are_found() {
-        assert_eq!(found(Direction::Down, 40, &[21, 21]), (false, Some(35)));
-        assert_eq!(found(Direction::Down, 40, &[21, 21, 21]), (true, Some(35)));
-        let mut ticks = Ticks::default();
-        ticks.neighbours.least = Some(35);
-        ticks.neighbours.still_long = Some(SETTLED_TICKS);
-        ticks.neighbours.give_up();
-        assert!(!ticks.neighbours.finds_strangers());
-        assert_eq!(ticks.neighbours.least, None, "a release begins");
-    }
-
-    #[test]
-    fn a_trial_of_downloads_begins_after_fewer_ticks() {
-        let down = Situation { direction: Direction::Down, ..among_eight(16) };
-        assert_eq!(Ticks::default().until_trial(&down).0, 15 - SETTLED_TICKS);
     }
 
     #[test]

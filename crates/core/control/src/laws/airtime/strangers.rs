@@ -109,8 +109,7 @@ pub(super) struct Release(Episode);
 
 impl Release {
     /// Whether a release is under way at this tick. `used` is the part of the expected rate that
-    /// all stations with agents deliver together, millionths; `None` where it is not known. `found` says
-    /// that a trial has shown strangers ([`super::neighbours`]): then the release begins at once.
+    /// all stations with agents deliver together, millionths; `None` where it is not known.
     ///
     /// A queue is far too long where the queueing delay is above twice the longest target
     /// ([`AirtimeKnobs::queue_max`]) and a quarter of the minimum RTT. A station without sending peers
@@ -121,7 +120,6 @@ impl Release {
         now: Instant,
         situation: &Situation,
         used: Option<u64>,
-        found: bool,
     ) -> bool {
         let far_too_long = match situation.senders {
             1 => situation.queue_is_long(),
@@ -134,10 +132,9 @@ impl Release {
             senders => SETTLED_TICKS + senders / SENDERS_PER_TICK,
         };
         let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
-        let within = if found { 1 } else { within };
         // Where together they are not behind, no stranger sends any more.
         let has_cause = used.is_none_or(is_behind);
-        self.0.on_tick(now, suspicious || found, within, has_cause)
+        self.0.on_tick(now, suspicious, within, has_cause)
     }
 
     /// The time since the last release began.
@@ -177,7 +174,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(500) * self.count;
             let phy_rate_known = self.phy_rate_known;
             let situation = Situation { phy_rate_known, ..situation(senders, growth_ms) };
-            self.release.on_tick(now, &situation, used, false)
+            self.release.on_tick(now, &situation, used)
         }
 
         /// The number of ticks until the release begins, while stations without agents fill the
@@ -205,18 +202,8 @@ mod tests {
         let mut release = Release::default();
         let down = Situation { direction: Direction::Down, ..situation(40, HIGH) };
         let now = |tick: u64| Instant::ZERO + TICK * tick;
-        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS, false));
-        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS, false));
-    }
-
-    #[test]
-    fn where_a_trial_has_found_strangers_a_release_begins_at_once_and_lasts_while_its_cause_does() {
-        let mut release = Release::default();
-        let short = situation(8, 20);
-        let now = |tick: u64| Instant::ZERO + TICK * tick;
-        assert!(release.on_tick(now(1), &short, USED_BY_OTHERS, true));
-        assert!(release.on_tick(now(2), &short, USED_BY_OTHERS, false));
-        assert!(!release.on_tick(now(3), &short, Some(900_000), false));
+        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS));
+        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS));
     }
 
     #[test]
