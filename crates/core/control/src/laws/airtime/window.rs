@@ -23,8 +23,8 @@ const OPENING_RTT: Duration = Duration::from_millis(150);
 /// take the share of a bounded station. The exception is a floor for this time after the start of
 /// the release.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// This floor is the window for the present rate and a quarter of it, percent: what the station delivered before
-/// strangers were found is less than its share.
+/// This floor is the window for at least this percentage of the present rate, because what the station
+/// delivered before strangers were found is less than its share.
 const RECOVERY_PERCENT: u64 = 125;
 /// In the opening phase the floor exceeds the present window by at most this many segments, or by
 /// half of the window where that is more. So the host's queue does not get too many segments at
@@ -193,7 +193,8 @@ impl OneWay {
 
     /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
     /// that the station lost to stations without agents. The floor is the window for the highest
-    /// rate before the release, or for somewhat more than the present one, at the present RTT. It is dropped early where loss recovery lasts
+    /// rate of the last ten seconds before the release, or for [`RECOVERY_PERCENT`] of the present
+    /// rate where that is more, at the present RTT. It is dropped early where loss recovery lasts
     /// longer than [`SETTLED_TICKS`].
     pub(super) fn released_window(
         &mut self,
