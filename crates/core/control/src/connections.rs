@@ -58,6 +58,7 @@ struct Known {
     delivered: u64,
     /// The bytes that it had received.
     received: u64,
+    sends: bool,
     receives: bool,
     /// The tick, by number.
     seen: u64,
@@ -90,12 +91,14 @@ impl ConnectionWatch {
                 Entry::Occupied(known) => Some(&known.get().1),
                 Entry::Vacant(_) => None,
             };
-            up.push(sender(connection, before));
+            let view = sender(connection, before);
+            let sends = view.active;
+            up.push(view);
             let (view, receives) = receiver(connection, before);
             down.extend(receives.then_some(view));
             let (delivered, received) =
                 (connection.figures.delivered, connection.receiving.received);
-            entry.insert((connection.id, Known { delivered, received, receives, seen }));
+            entry.insert((connection.id, Known { delivered, received, sends, receives, seen }));
         }
         self.known.retain(|known| known.seen == seen);
     }
@@ -107,7 +110,8 @@ fn sender(connection: &Connection, before: Option<&Known>) -> ConnectionView {
     let since = |before: &Known| (figures.delivered as u32).wrapping_sub(before.delivered as u32);
     let delivered = before.map_or(0, since);
     let active = connection.has_data() || delivered > ACTIVE_SEGMENTS;
-    ConnectionView { id, figures, limit, delivered, active }
+    let begins = active && !before.is_some_and(|before| before.sends);
+    ConnectionView { id, figures, limit, delivered, active, begins }
 }
 
 /// The receiving end of a connection in a sender's terms, and whether it counts as receiving. What the
@@ -120,7 +124,8 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
     let segments =
         |bytes: u64| u32::try_from(bytes.checked_div(mss.get()).unwrap_or(0)).unwrap_or(u32::MAX);
     let delivered = segments(bytes);
-    let least = if before.is_some_and(|before| before.receives) { 1 } else { ACTIVE_SEGMENTS };
+    let received_before = before.is_some_and(|before| before.receives);
+    let least = if received_before { 1 } else { ACTIVE_SEGMENTS };
     let receives = delivered > least;
     let in_rtt = u128::from(bytes) * u128::from(rtt.unwrap_or(Duration::ZERO).as_nanos())
         / u128::from(TICK.as_nanos());
@@ -136,7 +141,8 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
         ..Figures::default()
     };
     let (id, limit) = (connection.id, Limit::Window);
-    let view = ConnectionView { id, figures, limit, delivered, active: receives };
+    let begins = receives && !received_before;
+    let view = ConnectionView { id, figures, limit, delivered, active: receives, begins };
     (view, receives)
 }
 
@@ -168,6 +174,25 @@ mod tests {
         for (case, (delivered, out, queue), expected) in cases {
             assert_eq!(tick(delivered, out, queue), expected, "{case}");
         }
+    }
+
+    #[test]
+    fn a_connection_begins_at_the_first_tick_at_which_it_is_active() {
+        let mut watch = ConnectionWatch::default();
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        let mut tick = |packets_out, received: u64| {
+            let figures = Figures { packets_out: Segments::new(packets_out), ..Figures::default() };
+            let mss = Bytes::new(1448);
+            let receiving = Receiving { received: received * 1448, mss, ..Receiving::default() };
+            let connection = Connection { figures, receiving, ..Connection::default() };
+            watch.on_tick(&[connection], &mut up, &mut down);
+            (up[0].begins, down.first().map(|view| view.begins))
+        };
+        assert_eq!(tick(0, 0), (false, None));
+        assert_eq!(tick(1, 0), (true, None));
+        assert_eq!(tick(1, 20), (false, Some(true)));
+        assert_eq!(tick(0, 40), (false, Some(false)));
+        assert_eq!(tick(1, 40), (true, None), "it was idle");
     }
 
     #[test]

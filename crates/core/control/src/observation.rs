@@ -37,6 +37,8 @@ pub struct ConnectionView {
     /// Whether the connection counts as sending or receiving ([`Connection`](crate::Connection) has
     /// the rule).
     pub active: bool,
+    /// Whether the connection is active and was not at the last tick. What it moved since is that of less than a tick.
+    pub begins: bool,
 }
 
 /// What this station moves in one direction, at a tick.
@@ -85,7 +87,16 @@ impl OwnTraffic {
 
     /// The sum of the windows of the active connections that obey a window.
     pub fn window(&self) -> Segments {
-        self.windowed().fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
+        Self::sum_of_windows(self.windowed())
+    }
+
+    /// The sum of the windows of the active connections that were not active at the last tick.
+    pub fn window_of_beginning(&self) -> Segments {
+        Self::sum_of_windows(self.windowed().filter(|connection| connection.begins))
+    }
+
+    fn sum_of_windows<'a>(of: impl Iterator<Item = &'a ConnectionView>) -> Segments {
+        of.fold(Segments::ZERO, |sum, c| sum.saturating_add(c.figures.cwnd))
     }
 
     /// The rate at which the active connections with this limit delivered in the last tick, which
@@ -319,5 +330,12 @@ pub(crate) fn example() -> ConnectionView {
         packets_out: Segments::new(100),
         ..Figures::default()
     };
-    ConnectionView { id: 1, figures, limit: Limit::Window, delivered: 0, active: true }
+    ConnectionView {
+        id: 1,
+        figures,
+        limit: Limit::Window,
+        delivered: 0,
+        active: true,
+        begins: false,
+    }
 }

@@ -28,7 +28,7 @@ fn rtt() -> impl Strategy<Value = Option<Duration>> {
 prop_compose! {
     fn connection()(
         id in 0_u64..4, cwnd: u32, packets_out: u32, mss in prop_oneof![Just(0_u64), 1_u64..65_536],
-        rtts in (rtt(), rtt(), rtt()), delivered: u32, state in 0_u8..5, sending: bool,
+        rtts in (rtt(), rtt(), rtt()), delivered: u32, state in 0_u8..5, sending: bool, new: bool,
         limit in prop_oneof![Just(Limit::Window), Just(Limit::Rate), Just(Limit::Nothing)],
     ) -> ConnectionView {
         let figures = Figures {
@@ -41,7 +41,7 @@ prop_compose! {
             congestion_state: CongestionState::from_number(state),
             ..Figures::default()
         };
-        ConnectionView { id, figures, limit, delivered, active: sending }
+        ConnectionView { id, figures, limit, delivered, active: sending, begins: sending && new }
     }
 }
 
@@ -146,7 +146,7 @@ prop_compose! {
             packets_out: Segments::new(40),
             ..Figures::default()
         };
-        let own = ConnectionView { id: 1, figures, limit: Limit::Window, delivered: 100, active: true };
+        let own = ConnectionView { id: 1, figures, delivered: 100, limit: Limit::Window, active: true, begins: false };
         let up = OwnTraffic {
             connections: vec![own],
             delivery_rate: rate,

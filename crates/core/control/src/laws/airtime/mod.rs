@@ -169,6 +169,8 @@ struct Situation {
     rate: Rate,
     /// The sum of the windows of the active connections.
     window: Segments,
+    /// The part of it of the connections that were not active at the last tick.
+    beginning: Segments,
     connections: u32,
     /// The number of stations that send or receive, this one included.
     senders: u32,
@@ -193,6 +195,7 @@ impl Situation {
             queue_max: Duration::from_millis(75),
             rate: Rate::from_mbps(10),
             window: Segments::new(100),
+            beginning: Segments::ZERO,
             connections: 1,
             senders: 1,
             phy_rate_known: true,
@@ -249,6 +252,7 @@ impl OneWay {
             queue_max: self.knobs.queue_max,
             rate,
             window: own.window(),
+            beginning: own.window_of_beginning(),
             senders: seen.seen.senders,
             phy_rate_known: seen.seen.link_rate.is_some(),
             connections: count(connections),

@@ -145,13 +145,18 @@ impl OneWay {
     }
 
     /// The largest window. Announcements may be old or wrong, so it follows from the proved rate, at
-    /// one and a half times the target, and at 70 % of the longest target at least. Where nothing was
-    /// delivered yet, the window may at most double, as in a round trip of slow start.
+    /// one and a half times the target, and at 70 % of the longest target at least. What a connection
+    /// delivered in its first tick proves nothing, because it is that of less than a tick. Its window may at most
+    /// double, as in a round trip of slow start, and so may all windows where nothing was delivered yet.
     fn most(&self, situation: &Situation, mss: Bytes) -> Bytes {
         let Situation { path, target, .. } = *situation;
         let queue = (target + target / 2).max(situation.capped_queue());
         match self.proved(situation) {
-            Some(rate) => self.probed(rate.bytes_in(path.min + queue)),
+            Some(rate) => {
+                let beginning = scale(situation.beginning, 2000).bytes(mss);
+                let proved = self.probed(rate.bytes_in(path.min + queue));
+                proved.checked_add(beginning).unwrap_or(proved)
+            }
             None => scale(situation.window, 2000).bytes(mss),
         }
     }
@@ -408,6 +413,20 @@ mod tests {
     #[test]
     fn before_the_first_delivery_the_window_at_most_doubles() {
         assert_eq!(first(&seen(0, 100, &[])).ceiling, Segments::new(200));
+    }
+
+    #[test]
+    fn what_another_connection_delivers_does_not_limit_one_that_begins() {
+        let few_bytes = |begins| {
+            let mut seen = seen(0, 100, &[]);
+            seen.up.mean_rate = Rate::from_bps(4_200);
+            seen.up.connections[0].begins = begins;
+            let own = seen.up.connections[0].figures.cwnd;
+            (first(&seen).ceiling, own)
+        };
+        assert_eq!(few_bytes(false).0, Segments::new(2));
+        let (ceiling, window) = few_bytes(true);
+        assert_eq!(ceiling, scale(window, 2000));
     }
 
     #[test]
