@@ -124,8 +124,7 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
     let segments =
         |bytes: u64| u32::try_from(bytes.checked_div(mss.get()).unwrap_or(0)).unwrap_or(u32::MAX);
     let delivered = segments(bytes);
-    let received_before = before.is_some_and(|before| before.receives);
-    let least = if received_before { 1 } else { ACTIVE_SEGMENTS };
+    let least = if before.is_some_and(|before| before.receives) { 1 } else { ACTIVE_SEGMENTS };
     let receives = delivered > least;
     let in_rtt = u128::from(bytes) * u128::from(rtt.unwrap_or(Duration::ZERO).as_nanos())
         / u128::from(TICK.as_nanos());
@@ -141,8 +140,14 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
         ..Figures::default()
     };
     let (id, limit) = (connection.id, Limit::Window);
-    let begins = receives && !received_before;
-    let view = ConnectionView { id, figures, limit, delivered, active: receives, begins };
+    let view = ConnectionView {
+        id,
+        figures,
+        limit,
+        delivered,
+        active: receives,
+        ..ConnectionView::default()
+    };
     (view, receives)
 }
 
@@ -190,7 +195,7 @@ mod tests {
         };
         assert_eq!(tick(0, 0), (false, None));
         assert_eq!(tick(1, 0), (true, None));
-        assert_eq!(tick(1, 20), (false, Some(true)));
+        assert_eq!(tick(1, 20), (false, Some(false)));
         assert_eq!(tick(0, 40), (false, Some(false)));
         assert_eq!(tick(1, 40), (true, None), "it was idle");
     }

@@ -37,7 +37,8 @@ pub struct ConnectionView {
     /// Whether the connection counts as sending or receiving ([`Connection`](crate::Connection) has
     /// the rule).
     pub active: bool,
-    /// Whether the connection is active and was not at the last tick. What it moved since is that of less than a tick.
+    /// Whether the connection sends and did not at the last tick, so that what it sent since is that of less than a
+    /// tick. False of a receiving end, which is active only once it has received more than an initial window.
     pub begins: bool,
 }
 
