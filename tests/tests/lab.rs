@@ -339,6 +339,10 @@ fn a_second_ctrl_c_ends_the_lab_at_once_and_the_next_command_removes_the_rest() 
     let before = host_state();
     let mut lab = start_with_agents(&file(directory.path(), &SCENARIO.replace("8s", "600s")), &[]);
     let pid = Pid::from_raw(lab.id().cast_signed());
+    // An agent makes its socket before its second process begins.
+    wait_for("the lab and two agents of two processes run", || {
+        (own_processes() == 5).then_some(())
+    });
     let agent = wakeai_host::holders().unwrap().into_iter().find_map(|holder| {
         matches!(holder.role, wakeai_host::Role::Agent { .. }).then_some(holder.process.pid)
     });
