@@ -58,6 +58,7 @@ struct Known {
     delivered: u64,
     /// The bytes that it had received.
     received: u64,
+    /// Whether it counted as sending, and as receiving.
     sends: bool,
     receives: bool,
     /// The tick, by number.
@@ -140,14 +141,8 @@ fn receiver(connection: &Connection, before: Option<&Known>) -> (ConnectionView,
         ..Figures::default()
     };
     let (id, limit) = (connection.id, Limit::Window);
-    let view = ConnectionView {
-        id,
-        figures,
-        limit,
-        delivered,
-        active: receives,
-        ..ConnectionView::default()
-    };
+    let (active, begins) = (receives, false);
+    let view = ConnectionView { id, figures, limit, delivered, active, begins };
     (view, receives)
 }
 
