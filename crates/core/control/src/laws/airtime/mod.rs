@@ -284,7 +284,8 @@ impl OneWay {
             let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
             situation.target = situation.target.max(most);
         }
-        let released = self.release.on_tick(now, &situation, self.share.used);
+        let found = self.neighbours.has_found_strangers();
+        let released = self.release.on_tick(now, &situation, self.share.used, found);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => self.less(now, &situation, own.mss()),

@@ -9,6 +9,7 @@
 //! stations try it: all hold less for some seconds. Where the RTT falls with the windows, the share may follow what the
 //! stations deliver.
 
+use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::share::AirtimeShare;
@@ -20,6 +21,9 @@ use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 /// less than is expected of all.
 const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
 const SUSPICIOUS_TICKS: u32 = 12;
+/// The same for downloads. Their queue is the access point's, which strangers share, and no floor gives a receiver
+/// back what it loses to them in the meantime.
+const SUSPICIOUS_TICKS_DOWN: u32 = 8;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
 const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
 /// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
@@ -34,6 +38,8 @@ const TRIAL_TICKS: u32 = 6;
 /// costs goodput.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// The ticks after a trial of downloads in which a queue that is still too long shows strangers.
+const JUDGED_TICKS: u32 = 20;
 /// From what a trial has found, the share may fall to this part, percent. A further fall needs a further
 /// trial, so that strangers in the queue that come later cannot drive it down without an end.
 const FURTHER_PERCENT: u64 = 70;
@@ -47,6 +53,7 @@ pub(super) struct Neighbours {
     trial: Option<Trial>,
     next_trial: Option<Instant>,
     pause: Duration,
+    judged: Option<Judged>,
     /// The number of consecutive ticks in which this station delivered more than its peers.
     more: u32,
     /// The queueing delay when the share began to follow, and the number of consecutive ticks since then in which it
@@ -66,6 +73,15 @@ struct Trial {
     /// The shortest RTT since then. The peers do not end their trials at the same tick.
     shortest: Duration,
     window: Segments,
+}
+
+/// What the ticks after a trial of downloads have shown.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    /// The number of further ticks.
+    left: u32,
+    /// Each tick with a queue that is too long adds one, and each other tick subtracts one, down to zero.
+    too_long: u32,
 }
 
 impl Trial {
@@ -108,6 +124,9 @@ impl Neighbours {
             }
             let trial = *trial;
             self.trial = None;
+            if situation.direction == Direction::Down {
+                self.judged = Some(Judged { left: JUDGED_TICKS, too_long: 0 });
+            }
             if trial.has_succeeded() {
                 self.next_trial = None;
                 self.follow(share, trial.before.saturating_sub(situation.path.min));
@@ -128,13 +147,18 @@ impl Neighbours {
         self.undo_what_is_in_vain(now, suspicious, situation, share);
         let comparable = suspicious && behind && self.next_trial.is_none_or(|next| now >= next);
         self.compare_with_peers(comparable, situation, share);
+        self.judge(foreign && situation.path.growth > situation.target * 2);
         let too_long = suspicious && foreign;
         let part = situation.share.times(BEHIND_PERCENT, 100);
         let all_behind = behind && situation.rate < part && share.peers < part;
         let contested = suspicious && all_behind && situation.queue_is_long();
         self.suspicious = if too_long { self.suspicious + 1 } else { 0 };
         self.contested = if contested { self.contested + 1 } else { 0 };
-        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= SUSPICIOUS_TICKS;
+        let suspicious_ticks = match situation.direction {
+            Direction::Up => SUSPICIOUS_TICKS,
+            Direction::Down => SUSPICIOUS_TICKS_DOWN,
+        };
+        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= suspicious_ticks;
         if !due || !may_begin || self.next_trial.is_some_and(|next| now < next) {
             return None;
         }
@@ -146,7 +170,21 @@ impl Neighbours {
 
     /// Ends a trial without a result.
     pub(super) fn give_up(&mut self) {
-        self.trial = None;
+        (self.trial, self.judged) = (None, None);
+    }
+
+    /// Whether a trial has shown that strangers fill the queue of downloads: it failed, or what it found was in vain,
+    /// and the queue stays too long.
+    pub(super) fn has_found_strangers(&self) -> bool {
+        self.judged.is_some_and(|judged| judged.too_long >= SETTLED_TICKS)
+    }
+
+    fn judge(&mut self, too_long: bool) {
+        self.judged = self.judged.and_then(|judged| {
+            let count = judged.too_long;
+            let too_long = if too_long { count + 1 } else { count.saturating_sub(1) };
+            Some(Judged { left: judged.left.checked_sub(1)?, too_long })
+        });
     }
 
     /// Lets the share follow what the stations deliver.
@@ -396,5 +434,64 @@ mod tests {
         assert_eq!(least(7, 6), None, "it has about what they have");
         assert_eq!(least(12, 8), None, "they have their shares");
         assert_eq!(least(8, 0), None, "nobody has announced a rate");
+    }
+
+    /// Whether strangers are found after a trial with a queueing delay of `trial_ms`, which `ticks` with `later_ms` follow.
+    fn found(direction: Direction, trial_ms: u64, later_ms: u64, ticks_later: u32) -> bool {
+        let among = |growth_ms| Situation { direction, ..among_eight(growth_ms) };
+        let mut ticks = Ticks::default();
+        ticks.until_trial(&among(60));
+        (1..99).find(|_| ticks.tick(&among(trial_ms), &half_used()).is_none()).expect("an end");
+        (1..ticks_later).for_each(|_| {
+            ticks.tick(&among(later_ms), &half_used());
+        });
+        ticks.neighbours.has_found_strangers()
+    }
+
+    #[test]
+    fn a_queue_of_downloads_that_stays_after_a_trial_is_that_of_strangers() {
+        // A trial with 30 ms succeeds, and is in vain after some ticks.
+        for (trial_ms, after) in [(60, SETTLED_TICKS), (30, 2 * SETTLED_TICKS + 1)] {
+            assert!(found(Direction::Down, trial_ms, 60, after), "{trial_ms} ms");
+            assert!(!found(Direction::Down, trial_ms, 60, after - 1), "{trial_ms} ms, too early");
+        }
+        assert!(!found(Direction::Up, 60, 60, 15), "uploads wait in their own stations");
+        assert!(!found(Direction::Down, 60, 20, 15), "twice the target is tolerated");
+    }
+
+    #[test]
+    fn a_trial_long_ago_shows_nothing() {
+        let down = |growth_ms| Situation { direction: Direction::Down, ..among_eight(growth_ms) };
+        for (short, is_found) in [(JUDGED_TICKS - SETTLED_TICKS, true), (JUDGED_TICKS, false)] {
+            let mut ticks = Ticks::default();
+            ticks.until_trial(&down(60));
+            (1..99).find(|_| ticks.tick(&down(60), &half_used()).is_none()).expect("an end");
+            (1..short).for_each(|_| drop(ticks.tick(&down(10), &half_used())));
+            let found = (0..SETTLED_TICKS).any(|_| {
+                ticks.tick(&down(60), &half_used());
+                ticks.neighbours.has_found_strangers()
+            });
+            assert_eq!(found, is_found, "{short} ticks");
+        }
+    }
+
+    #[test]
+    fn what_is_given_up_finds_nothing() {
+        let down = Situation { direction: Direction::Down, ..among_eight(60) };
+        let mut ticks = Ticks::default();
+        ticks.until_trial(&down);
+        for _ in 0..TRIAL_TICKS + SETTLED_TICKS - 1 {
+            ticks.tick(&down, &half_used());
+        }
+        assert!(ticks.neighbours.has_found_strangers());
+        ticks.neighbours.give_up();
+        assert!(!ticks.neighbours.has_found_strangers());
+    }
+
+    #[test]
+    fn downloads_are_tried_earlier() {
+        let before =
+            |direction| Ticks::default().until_trial(&Situation { direction, ..among_eight(47) }).0;
+        assert_eq!([before(Direction::Up), before(Direction::Down)], [15, 11]);
     }
 }

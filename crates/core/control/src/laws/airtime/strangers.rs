@@ -114,18 +114,20 @@ impl Release {
     /// A queue is far too long where the queueing delay is above twice the longest target
     /// ([`AirtimeKnobs::queue_max`]) and a quarter of the minimum RTT. A station without sending peers
     /// counts a queue as far too long where it is a long one, because its own window does not build
-    /// such a queue.
+    /// such a queue. A release begins at once where a trial has `found` strangers.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
         situation: &Situation,
         used: Option<u64>,
+        found: bool,
     ) -> bool {
         let far_too_long = match situation.senders {
             1 => situation.queue_is_long(),
             _ => situation.queue_is_far_too_long(),
         };
         let within = match situation.senders {
+            _ if found => 0,
             1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
             2.. if situation.direction == Direction::Down => OBEY_WITHIN_ALONE,
             1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
@@ -174,7 +176,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(500) * self.count;
             let phy_rate_known = self.phy_rate_known;
             let situation = Situation { phy_rate_known, ..situation(senders, growth_ms) };
-            self.release.on_tick(now, &situation, used)
+            self.release.on_tick(now, &situation, used, false)
         }
 
         /// The number of ticks until the release begins, while stations without agents fill the
@@ -202,8 +204,17 @@ mod tests {
         let mut release = Release::default();
         let down = Situation { direction: Direction::Down, ..situation(40, HIGH) };
         let now = |tick: u64| Instant::ZERO + TICK * tick;
-        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS));
-        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS));
+        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS, false));
+        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS, false));
+    }
+
+    #[test]
+    fn what_a_trial_has_found_releases_at_once() {
+        let mut release = Release::default();
+        let now = |tick: u64| Instant::ZERO + TICK * tick;
+        assert!(!release.on_tick(now(1), &situation(8, 20), USED_BY_OTHERS, false));
+        assert!(release.on_tick(now(2), &situation(8, 20), USED_BY_OTHERS, true));
+        assert!(release.on_tick(now(3), &situation(8, 20), USED_BY_OTHERS, false), "it lasts");
     }
 
     #[test]
