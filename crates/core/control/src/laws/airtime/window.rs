@@ -31,6 +31,16 @@ const RECOVERY_PERCENT: u64 = 125;
 /// once.
 const PUSH: u32 = 256;
 
+/// A connection that begins may double its window in each round trip of its first tick, at most this many times. From the initial
+/// window of ten segments (RFC 6928) it may so reach 640.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// The number of doublings of a connection that begins until the next tick, on a path with this RTT; at least one.
+fn doublings(rtt: Duration) -> u32 {
+    let round_trips = TICK.as_micros() / rtt.as_micros().max(1);
+    u32::try_from(round_trips).unwrap_or(u32::MAX).clamp(1, MOST_DOUBLINGS)
+}
+
 fn scale(window: Segments, permille: u32) -> Segments {
     let scaled = u64::from(window.get()) * u64::from(permille) / 1000;
     Segments::new(u32::try_from(scaled).unwrap_or(u32::MAX))
@@ -146,14 +156,15 @@ impl OneWay {
 
     /// The largest window. Announcements may be old or wrong, so it follows from the proved rate, at
     /// one and a half times the target, and at 70 % of the longest target at least. What a connection
-    /// delivered in its first tick proves nothing, because it is that of less than a tick. Its window may at most
-    /// double, as in a round trip of slow start, and so may all windows where nothing was delivered yet.
+    /// delivered in its first tick proves nothing, because it is that of less than a tick. Its window may double in each
+    /// round trip of the next one, as in slow start. Where nothing was delivered yet, all windows may double once.
     fn most(&self, situation: &Situation, mss: Bytes) -> Bytes {
         let Situation { path, target, .. } = *situation;
         let queue = (target + target / 2).max(situation.capped_queue());
         match self.proved(situation) {
             Some(rate) => {
-                let beginning = scale(situation.beginning, 2000).bytes(mss);
+                let grown = 1000 << doublings(path.current);
+                let beginning = scale(situation.beginning, grown).bytes(mss);
                 let proved = self.probed(rate.bytes_in(path.min + queue));
                 proved.checked_add(beginning).unwrap_or(proved)
             }
@@ -223,13 +234,13 @@ impl OneWay {
         (proved > Rate::ZERO).then_some(proved)
     }
 
+    /// The bounds in the opening phase. The window may double twice, and is raised to twice what is in flight. The
+    /// rate is a mean of the last tick, of several round trips of slow start, and so what was in flight in the last one is
+    /// half of the window at least.
     pub(super) fn opening_window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
         let (mss, path) = (seen.own().mss(), situation.path);
-        let rate = if situation.rate > Rate::ZERO {
-            situation.rate
-        } else {
-            Rate::of(situation.window.bytes(mss), path.current)
-        };
+        let held = Rate::of(situation.window.bytes(mss), path.current);
+        let rate = if situation.rate > Rate::ZERO { situation.rate } else { held };
         let flying = Segments::in_flight(rate, path.min, mss);
         let queue = Segments::in_flight(situation.windowed.max(rate), situation.target, mss);
         let limit = seen.seen.link_rate.map_or(Segments::MAX, |link_rate| {
@@ -237,15 +248,15 @@ impl OneWay {
             let most = Segments::in_flight(part, path.min + situation.target, mss);
             most.max(scale(flying, 2000).saturating_add(queue))
         });
-        let ceiling = scale(flying, 4000).saturating_add(queue).min(limit);
+        let flew = Segments::in_flight(rate.max(held.times(1, 2)), path.min, mss);
+        let ceiling = scale(flew, 4000).saturating_add(queue).min(limit);
         let ceiling = ceiling.max(situation.least_window());
         let push = Segments::new(PUSH.max(situation.window.get() / 2));
         let floor = scale(flying, 2000).min(limit).min(situation.window.saturating_add(push));
-        let window = situation.window.max(floor).bytes(mss);
-        let doubled = Rate::of(window, path.current).times(5, 2);
+        let most = Rate::of(ceiling.bytes(mss), path.current).times(5, 4);
         self.window = Some(ceiling.bytes(mss));
         // At least one segment per tick, because a connection with a lower rate would stall.
-        let pacing = Some(doubled.max(rate.times(3, 1)).max(Rate::of(mss, TICK)));
+        let pacing = Some(most.max(rate.times(3, 1)).max(Rate::of(mss, TICK)));
         Bounds { pacing, ..Bounds::window(floor, ceiling) }
     }
 }
@@ -421,12 +432,18 @@ mod tests {
             let mut seen = seen(0, 100, &[]);
             seen.up.mean_rate = Rate::from_bps(4_200);
             seen.up.connections[0].begins = begins;
-            let own = seen.up.connections[0].figures.cwnd;
-            (first(&seen).ceiling, own)
+            seen.up.connections[0].figures.cwnd = Segments::new(10);
+            first(&seen).ceiling
         };
-        assert_eq!(few_bytes(false).0, Segments::new(2));
-        let (ceiling, window) = few_bytes(true);
-        assert_eq!(ceiling, scale(window, 2000));
+        assert_eq!(few_bytes(false), Segments::new(2));
+        // On a path of 100 ms slow start doubles five times in a tick.
+        assert_eq!(few_bytes(true), Segments::new(320));
+    }
+
+    #[test]
+    fn a_connection_that_begins_doubles_once_per_round_trip() {
+        let of = |rtt_ms| doublings(ms(rtt_ms));
+        assert_eq!([0, 40, 100, 249, 251, 900].map(of), [6, 6, 5, 2, 1, 1]);
     }
 
     #[test]
@@ -532,6 +549,20 @@ mod tests {
         assert!(window(30, 1).get() >= 4 * share.get(), "kept while the queue is short");
         let long = window(80, 8);
         assert!(long.get() <= share.get() + 2, "until the queue is long: {long} of {share}");
+    }
+
+    #[test]
+    fn in_the_opening_phase_half_of_the_window_counts_as_delivered() {
+        let opening = |window| {
+            let mut seen = with_rtt(ms(150), ms(0), seen(4, 40, &[]));
+            seen.up.connections[0].figures.cwnd = Segments::new(window);
+            first(&seen)
+        };
+        // At 4 Mbit/s a path of 150 ms holds 52 segments.
+        let [short, long] = [100, 200].map(opening);
+        assert_eq!(long.floor, short.floor, "the floor follows what was delivered");
+        assert_eq!(long.ceiling.get() - short.ceiling.get(), 4 * (100 - 52), "{short} {long}");
+        assert!(long.pacing > short.pacing, "{short} {long}");
     }
 
     #[test]
