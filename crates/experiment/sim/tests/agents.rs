@@ -4,7 +4,7 @@ mod common;
 
 use common::{DOWN, UP, goodput, scenario, simulate};
 use wakeai_medium::{Destination, Node};
-use wakeai_sim::{Observer, Seen};
+use wakeai_sim::{Job, Observer, Seen};
 use wakeai_units::Duration;
 
 fn law(name: &str, more: &str) -> String {
@@ -71,6 +71,25 @@ fn an_upload_beside_a_connection_that_sends_little_takes_no_longer_than_without_
             airtime < 1.2 * without,
             "{start} ms, a path of twice {delay} ms: {airtime} s, {without} s without a law"
         );
+    }
+}
+
+#[test]
+fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_longer() {
+    let little = format!("{UP}\nlimit = \"50kbit/s\"");
+    for start in (5_000..5_500).step_by(50) {
+        let bulk = format!("[[flows]]\n{UP}\nsize = \"4MB\"\nstart = \"{start}ms\"\n");
+        let more = bulk + "[[conditions]]\nname = \"default\"\n" + &law("airtime", "");
+        let scenario = scenario("802.11n", 1, &little, &more);
+        let conditions = scenario.conditions();
+        let took = conditions.iter().map(|condition| {
+            // Without facts neither the PHY rate nor the rate that the station reaches alone is known.
+            let job = Job { condition, seed: 1, facts: &[], sink: None, progress: Duration::ZERO };
+            let flows = wakeai_sim::simulate(&job, ()).expect("it runs").0.outcome.flows;
+            flows[1].completion.expect("4 MB in 5 s")
+        });
+        let [without, airtime] = took.collect::<Vec<_>>()[..] else { panic!("two runs") };
+        assert!(airtime * 5 < without * 6, "{start} ms: {airtime:?}, {without:?} without a law");
     }
 }
 

@@ -95,6 +95,11 @@ impl Situation {
         !self.trouble && self.path.growth < self.target.max(self.path.min / 16)
     }
 
+    /// What the windows of the connections that begin may become until the next tick, by slow start.
+    fn begun(&self) -> Segments {
+        scale(self.beginning, 1000 << doublings(self.path.current))
+    }
+
     /// The smallest window: two segments per connection, because the receiver acknowledges every
     /// second one at once.
     pub(super) fn least_window(&self) -> Segments {
@@ -151,7 +156,12 @@ impl OneWay {
             smooth.get().div_ceil(mss.get()) < u64::from(least.get()) && path.growth > target;
         let pacing =
             too_small.then(|| share.max(situation.rate).times(9, 8).max(Rate::of(mss, TICK)));
-        Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, whole.max(least)) }
+        // Where no rate is expected, the share of a station alone is what it delivers, which proves no more.
+        let expects = situation.phy_rate_known || seen.own().max_rate.is_some();
+        let begins =
+            if expects || situation.senders > 1 { Segments::ZERO } else { situation.begun() };
+        let ceiling = whole.max(least).saturating_add(begins);
+        Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, ceiling) }
     }
 
     /// The largest window. Announcements may be old or wrong, so it follows from the proved rate, at
@@ -163,10 +173,8 @@ impl OneWay {
         let queue = (target + target / 2).max(situation.capped_queue());
         match self.proved(situation) {
             Some(rate) => {
-                let grown = 1000 << doublings(path.current);
-                let beginning = scale(situation.beginning, grown).bytes(mss);
                 let proved = self.probed(rate.bytes_in(path.min + queue));
-                proved.checked_add(beginning).unwrap_or(proved)
+                proved.checked_add(situation.begun().bytes(mss)).unwrap_or(proved)
             }
             None => scale(situation.window, 2000).bytes(mss),
         }
