@@ -466,7 +466,9 @@ mod tests {
             let mut ticks = Ticks::default();
             ticks.until_trial(&down(60));
             (1..99).find(|_| ticks.tick(&down(60), &half_used()).is_none()).expect("an end");
-            (1..short).for_each(|_| drop(ticks.tick(&down(10), &half_used())));
+            (1..short).for_each(|_| {
+                ticks.tick(&down(10), &half_used());
+            });
             let found = (0..SETTLED_TICKS).any(|_| {
                 ticks.tick(&down(60), &half_used());
                 ticks.neighbours.has_found_strangers()

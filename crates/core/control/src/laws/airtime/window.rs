@@ -31,14 +31,14 @@ const RECOVERY_PERCENT: u64 = 125;
 /// once.
 const PUSH: u32 = 256;
 
-/// A connection that begins may double its window in each round trip of its first tick, at most this many times. From the initial
-/// window of ten segments (RFC 6928) it may so reach 640.
-const MOST_DOUBLINGS: u32 = 6;
+/// The windows of connections that begin may double in each round trip of their first tick, up to this sum. From the initial window
+/// of ten segments (RFC 6928) these are six doublings.
+const BEGUN: Segments = Segments::new(640);
 
-/// The number of doublings of a connection that begins until the next tick, on a path with this RTT; at least one.
+/// The number of round trips in a tick, in which slow start doubles a window; at least one, at most 16.
 fn doublings(rtt: Duration) -> u32 {
     let round_trips = TICK.as_micros() / rtt.as_micros().max(1);
-    u32::try_from(round_trips).unwrap_or(u32::MAX).clamp(1, MOST_DOUBLINGS)
+    u32::try_from(round_trips).unwrap_or(u32::MAX).clamp(1, 16)
 }
 
 fn scale(window: Segments, permille: u32) -> Segments {
@@ -97,7 +97,8 @@ impl Situation {
 
     /// What the windows of the connections that begin may become until the next tick, by slow start.
     fn begun(&self) -> Segments {
-        scale(self.beginning, 1000 << doublings(self.path.current))
+        let grown = scale(self.beginning, 1000 << doublings(self.path.current));
+        grown.min(BEGUN.max(scale(self.beginning, 2000)))
     }
 
     /// The smallest window: two segments per connection, because the receiver acknowledges every
@@ -156,11 +157,13 @@ impl OneWay {
             smooth.get().div_ceil(mss.get()) < u64::from(least.get()) && path.growth > target;
         let pacing =
             too_small.then(|| share.max(situation.rate).times(9, 8).max(Rate::of(mss, TICK)));
-        // Where no rate is expected, the share of a station alone is what it delivers, which proves no more.
+        // Where no rate is expected, the share of a station without peers is what it delivers, which proves no more.
         let expects = situation.phy_rate_known || seen.own().max_rate.is_some();
-        let begins =
-            if expects || situation.senders > 1 { Segments::ZERO } else { situation.begun() };
-        let ceiling = whole.max(least).saturating_add(begins);
+        let begun = match (seen.seen.live_peers, expects) {
+            (0, false) => situation.begun(),
+            _ => Segments::ZERO,
+        };
+        let ceiling = whole.max(least).saturating_add(begun);
         Bounds { pacing, small_queue: small_queue(seen), ..Bounds::window(floor, ceiling) }
     }
 
@@ -451,7 +454,7 @@ mod tests {
     #[test]
     fn a_connection_that_begins_doubles_once_per_round_trip() {
         let of = |rtt_ms| doublings(ms(rtt_ms));
-        assert_eq!([0, 40, 100, 249, 251, 900].map(of), [6, 6, 5, 2, 1, 1]);
+        assert_eq!([0, 40, 100, 249, 251, 900].map(of), [16, 12, 5, 2, 1, 1]);
     }
 
     #[test]
