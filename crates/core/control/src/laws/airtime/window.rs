@@ -455,6 +455,15 @@ mod tests {
     fn a_connection_that_begins_doubles_once_per_round_trip() {
         let of = |rtt_ms| doublings(ms(rtt_ms));
         assert_eq!([0, 40, 100, 249, 251, 900].map(of), [16, 12, 5, 2, 1, 1]);
+        let begun = |beginning| {
+            let beginning = Segments::new(beginning);
+            Situation { beginning, ..Situation::example(100, 0) }.begun().get()
+        };
+        assert_eq!(
+            [0, 10, 30, 500].map(begun),
+            [0, 320, 640, 1000],
+            "640 segments, or one doubling"
+        );
     }
 
     #[test]
