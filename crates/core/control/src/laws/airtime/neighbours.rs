@@ -243,7 +243,10 @@ impl Neighbours {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Airtime, AirtimeKnobs};
     use super::*;
+    use crate::observation::{example, peer, traffic};
+    use crate::{Announcement, Basis, Law, Observation, OwnTraffic, Phase, RttView, Traffic};
 
     const MSS: Bytes = Bytes::new(1448);
     /// Ticks until a trial may begin: the rates of the first ones are not settled.
@@ -495,5 +498,44 @@ mod tests {
         let before =
             |direction| Ticks::default().until_trial(&Situation { direction, ..among_eight(47) }).0;
         assert_eq!([before(Direction::Up), before(Direction::Down)], [15, 11]);
+    }
+
+    /// The phases of 60 ticks of the law in a direction in which eight stations, each with a share of 5 Mbit/s, deliver 2
+    /// each, with a queueing delay of 40 ms that never changes.
+    fn phases(direction: Direction) -> Vec<Phase> {
+        let max_rate = Some(Rate::from_mbps(40));
+        let rtt = RttView { current: ms(90), min: ms(50), growth: ms(40) };
+        let own = OwnTraffic {
+            connections: vec![example()],
+            rtt: Some(rtt),
+            mean_rate: Rate::from_mbps(2),
+            max_rate,
+            ..OwnTraffic::default()
+        };
+        let theirs = Traffic { max_rate, ..traffic(2) };
+        let mut seen = Observation { senders: 8, ..Observation::default() };
+        let mut announced = Announcement::default();
+        match direction {
+            Direction::Up => (seen.up, announced.up) = (own, theirs),
+            Direction::Down => (seen.down, announced.down) = (own, theirs),
+        }
+        seen.peers = (1..8).map(|station| peer(station, announced)).collect();
+        let mut law = Airtime::new(AirtimeKnobs::default());
+        (1..=60)
+            .filter_map(|tick| match law.on_tick(Instant::ZERO + TICK * tick, &seen).1 {
+                Basis::Airtime { up, down } => up.or(down).map(|state| state.phase),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn downloads_are_released_after_a_trial_that_failed_and_uploads_are_not() {
+        let [up, down] = Direction::BOTH.map(phases);
+        for phases in [&up, &down] {
+            assert!(phases.contains(&Phase::Draining), "a trial: {phases:?}");
+        }
+        assert_eq!(down.last(), Some(&Phase::Released), "{down:?}");
+        assert!(!up.contains(&Phase::Released), "{up:?}");
     }
 }
