@@ -280,12 +280,20 @@ impl OneWay {
         let path = Path::of(rtt, seen, self.target);
         let mut situation = self.measure(now, seen, path);
         let checked = self.drain.has_checked();
-        if self.contest.on_tick(now, self.ticks, &situation, self.share.median, checked) {
+        let peers = match situation.direction {
+            Direction::Up => self.share.median,
+            Direction::Down => self.share.peers,
+        };
+        if self.contest.on_tick(now, self.ticks, &situation, peers, checked) {
             let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
-            situation.target = situation.target.max(most);
+            // Downloads wait in the strangers' queue. With its RTT the window for the share has the share.
+            let strangers = match situation.direction {
+                Direction::Up => Duration::ZERO,
+                Direction::Down => situation.path.growth,
+            };
+            situation.target = situation.target.max(most).max(strangers);
         }
-        let found = self.neighbours.has_found_strangers();
-        let released = self.release.on_tick(now, &situation, self.share.used, found);
+        let released = self.release.on_tick(now, &situation, self.share.used);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
         let less = match phase {
             Phase::Steady | Phase::Probing => self.less(now, &situation, own.mss()),

@@ -23,12 +23,9 @@ const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
 const SUSPICIOUS_TICKS: u32 = 12;
 /// The same for downloads. Their queue is the access point's, which strangers share, and no floor gives a receiver
 /// back what it loses to them in the meantime.
-const SUSPICIOUS_TICKS_DOWN: u32 = 8;
+pub(super) const SUSPICIOUS_TICKS_DOWN: u32 = 8;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
 const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
-/// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
-/// of the air, of which the stations get 80 %, the queueing delay is `q + (R + q)/6`.
-const LONGER_PATH_DIVISOR: u64 = 8;
 /// The window during a trial, percent of that of the share.
 const TRIAL_PERCENT: u64 = 60;
 /// A trial lasts for this many ticks, because the peers begin it within two seconds of each other. Two round trips come in
@@ -38,8 +35,6 @@ const TRIAL_TICKS: u32 = 6;
 /// costs goodput.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// The ticks after a trial of downloads in which a queue that is still too long shows strangers.
-const JUDGED_TICKS: u32 = 20;
 /// From what a trial has found, the share may fall to this part, percent. A further fall needs a further
 /// trial, so that strangers in the queue that come later cannot drive it down without an end.
 const FURTHER_PERCENT: u64 = 70;
@@ -53,7 +48,6 @@ pub(super) struct Neighbours {
     trial: Option<Trial>,
     next_trial: Option<Instant>,
     pause: Duration,
-    judged: Option<Judged>,
     /// The number of consecutive ticks in which this station delivered more than its peers.
     more: u32,
     /// The queueing delay when the share began to follow, and the number of consecutive ticks since then in which it
@@ -73,15 +67,6 @@ struct Trial {
     /// The shortest RTT since then. The peers do not end their trials at the same tick.
     shortest: Duration,
     window: Segments,
-}
-
-/// What the ticks after a trial of downloads have shown.
-#[derive(Clone, Copy, Debug)]
-struct Judged {
-    /// The number of further ticks.
-    left: u32,
-    /// Each tick with a queue that is too long adds one, and each other tick subtracts one, down to zero.
-    too_long: u32,
 }
 
 impl Trial {
@@ -124,9 +109,6 @@ impl Neighbours {
             }
             let trial = *trial;
             self.trial = None;
-            if situation.direction == Direction::Down {
-                self.judged = Some(Judged { left: JUDGED_TICKS, too_long: 0 });
-            }
             if trial.has_succeeded() {
                 self.next_trial = None;
                 self.follow(share, trial.before.saturating_sub(situation.path.min));
@@ -142,12 +124,10 @@ impl Neighbours {
         let known = tick > SETTLED_TICKS && situation.senders > 1;
         let suspicious = known && shorter && !situation.queue_is_far_too_long();
         let (behind, foreign) = (below(BEHIND_PERCENT * 10_000), below(FOREIGN_BELOW));
-        let longer = situation.target + situation.path.min / LONGER_PATH_DIVISOR;
-        let suspicious = suspicious && situation.path.growth > longer;
+        let suspicious = suspicious && situation.queue_exceeds_the_target();
         self.undo_what_is_in_vain(now, suspicious, situation, share);
         let comparable = suspicious && behind && self.next_trial.is_none_or(|next| now >= next);
         self.compare_with_peers(comparable, situation, share);
-        self.judge(foreign && situation.path.growth > situation.target * 2);
         let too_long = suspicious && foreign;
         let part = situation.share.times(BEHIND_PERCENT, 100);
         let all_behind = behind && situation.rate < part && share.peers < part;
@@ -170,21 +150,7 @@ impl Neighbours {
 
     /// Ends a trial without a result.
     pub(super) fn give_up(&mut self) {
-        (self.trial, self.judged) = (None, None);
-    }
-
-    /// Whether a trial has shown that strangers fill the queue of downloads: it failed, or what it found was in vain,
-    /// and the queue stays too long.
-    pub(super) fn has_found_strangers(&self) -> bool {
-        self.judged.is_some_and(|judged| judged.too_long >= SETTLED_TICKS)
-    }
-
-    fn judge(&mut self, too_long: bool) {
-        self.judged = self.judged.and_then(|judged| {
-            let count = judged.too_long;
-            let too_long = if too_long { count + 1 } else { count.saturating_sub(1) };
-            Some(Judged { left: judged.left.checked_sub(1)?, too_long })
-        });
+        self.trial = None;
     }
 
     /// Lets the share follow what the stations deliver.
@@ -243,10 +209,7 @@ impl Neighbours {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Airtime, AirtimeKnobs};
     use super::*;
-    use crate::observation::{example, peer, traffic};
-    use crate::{Announcement, Basis, Law, Observation, OwnTraffic, Phase, RttView, Traffic};
 
     const MSS: Bytes = Bytes::new(1448);
     /// Ticks until a trial may begin: the rates of the first ones are not settled.
@@ -439,103 +402,10 @@ mod tests {
         assert_eq!(least(8, 0), None, "nobody has announced a rate");
     }
 
-    /// Whether strangers are found after a trial with a queueing delay of `trial_ms`, which `ticks` with `later_ms` follow.
-    fn found(direction: Direction, trial_ms: u64, later_ms: u64, ticks_later: u32) -> bool {
-        let among = |growth_ms| Situation { direction, ..among_eight(growth_ms) };
-        let mut ticks = Ticks::default();
-        ticks.until_trial(&among(60));
-        (1..99).find(|_| ticks.tick(&among(trial_ms), &half_used()).is_none()).expect("an end");
-        (1..ticks_later).for_each(|_| {
-            ticks.tick(&among(later_ms), &half_used());
-        });
-        ticks.neighbours.has_found_strangers()
-    }
-
-    #[test]
-    fn a_queue_of_downloads_that_stays_after_a_trial_is_that_of_strangers() {
-        // A trial with 30 ms succeeds, and is in vain after some ticks.
-        for (trial_ms, after) in [(60, SETTLED_TICKS), (30, 2 * SETTLED_TICKS + 1)] {
-            assert!(found(Direction::Down, trial_ms, 60, after), "{trial_ms} ms");
-            assert!(!found(Direction::Down, trial_ms, 60, after - 1), "{trial_ms} ms, too early");
-        }
-        assert!(!found(Direction::Up, 60, 60, 15), "uploads wait in their own stations");
-        assert!(!found(Direction::Down, 60, 20, 15), "twice the target is tolerated");
-    }
-
-    #[test]
-    fn a_trial_long_ago_shows_nothing() {
-        let down = |growth_ms| Situation { direction: Direction::Down, ..among_eight(growth_ms) };
-        for (short, is_found) in [(JUDGED_TICKS - SETTLED_TICKS, true), (JUDGED_TICKS, false)] {
-            let mut ticks = Ticks::default();
-            ticks.until_trial(&down(60));
-            (1..99).find(|_| ticks.tick(&down(60), &half_used()).is_none()).expect("an end");
-            (1..short).for_each(|_| {
-                ticks.tick(&down(10), &half_used());
-            });
-            let found = (0..SETTLED_TICKS).any(|_| {
-                ticks.tick(&down(60), &half_used());
-                ticks.neighbours.has_found_strangers()
-            });
-            assert_eq!(found, is_found, "{short} ticks");
-        }
-    }
-
-    #[test]
-    fn what_is_given_up_finds_nothing() {
-        let down = Situation { direction: Direction::Down, ..among_eight(60) };
-        let mut ticks = Ticks::default();
-        ticks.until_trial(&down);
-        for _ in 0..TRIAL_TICKS + SETTLED_TICKS - 1 {
-            ticks.tick(&down, &half_used());
-        }
-        assert!(ticks.neighbours.has_found_strangers());
-        ticks.neighbours.give_up();
-        assert!(!ticks.neighbours.has_found_strangers());
-    }
-
     #[test]
     fn downloads_are_tried_earlier() {
         let before =
             |direction| Ticks::default().until_trial(&Situation { direction, ..among_eight(47) }).0;
         assert_eq!([before(Direction::Up), before(Direction::Down)], [15, 11]);
-    }
-
-    /// The phases of 60 ticks of the law in a direction in which eight stations, each with a share of 5 Mbit/s, deliver 2
-    /// each, with a queueing delay of 40 ms that never changes.
-    fn phases(direction: Direction) -> Vec<Phase> {
-        let max_rate = Some(Rate::from_mbps(40));
-        let rtt = RttView { current: ms(90), min: ms(50), growth: ms(40) };
-        let own = OwnTraffic {
-            connections: vec![example()],
-            rtt: Some(rtt),
-            mean_rate: Rate::from_mbps(2),
-            max_rate,
-            ..OwnTraffic::default()
-        };
-        let theirs = Traffic { max_rate, ..traffic(2) };
-        let mut seen = Observation { senders: 8, ..Observation::default() };
-        let mut announced = Announcement::default();
-        match direction {
-            Direction::Up => (seen.up, announced.up) = (own, theirs),
-            Direction::Down => (seen.down, announced.down) = (own, theirs),
-        }
-        seen.peers = (1..8).map(|station| peer(station, announced)).collect();
-        let mut law = Airtime::new(AirtimeKnobs::default());
-        (1..=60)
-            .filter_map(|tick| match law.on_tick(Instant::ZERO + TICK * tick, &seen).1 {
-                Basis::Airtime { up, down } => up.or(down).map(|state| state.phase),
-                _ => None,
-            })
-            .collect()
-    }
-
-    #[test]
-    fn downloads_are_released_after_a_trial_that_failed_and_uploads_are_not() {
-        let [up, down] = Direction::BOTH.map(phases);
-        for phases in [&up, &down] {
-            assert!(phases.contains(&Phase::Draining), "a trial: {phases:?}");
-        }
-        assert_eq!(down.last(), Some(&Phase::Released), "{down:?}");
-        assert!(!up.contains(&Phase::Released), "{up:?}");
     }
 }

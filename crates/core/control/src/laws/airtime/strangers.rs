@@ -1,8 +1,8 @@
 //! Decides whether stations without agents, or with agents that do not obey, hold a longer queue than
 //! the target. A station with a short window gets little beside them. There are two answers.
 //!
-//! In a *contest* the station holds the longest target. Each station can see that it and the others
-//! with agents have lost their share.
+//! In a *contest* the station holds the longest target, and for downloads that of the queue where it is longer. Each
+//! station can see that it and the others with agents have lost their share.
 //!
 //! In a *release* the law sets no bounds, except a floor for at most the first five seconds. Strangers
 //! fill the queue so far that no target gets the share back.
@@ -13,6 +13,7 @@ use wakeai_units::{Duration, Instant, Rate};
 #[cfg(doc)]
 use super::AirtimeKnobs;
 use super::backoff::Backoff;
+use super::neighbours::SUSPICIOUS_TICKS_DOWN;
 use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 use crate::windowed::WINDOW;
 
@@ -38,6 +39,10 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
 /// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
 /// that strangers are sending.
 pub(super) const FOREIGN_BELOW: u64 = 650_000;
+
+/// A contest of downloads lasts while the peers have less than this percentage of their share, so that it does
+/// not end as soon as it has an effect.
+const REGAINED_PERCENT: u64 = 90;
 
 /// Whether stations that use this part of the expected sum, millionths, are behind.
 fn is_behind(used: u64) -> bool {
@@ -77,12 +82,17 @@ impl Episode {
 
 /// Decides whether a contest is under way: the queue is longer than the windows of stations with
 /// agents make it, and all that obey lose their share.
+///
+/// Downloads and strangers wait in one queue, the access point's, so windows for its longest target get most of the
+/// share back. It swings with the strangers' windows, and may stay below what counts as a long queue. So there a queue above
+/// the target is enough if it lasts ([`SUSPICIOUS_TICKS_DOWN`]), and the contest goes on while the queue is shorter for
+/// a moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contest(Episode);
 
 impl Contest {
     /// Whether a contest is under way at this tick, the `tick`th since the station began to send.
-    /// `median` is the rate at which this station would use the median of its peers' parts of the
+    /// `peers` is the rate at which this station would use the median of its peers' parts of the
     /// air; zero where that is not known. `path_is_checked` says whether the station has looked if its
     /// path has become longer, which it does where only it is behind.
     pub(super) fn on_tick(
@@ -90,15 +100,20 @@ impl Contest {
         now: Instant,
         tick: u32,
         situation: &Situation,
-        median: Rate,
+        peers: Rate,
         path_is_checked: bool,
     ) -> bool {
-        let limit = situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
+        let part = |percent| situation.share.mul_div(percent, 100).unwrap_or(Rate::ZERO);
+        let limit = part(BEHIND_PERCENT);
         // A station that alone is behind has another reason than the queue of strangers.
-        let all_behind = if median > Rate::ZERO { median < limit } else { path_is_checked };
-        let long = situation.queue_is_long();
-        let lost = long && all_behind && situation.rate < limit && situation.senders > 1;
-        self.0.on_tick(now, lost && tick > SETTLED_TICKS, SETTLED_TICKS - 1, long)
+        let all_behind = if peers > Rate::ZERO { peers < limit } else { path_is_checked };
+        let (is_long, down) = (situation.queue_is_long(), situation.direction == Direction::Down);
+        let too_long = if down { situation.queue_exceeds_the_target() } else { is_long };
+        let lost = too_long && all_behind && situation.rate < limit && situation.senders > 1;
+        let within = if is_long || !down { SETTLED_TICKS - 1 } else { SUSPICIOUS_TICKS_DOWN };
+        let known = if peers > Rate::ZERO { peers } else { situation.rate };
+        let has_cause = too_long || down && known < part(REGAINED_PERCENT);
+        self.0.on_tick(now, lost && tick > SETTLED_TICKS, within, has_cause)
     }
 }
 
@@ -114,20 +129,18 @@ impl Release {
     /// A queue is far too long where the queueing delay is above twice the longest target
     /// ([`AirtimeKnobs::queue_max`]) and a quarter of the minimum RTT. A station without sending peers
     /// counts a queue as far too long where it is a long one, because its own window does not build
-    /// such a queue. A release begins at once where a trial has `found` strangers.
+    /// such a queue.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
         situation: &Situation,
         used: Option<u64>,
-        found: bool,
     ) -> bool {
         let far_too_long = match situation.senders {
             1 => situation.queue_is_long(),
             _ => situation.queue_is_far_too_long(),
         };
         let within = match situation.senders {
-            _ if found => 0,
             1 if situation.phy_rate_known => OBEY_WITHIN_ALONE,
             2.. if situation.direction == Direction::Down => OBEY_WITHIN_ALONE,
             1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
@@ -147,7 +160,12 @@ impl Release {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Airtime, AirtimeKnobs};
     use super::*;
+    use crate::observation::{example, peer, traffic};
+    use crate::{
+        AirtimeState, Announcement, Basis, Law, Observation, OwnTraffic, Phase, RttView, Traffic,
+    };
 
     const HIGH: u64 = 500;
     const USED_BY_OTHERS: Option<u64> = Some(300_000);
@@ -176,7 +194,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(500) * self.count;
             let phy_rate_known = self.phy_rate_known;
             let situation = Situation { phy_rate_known, ..situation(senders, growth_ms) };
-            self.release.on_tick(now, &situation, used, false)
+            self.release.on_tick(now, &situation, used)
         }
 
         /// The number of ticks until the release begins, while stations without agents fill the
@@ -204,17 +222,8 @@ mod tests {
         let mut release = Release::default();
         let down = Situation { direction: Direction::Down, ..situation(40, HIGH) };
         let now = |tick: u64| Instant::ZERO + TICK * tick;
-        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS, false));
-        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS, false));
-    }
-
-    #[test]
-    fn what_a_trial_has_found_releases_at_once() {
-        let mut release = Release::default();
-        let now = |tick: u64| Instant::ZERO + TICK * tick;
-        assert!(!release.on_tick(now(1), &situation(8, 20), USED_BY_OTHERS, false));
-        assert!(release.on_tick(now(2), &situation(8, 20), USED_BY_OTHERS, true));
-        assert!(release.on_tick(now(3), &situation(8, 20), USED_BY_OTHERS, false), "it lasts");
+        assert!(!release.on_tick(now(1), &down, USED_BY_OTHERS));
+        assert!(release.on_tick(now(2), &down, USED_BY_OTHERS));
     }
 
     #[test]
@@ -290,13 +299,13 @@ mod tests {
         Situation { target, rate, senders: 8, ..Situation::example(40, growth_ms) }
     }
 
-    /// The first tick of a contest among twenty ticks of this situation. `median` is the rate of the
+    /// The first tick of a contest among twenty ticks of this situation. `peers` is the rate of the
     /// others, Mbit/s.
-    fn begins(situation: &Situation, median: u64, path_is_checked: bool) -> Option<u32> {
+    fn begins(situation: &Situation, peers: u64, path_is_checked: bool) -> Option<u32> {
         let mut contest = Contest::default();
         (1..=20).find(|tick| {
             let now = Instant::ZERO + TICK * u64::from(*tick);
-            contest.on_tick(now, *tick, situation, Rate::from_mbps(median), path_is_checked)
+            contest.on_tick(now, *tick, situation, Rate::from_mbps(peers), path_is_checked)
         })
     }
 
@@ -309,9 +318,34 @@ mod tests {
     }
 
     #[test]
-    fn without_a_median_the_path_is_checked_first() {
+    fn where_the_peers_are_not_known_the_path_is_checked_first() {
         assert_eq!(begins(&beside(3, 100), 0, false), None);
         assert_eq!(begins(&beside(3, 100), 0, true), Some(7));
+    }
+
+    #[test]
+    fn for_downloads_a_queue_above_the_target_is_enough_if_it_lasts() {
+        let down = |growth| Situation { direction: Direction::Down, ..beside(3, growth) };
+        assert_eq!(begins(&down(100), 3, false), Some(7), "a long queue");
+        assert_eq!(begins(&down(16), 3, false), Some(12), "10 ms and an eighth of the path");
+        assert_eq!(begins(&down(15), 3, false), None);
+        assert_eq!(begins(&down(16), 8, false), None, "the others have their share");
+    }
+
+    #[test]
+    fn a_contest_of_downloads_ends_when_the_share_is_regained() {
+        let mut contest = Contest::default();
+        let mut tick = 0;
+        let mut next = |growth, peers| {
+            tick += 1;
+            let situation = Situation { direction: Direction::Down, ..beside(3, growth) };
+            let now = Instant::ZERO + TICK * tick;
+            contest.on_tick(now, tick as u32, &situation, Rate::from_mbps(peers), false)
+        };
+        assert!((0..7).any(|_| next(100, 3)));
+        assert!(next(5, 8), "the queue swings, and 90 % are not regained");
+        assert!(next(16, 9), "the queue is above the target");
+        assert!(!next(15, 9));
     }
 
     #[test]
@@ -334,5 +368,44 @@ mod tests {
             assert!((0..3).any(|_| next(100)));
             assert_eq!((1..9_999).find(|_| !next(100)), Some(seconds * 2));
         }
+    }
+
+    /// The state of the law after 60 ticks in a direction in which eight stations, each with a share of 5 Mbit/s, deliver 2
+    /// each, with a queueing delay of 90 ms that never changes.
+    fn settled(direction: Direction) -> AirtimeState {
+        let max_rate = Some(Rate::from_mbps(40));
+        let [min, growth, current] = [50, 90, 140].map(Duration::from_millis);
+        let rtt = RttView { current, min, growth };
+        let own = OwnTraffic {
+            connections: vec![example()],
+            rtt: Some(rtt),
+            mean_rate: Rate::from_mbps(2),
+            max_rate,
+            ..OwnTraffic::default()
+        };
+        let theirs = Traffic { max_rate, ..traffic(2) };
+        let mut seen = Observation { senders: 8, ..Observation::default() };
+        let mut announced = Announcement::default();
+        match direction {
+            Direction::Up => (seen.up, announced.up) = (own, theirs),
+            Direction::Down => (seen.down, announced.down) = (own, theirs),
+        }
+        seen.peers = (1..8).map(|station| peer(station, announced)).collect();
+        let mut law = Airtime::new(AirtimeKnobs::default());
+        let mut tick = |tick| law.on_tick(Instant::ZERO + TICK * tick, &seen).1;
+        (1..60).for_each(|before| {
+            tick(before);
+        });
+        match tick(60) {
+            Basis::Airtime { up, down } => up.or(down).expect("a state"),
+            basis => panic!("{basis:?}"),
+        }
+    }
+
+    #[test]
+    fn in_a_contest_of_downloads_the_target_is_the_queue_of_the_strangers() {
+        let [up, down] = Direction::BOTH.map(settled);
+        assert_eq!((down.phase, down.target), (Phase::Steady, down.growth));
+        assert!(up.target < up.growth, "uploads wait in their own stations: {up:?}");
     }
 }

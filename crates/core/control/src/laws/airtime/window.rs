@@ -26,6 +26,9 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// This floor is the window for at least this percentage of the present rate, because what the station
 /// delivered before strangers were found is less than its share.
 const RECOVERY_PERCENT: u64 = 125;
+/// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
+/// of the air, of which the stations get 80 %, the queueing delay is `q + (R + q)/6`.
+const LONGER_PATH_DIVISOR: u64 = 8;
 /// In the opening phase the floor exceeds the present window by at most this many segments, or by
 /// half of the window where that is more. So the host's queue does not get too many segments at
 /// once.
@@ -77,6 +80,11 @@ impl Situation {
         let least = if self.senders == 1 { self.capped_queue() } else { self.queue_max / 2 };
         let ours = (self.target * 2).max(least);
         self.path.growth > ours + self.path.min / 4
+    }
+
+    /// Whether the queue is somewhat longer than the target allows.
+    pub(super) fn queue_exceeds_the_target(&self) -> bool {
+        self.path.growth > self.target + self.path.min / LONGER_PATH_DIVISOR
     }
 
     /// Whether the queue is longer than any target allows, among several senders.
@@ -144,7 +152,7 @@ impl OneWay {
         let mss = seen.own().mss();
         let Situation { path, target, share, windowed, .. } = *situation;
         let fair = self.probed(windowed.bytes_in(path.min + target));
-        let wanted = fair.min(self.most(situation, mss));
+        let wanted = fair.min(self.most(situation, seen));
         let smooth =
             self.window.map_or(wanted, |last| Bytes::new(last.get().midpoint(wanted.get())));
         self.window = Some(smooth);
@@ -170,8 +178,11 @@ impl OneWay {
     /// The largest window. Announcements may be old or wrong, so it follows from the proved rate, at
     /// one and a half times the target, and at 70 % of the longest target at least. What a connection
     /// delivered in its first tick proves nothing, because it is that of less than a tick. Its window may double in each
-    /// round trip of the next one, as in slow start. Where nothing was delivered yet, all windows may double once.
-    fn most(&self, situation: &Situation, mss: Bytes) -> Bytes {
+    /// round trip of the next one, as in slow start. Where nothing was delivered yet, all windows may double once, and
+    /// those that begin in each round trip, up to half of [`BEGUN`] for all live stations together, because all of them
+    /// may begin within this tick.
+    fn most(&self, situation: &Situation, seen: Side<'_>) -> Bytes {
+        let mss = seen.own().mss();
         let Situation { path, target, .. } = *situation;
         let queue = (target + target / 2).max(situation.capped_queue());
         match self.proved(situation) {
@@ -179,7 +190,11 @@ impl OneWay {
                 let proved = self.probed(rate.bytes_in(path.min + queue));
                 proved.checked_add(situation.begun().bytes(mss)).unwrap_or(proved)
             }
-            None => scale(situation.window, 2000).bytes(mss),
+            None => {
+                let part = BEGUN.get() / 2 / seen.seen.live_peers.saturating_add(1);
+                let begun = situation.begun().min(Segments::new(part));
+                scale(situation.window, 2000).max(begun).bytes(mss)
+            }
         }
     }
 
@@ -245,9 +260,12 @@ impl OneWay {
         (proved > Rate::ZERO).then_some(proved)
     }
 
-    /// The bounds in the opening phase. The window may double twice, and is raised to twice what is in flight. The
-    /// rate is a mean of the last tick, of several round trips of slow start, and so what was in flight in the last one is
-    /// half of the window at least.
+    /// The bounds in the opening phase. The window may double twice, and is raised to twice what is in flight.
+    ///
+    /// The rate is a mean of the last tick, of several round trips of slow start, and lags behind it. A station without
+    /// active peers fills nobody's queue but its own. So there the whole window counts as in flight, and the pacing rate
+    /// follows the ceiling. Otherwise it follows the window, because stations that begin together would fill
+    /// the queue at once.
     pub(super) fn opening_window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
         let (mss, path) = (seen.own().mss(), situation.path);
         let held = Rate::of(situation.window.bytes(mss), path.current);
@@ -259,12 +277,16 @@ impl OneWay {
             let most = Segments::in_flight(part, path.min + situation.target, mss);
             most.max(scale(flying, 2000).saturating_add(queue))
         });
-        let flew = Segments::in_flight(rate.max(held.times(1, 2)), path.min, mss);
+        let alone = seen.seen.peers.is_empty();
+        let flew = Segments::in_flight(if alone { rate.max(held) } else { rate }, path.min, mss);
         let ceiling = scale(flew, 4000).saturating_add(queue).min(limit);
         let ceiling = ceiling.max(situation.least_window());
         let push = Segments::new(PUSH.max(situation.window.get() / 2));
         let floor = scale(flying, 2000).min(limit).min(situation.window.saturating_add(push));
-        let most = Rate::of(ceiling.bytes(mss), path.current).times(5, 4);
+        let most = match alone {
+            true => Rate::of(ceiling.bytes(mss), path.current).times(5, 4),
+            false => Rate::of(situation.window.max(floor).bytes(mss), path.current).times(5, 2),
+        };
         self.window = Some(ceiling.bytes(mss));
         // At least one segment per tick, because a connection with a lower rate would stall.
         let pacing = Some(most.max(rate.times(3, 1)).max(Rate::of(mss, TICK)));
@@ -572,17 +594,32 @@ mod tests {
     }
 
     #[test]
-    fn in_the_opening_phase_half_of_the_window_counts_as_delivered() {
-        let opening = |window| {
-            let mut seen = with_rtt(ms(150), ms(0), seen(4, 40, &[]));
+    fn in_the_opening_phase_of_a_station_without_active_peers_the_window_counts_as_delivered() {
+        let opening = |window, peers: &[u64]| {
+            let mut seen = with_rtt(ms(150), ms(0), seen(4, 40, peers));
             seen.up.connections[0].figures.cwnd = Segments::new(window);
             first(&seen)
         };
-        // At 4 Mbit/s a path of 150 ms holds 52 segments.
-        let [short, long] = [100, 200].map(opening);
-        assert_eq!(long.floor, short.floor, "the floor follows what was delivered");
-        assert_eq!(long.ceiling.get() - short.ceiling.get(), 4 * (100 - 52), "{short} {long}");
-        assert!(long.pacing > short.pacing, "{short} {long}");
+        for (peers, more) in [(&[][..], 4 * 100), (&[4], 0)] {
+            let [short, long] = [100, 200].map(|window| opening(window, peers));
+            assert_eq!(long.floor, short.floor, "the floor follows what was delivered");
+            assert_eq!(long.ceiling.get() - short.ceiling.get(), more, "{short} {long}");
+            assert!(long.pacing > short.pacing, "{short} {long}");
+        }
+    }
+
+    #[test]
+    fn connections_that_begin_share_what_all_live_stations_may_begin_with() {
+        // Nothing is delivered yet. On a path of 50 ms ten segments double nine times and more in a tick.
+        let ceiling = |live_peers| {
+            let mut seen = with_rtt(ms(50), ms(0), seen(0, 40, &[]));
+            seen.live_peers = live_peers;
+            seen.up.connections[0].begins = true;
+            seen.up.connections[0].figures.cwnd = Segments::new(10);
+            first(&at_phy(65, seen)).ceiling.get()
+        };
+        // The window of the share, a quarter of 320 segments, and one doubling.
+        assert_eq!([0, 3, 400].map(ceiling), [260, 80, 20]);
     }
 
     #[test]
