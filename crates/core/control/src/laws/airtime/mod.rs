@@ -280,16 +280,17 @@ impl OneWay {
         let path = Path::of(rtt, seen, self.target);
         let mut situation = self.measure(now, seen, path);
         let checked = self.drain.has_checked();
+        let tried = self.neighbours.has_tried_in_vain();
         let peers = match situation.direction {
             Direction::Up => self.share.median,
             Direction::Down => self.share.peers,
         };
-        if self.contest.on_tick(now, self.ticks, &situation, peers, checked) {
+        if self.contest.on_tick(now, self.ticks, &situation, peers, checked, tried) {
             let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
             // Downloads wait in the strangers' queue. With its RTT the window for the share has the share.
             let strangers = match situation.direction {
-                Direction::Up => Duration::ZERO,
-                Direction::Down => situation.path.growth,
+                Direction::Down if tried => situation.path.growth,
+                _ => Duration::ZERO,
             };
             situation.target = situation.target.max(most).max(strangers);
         }

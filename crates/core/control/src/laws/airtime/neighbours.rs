@@ -128,9 +128,10 @@ impl Neighbours {
         self.undo_what_is_in_vain(now, suspicious, situation, share);
         let comparable = suspicious && behind && self.next_trial.is_none_or(|next| now >= next);
         self.compare_with_peers(comparable, situation, share);
-        let too_long = suspicious && foreign;
         let part = situation.share.times(BEHIND_PERCENT, 100);
         let all_behind = behind && situation.rate < part && share.peers < part;
+        let down = situation.direction == Direction::Down;
+        let too_long = suspicious && (foreign || down && all_behind);
         let contested = suspicious && all_behind && situation.queue_is_long();
         self.suspicious = if too_long { self.suspicious + 1 } else { 0 };
         self.contested = if contested { self.contested + 1 } else { 0 };
@@ -146,6 +147,11 @@ impl Neighbours {
         self.wait(now);
         self.trial = Some(trial);
         Some(trial.window)
+    }
+
+    /// Whether the last trial has failed, or was in vain: strangers fill the queue.
+    pub(super) fn has_tried_in_vain(&self) -> bool {
+        self.trial.is_none() && self.next_trial.is_some() && self.least.is_none()
     }
 
     /// Ends a trial without a result.

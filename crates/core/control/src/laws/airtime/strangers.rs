@@ -102,12 +102,14 @@ impl Contest {
         situation: &Situation,
         peers: Rate,
         path_is_checked: bool,
+        tried_in_vain: bool,
     ) -> bool {
         let part = |percent| situation.share.mul_div(percent, 100).unwrap_or(Rate::ZERO);
         let limit = part(BEHIND_PERCENT);
         // A station that alone is behind has another reason than the queue of strangers.
         let all_behind = if peers > Rate::ZERO { peers < limit } else { path_is_checked };
-        let (is_long, down) = (situation.queue_is_long(), situation.direction == Direction::Down);
+        let is_long = situation.queue_is_long();
+        let down = situation.direction == Direction::Down && tried_in_vain;
         let too_long = if down { situation.queue_exceeds_the_target() } else { is_long };
         let lost = too_long && all_behind && situation.rate < limit && situation.senders > 1;
         let within = if is_long || !down { SETTLED_TICKS - 1 } else { SUSPICIOUS_TICKS_DOWN };
@@ -305,7 +307,7 @@ mod tests {
         let mut contest = Contest::default();
         (1..=20).find(|tick| {
             let now = Instant::ZERO + TICK * u64::from(*tick);
-            contest.on_tick(now, *tick, situation, Rate::from_mbps(peers), path_is_checked)
+            contest.on_tick(now, *tick, situation, Rate::from_mbps(peers), path_is_checked, true)
         })
     }
 
@@ -340,7 +342,7 @@ mod tests {
             tick += 1;
             let situation = Situation { direction: Direction::Down, ..beside(3, growth) };
             let now = Instant::ZERO + TICK * tick;
-            contest.on_tick(now, tick as u32, &situation, Rate::from_mbps(peers), false)
+            contest.on_tick(now, tick as u32, &situation, Rate::from_mbps(peers), false, true)
         };
         assert!((0..7).any(|_| next(100, 3)));
         assert!(next(5, 8), "the queue swings, and 90 % are not regained");
@@ -360,7 +362,7 @@ mod tests {
         let mut next = |growth| {
             tick += 1;
             let now = Instant::ZERO + TICK * tick;
-            contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false)
+            contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false, true)
         };
         assert!((0..7).any(|_| next(100)));
         assert!(!next(20), "the queue is gone");
