@@ -83,10 +83,10 @@ impl Episode {
 /// Decides whether a contest is under way: the queue is longer than the windows of stations with
 /// agents make it, and all that obey lose their share.
 ///
-/// Downloads and strangers wait in one queue, the access point's, so windows for its longest target get most of the
-/// share back. It swings with the strangers' windows, and may stay below what counts as a long queue. So there a queue above
-/// the target is enough if it lasts ([`SUSPICIOUS_TICKS_DOWN`]), and the contest goes on while the queue is shorter for
-/// a moment.
+/// Downloads and strangers wait in one queue, the access point's, so windows for that queue get most of the
+/// share back. It swings with the strangers' windows, and may stay below what counts as a long queue. So there, after a
+/// trial has shown strangers, a queue above the target is enough if it lasts ([`SUSPICIOUS_TICKS_DOWN`]), and the contest
+/// goes on while the queue is shorter for a moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contest(Episode);
 
@@ -94,7 +94,8 @@ impl Contest {
     /// Whether a contest is under way at this tick, the `tick`th since the station began to send.
     /// `peers` is the rate at which this station would use the median of its peers' parts of the
     /// air; zero where that is not known. `path_is_checked` says whether the station has looked if its
-    /// path has become longer, which it does where only it is behind.
+    /// path has become longer, which it does where only it is behind. `tried_in_vain` says whether a trial has shown
+    /// strangers.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,

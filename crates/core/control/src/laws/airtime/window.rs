@@ -185,16 +185,13 @@ impl OneWay {
         let mss = seen.own().mss();
         let Situation { path, target, .. } = *situation;
         let queue = (target + target / 2).max(situation.capped_queue());
-        match self.proved(situation) {
-            Some(rate) => {
-                let proved = self.probed(rate.bytes_in(path.min + queue));
-                proved.checked_add(situation.begun().bytes(mss)).unwrap_or(proved)
-            }
-            None => {
-                let part = BEGUN.get() / 2 / seen.seen.live_peers.saturating_add(1);
-                let begun = situation.begun().min(Segments::new(part));
-                scale(situation.window, 2000).max(begun).bytes(mss)
-            }
+        if let Some(rate) = self.proved(situation) {
+            let proved = self.probed(rate.bytes_in(path.min + queue));
+            proved.checked_add(situation.begun().bytes(mss)).unwrap_or(proved)
+        } else {
+            let part = BEGUN.get() / 2 / seen.seen.live_peers.saturating_add(1);
+            let begun = situation.begun().min(Segments::new(part));
+            scale(situation.window, 2000).max(begun).bytes(mss)
         }
     }
 
@@ -283,9 +280,10 @@ impl OneWay {
         let ceiling = ceiling.max(situation.least_window());
         let push = Segments::new(PUSH.max(situation.window.get() / 2));
         let floor = scale(flying, 2000).min(limit).min(situation.window.saturating_add(push));
-        let most = match alone {
-            true => Rate::of(ceiling.bytes(mss), path.current).times(5, 4),
-            false => Rate::of(situation.window.max(floor).bytes(mss), path.current).times(5, 2),
+        let most = if alone {
+            Rate::of(ceiling.bytes(mss), path.current).times(5, 4)
+        } else {
+            Rate::of(situation.window.max(floor).bytes(mss), path.current).times(5, 2)
         };
         self.window = Some(ceiling.bytes(mss));
         // At least one segment per tick, because a connection with a lower rate would stall.
