@@ -149,7 +149,7 @@ impl Neighbours {
         Some(trial.window)
     }
 
-    /// Whether the last trial has failed, or was in vain: strangers fill the queue.
+    /// Whether the last trial has failed, was in vain, or ended in a release: strangers fill the queue.
     pub(super) fn has_tried_in_vain(&self) -> bool {
         self.trial.is_none() && self.next_trial.is_some() && self.least.is_none()
     }
@@ -406,6 +406,38 @@ mod tests {
         assert_eq!(least(7, 6), None, "it has about what they have");
         assert_eq!(least(12, 8), None, "they have their shares");
         assert_eq!(least(8, 0), None, "nobody has announced a rate");
+    }
+
+    #[test]
+    fn a_trial_that_failed_or_was_in_vain_has_shown_strangers() {
+        let after = |trial_ms, later_ms| {
+            let mut ticks = Ticks::default();
+            assert!(!ticks.neighbours.has_tried_in_vain(), "no trial yet");
+            ticks.until_trial(&among_eight(60));
+            assert!(!ticks.neighbours.has_tried_in_vain(), "it is under way");
+            ticks.until_end(trial_ms);
+            for _ in 0..SETTLED_TICKS {
+                ticks.tick(&among_eight(later_ms), &half_used());
+            }
+            ticks.neighbours.has_tried_in_vain()
+        };
+        assert!(after(60, 10), "it failed");
+        assert!(!after(10, 10), "it succeeded");
+        assert!(after(30, 60), "it succeeded, and was in vain");
+    }
+
+    #[test]
+    fn downloads_are_tried_where_all_are_behind_and_uploads_only_where_much_is_missing() {
+        // A queue above the target, and not long. Of the expected sum 70 % are used.
+        let is_tried = |direction, own, peers| {
+            let rate = Rate::from_mbps(own);
+            let situation = Situation { direction, rate, ..among_eight(30) };
+            let mut ticks = Ticks::default();
+            (0..60).any(|_| ticks.tick(&situation, &share(Some(700_000), own, peers)).is_some())
+        };
+        assert!(is_tried(Direction::Down, 7, 7));
+        assert!(!is_tried(Direction::Down, 7, 8), "the peers have their shares");
+        assert!(!is_tried(Direction::Up, 7, 7));
     }
 
     #[test]

@@ -305,10 +305,20 @@ mod tests {
     /// The first tick of a contest among twenty ticks of this situation. `peers` is the rate of the
     /// others, Mbit/s.
     fn begins(situation: &Situation, peers: u64, path_is_checked: bool) -> Option<u32> {
+        begins_after(true, situation, peers, path_is_checked)
+    }
+
+    /// The same after a trial that was in vain, or without one.
+    fn begins_after(
+        tried: bool,
+        situation: &Situation,
+        peers: u64,
+        path_is_checked: bool,
+    ) -> Option<u32> {
         let mut contest = Contest::default();
         (1..=20).find(|tick| {
             let now = Instant::ZERO + TICK * u64::from(*tick);
-            contest.on_tick(now, *tick, situation, Rate::from_mbps(peers), path_is_checked, true)
+            contest.on_tick(now, *tick, situation, Rate::from_mbps(peers), path_is_checked, tried)
         })
     }
 
@@ -332,6 +342,8 @@ mod tests {
         assert_eq!(begins(&down(100), 3, false), Some(7), "a long queue");
         assert_eq!(begins(&down(16), 3, false), Some(12), "10 ms and an eighth of the path");
         assert_eq!(begins(&down(15), 3, false), None);
+        assert_eq!(begins_after(false, &down(16), 3, false), None, "strangers are not shown");
+        assert_eq!(begins_after(false, &down(100), 3, false), Some(7), "a long queue");
         assert_eq!(begins(&down(16), 8, false), None, "the others have their share");
     }
 
