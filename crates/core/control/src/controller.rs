@@ -100,8 +100,8 @@ impl Controller {
     }
 
     /// Sets the Unix time of [`Instant::ZERO`], the epoch of `now`. Queries and answers carry the
-    /// Unix time, and presence messages do where the stations' clocks are synchronised. Call this
-    /// before each tick, because the system clock may be set.
+    /// Unix time, presence messages do where the stations' clocks are synchronised, and a law may try something with all
+    /// stations at the same time. Call this before each tick, because the system clock may be set.
     pub fn set_unix_at_epoch(&mut self, unix: Duration) {
         self.presence.set_unix_at_epoch(unix);
     }
@@ -171,6 +171,7 @@ impl Controller {
         let observation = &mut self.observation;
         let was_active = Direction::BOTH.map(|direction| observation.of(direction).is_active());
         observation.link_rate = link_rate;
+        observation.unix_time = self.presence.unix_time(now);
         let (up, down) = (&mut observation.up.connections, &mut observation.down.connections);
         self.connections.on_tick(connections, up, down);
         if !self.governs_downloads {

@@ -210,6 +210,8 @@ pub struct Observation {
     /// The number of stations at the access point that send or receive: the active peers, and this
     /// station while it is active. At least 1.
     pub senders: u32,
+    /// The Unix time of this tick as the system's clock has it, where it is known.
+    pub unix_time: Option<Duration>,
     /// The aggregate goodput of both directions: for each, the largest sum, in the last ten seconds,
     /// of the rates that this station and its active peers announce.
     pub total_rate: Rate,
@@ -228,6 +230,7 @@ impl Default for Observation {
             peers: Vec::new(),
             live_peers: 0,
             senders: 1,
+            unix_time: None,
             total_rate: Rate::ZERO,
             access_point_buffer: 300,
             segments_per_ack: 2,

@@ -97,6 +97,7 @@ prop_compose! {
             live_peers: peers.len() as u32,
             peers,
             senders,
+            unix_time: None,
             total_rate: Rate::from_bps(total),
             access_point_buffer: buffer,
             segments_per_ack: per_ack,
@@ -176,6 +177,7 @@ fn keeps_its_promises(seen: &[(Observation, Duration)]) -> Result<(), TestCaseEr
         for (tick, (observation, common)) in (0_u64..).zip(seen) {
             let now = Instant::ZERO + Duration::from_millis(500) * tick;
             let mut observation = observation.clone();
+            observation.unix_time = Some(now.saturating_since(Instant::ZERO));
             observation.up.rtt = up.on_tick(now, &observation.up.connections, *common);
             observation.down.rtt = down.on_tick(now, &observation.down.connections, *common);
             let (bounds, _) = law.on_tick(now, &observation);

@@ -164,7 +164,9 @@ impl<O: Observer> Simulation<O> {
                 let start = (u128::from(rng.next_u64()) * spread) >> 64;
                 let start = Instant::from_nanos(start as u64); // below the spread
                 let law_or_none = law.as_ref().unwrap_or(&LawConfig::UNBOUND);
-                let controller = Controller::new(start, &config, boot_id, law_or_none);
+                let mut controller = Controller::new(start, &config, boot_id, law_or_none);
+                // The clocks of all stations agree.
+                controller.set_unix_at_epoch(Duration::ZERO);
                 self.timers.set(timer, Some(start));
                 let group = &experiment.stations[expanded.stations[index].group];
                 let announcing = Announcing::new(group.announces, &group_key);

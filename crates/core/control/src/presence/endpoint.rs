@@ -213,7 +213,7 @@ impl Endpoint {
                 }
             }
             FleetContent::Answer { queries, figures } => {
-                let times = (self.unix(now), message.unix_time);
+                let times = (self.unix_time(now), message.unix_time);
                 self.fleet.handle_answer(now, station, &queries, figures, times)
             }
         }
@@ -225,7 +225,8 @@ impl Endpoint {
         window(self.table.len() + 1, airtime_of(ANSWER_LEN, self.basic_rate, None))
     }
 
-    fn unix(&self, now: Instant) -> Option<Duration> {
+    /// The Unix time at `now`; `None` until the clock is set.
+    pub(crate) fn unix_time(&self, now: Instant) -> Option<Duration> {
         self.unix_at_epoch.map(|unix_at_epoch| unix_time(unix_at_epoch, now))
     }
 
@@ -277,7 +278,7 @@ impl Endpoint {
             station: self.station,
             boot: self.boot,
             sequence: self.sequence,
-            unix_time: self.unix(now),
+            unix_time: self.unix_time(now),
             content,
         }))
     }

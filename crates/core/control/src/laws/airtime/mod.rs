@@ -29,6 +29,7 @@ mod rate;
 mod share;
 mod strangers;
 mod target;
+mod upload_trial;
 mod window;
 
 use wakeai_connection::{CongestionState, Direction};
@@ -40,6 +41,7 @@ pub(crate) use self::path::Path;
 use self::rate::RateLimit;
 use self::share::{AirtimeShare, Bottleneck};
 use self::strangers::{Contest, Release};
+use self::upload_trial::{Tried, UploadTrial};
 use crate::driver::TICK;
 use crate::observation::Side;
 use crate::rates::MEAN_TICKS;
@@ -146,6 +148,7 @@ struct OneWay {
     contest: Contest,
     drain: Drain,
     neighbours: Neighbours,
+    upload_trial: UploadTrial,
     /// The number of consecutive ticks with loss recovery.
     trouble: u32,
     release: Release,
@@ -270,6 +273,26 @@ impl OneWay {
         drained.into_iter().chain(tried).min()
     }
 
+    /// The window of uploads for this tick, where all stations hold less to see whether strangers take the rest.
+    fn try_uploads(
+        &mut self,
+        now: Instant,
+        situation: &Situation,
+        seen: Side<'_>,
+        may_begin: bool,
+    ) -> Option<Segments> {
+        // A contest is no reason to try nothing.
+        let situation = &Situation { target: self.target, ..*situation };
+        match self.upload_trial.on_tick(self.ticks, seen, situation, &self.share, may_begin) {
+            Tried::Nothing => None,
+            Tried::Less(window) => Some(window),
+            Tried::Strangers => {
+                self.release.begin(now);
+                None
+            }
+        }
+    }
+
     /// The bounds until the next tick, and the state from which they follow; `None` while nothing is
     /// moved in this direction.
     fn on_tick(&mut self, now: Instant, seen: Side<'_>) -> (Bounds, Option<AirtimeState>) {
@@ -294,15 +317,20 @@ impl OneWay {
             };
             situation.target = situation.target.max(most).max(strangers);
         }
-        let released = self.release.on_tick(now, &situation, self.share.used);
+        let released = self.release.on_tick(now, &situation, self.share.used_by_most);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };
-        let less = match phase {
-            Phase::Steady | Phase::Probing => self.less(now, &situation, own.mss()),
-            _ => {
-                self.neighbours.give_up();
-                None
-            }
+        let holds = matches!(phase, Phase::Steady | Phase::Probing);
+        let less = if holds {
+            self.less(now, &situation, own.mss())
+        } else {
+            self.neighbours.give_up();
+            None
         };
+        let tried = match seen.direction {
+            Direction::Up => self.try_uploads(now, &situation, seen, holds),
+            Direction::Down => None,
+        };
+        let less = tried.or(less);
         if less.is_some() {
             phase = Phase::Draining;
         }

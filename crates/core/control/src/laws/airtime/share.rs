@@ -51,6 +51,9 @@ pub(super) struct AirtimeShare {
     /// cases: in the first ticks, where the rates of fewer than three quarters of the senders are
     /// known, and where all weights are equal. In the last case there is no expected sum.
     pub(super) used: Option<u64>,
+    /// The same for all senders but the one with the largest part, beside three peers at least. A station that takes what
+    /// the others lose does not count, whatever it announces.
+    pub(super) used_by_most: Option<u64>,
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.
     pub(super) median: Rate,
@@ -223,7 +226,16 @@ impl AirtimeShare {
         };
         let settled = enough && ticks > SETTLED_TICKS;
         let expected = weights.expected.filter(|_| settled);
-        self.used = expected.map(|expected| sum.saturating_mul(WHOLE) / expected);
+        let part_of = |sum: u64, expected: u64| sum.saturating_mul(WHOLE) / expected;
+        self.used = expected.map(|expected| part_of(sum, expected));
+        let largest = weights.parts.iter().copied().max().unwrap_or(0).max(weights.own_part);
+        self.used_by_most = match known {
+            4.. => expected.map(|expected| {
+                let most = weights.parts.iter().sum::<u64>() + weights.own_part - largest;
+                part_of(most / (known - 1) * senders, expected)
+            }),
+            _ => self.used,
+        };
         let mean = weights.parts.iter().sum::<u64>() / (known - 1).max(1);
         let median = quantile(&mut weights.parts, 2);
         self.own = seen.own().mean_rate;

@@ -44,11 +44,6 @@ pub(super) const FOREIGN_BELOW: u64 = 650_000;
 /// not end as soon as it has an effect.
 const REGAINED_PERCENT: u64 = 90;
 
-/// Whether stations that use this part of the expected sum, millionths, are behind.
-fn is_behind(used: u64) -> bool {
-    used < BEHIND_PERCENT * 10_000
-}
-
 /// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
 /// over.
 #[derive(Clone, Debug, Default)]
@@ -75,8 +70,12 @@ impl Episode {
         if self.suspicious < within {
             return false;
         }
-        (self.began, self.until) = (now, Some(now + self.lasts.next()));
+        self.begin(now);
         true
+    }
+
+    fn begin(&mut self, now: Instant) {
+        (self.began, self.until) = (now, Some(now + self.lasts.next()));
     }
 }
 
@@ -151,8 +150,13 @@ impl Release {
         };
         let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
         // Where together they are not behind, no stranger sends any more.
-        let has_cause = used.is_none_or(is_behind);
+        let has_cause = used.is_none_or(|used| used < REGAINED_PERCENT * 10_000);
         self.0.on_tick(now, suspicious, within, has_cause)
+    }
+
+    /// Begins a release, because a trial has shown strangers.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.0.begin(now);
     }
 
     /// The time since the last release began.
@@ -279,10 +283,10 @@ mod tests {
     fn a_release_ends_when_agents_deliver_the_expected_rate() {
         let mut ticks = Ticks::new();
         ticks.until_released(1);
-        for used in [None, USED_BY_OTHERS, Some(799_999)] {
+        for used in [None, USED_BY_OTHERS, Some(899_999)] {
             assert!(ticks.tick(1, 0, used), "{used:?}");
         }
-        assert!(!ticks.tick(1, HIGH, Some(800_000)));
+        assert!(!ticks.tick(1, HIGH, Some(900_000)));
         assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "the count begins anew");
     }
 

@@ -1,0 +1,325 @@
+//! Decides by a trial whether stations without agents take the air that short windows leave.
+//!
+//! A station that always has a packet ready takes each turn that is free (802.11 DCF). Beside it the stations with agents,
+//! whose windows are short, deliver less than is expected. That alone does not show strangers: another access point on the
+//! channel takes air as well, and there the windows are right as they are.
+//!
+//! So all stations hold half of their windows for some seconds, at the same wall-clock time. Strangers take what that leaves, and
+//! the stations together deliver much less. Stations with agents at other access points hold less at the same time, and each
+//! fleet delivers what it did before. The stations of all fleets need clocks that agree to within about half a second, as with NTP.
+//!
+//! One trial is not enough where it shows little: a rate swings by itself. What several of them miss adds up. The station that
+//! delivers most does not count, because one that obeys no window takes what the others leave, and announces it.
+
+use std::collections::VecDeque;
+
+use wakeai_units::{Duration, Segments};
+
+use super::share::AirtimeShare;
+use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation};
+use crate::observation::Side;
+
+/// A trial begins when the wall clock reaches a multiple of this time.
+const GRID: Duration = Duration::from_secs(4);
+/// The number of these times from a trial to the next, at least and at most. Each is a multiple of the shorter ones, so that
+/// the trials of all fleets coincide.
+const FIRST_PAUSE: u64 = 4;
+const LONGEST_PAUSE: u64 = 32;
+/// A station takes part after this many ticks (decisions, one every 0.5 s): before, it does not know what the others deliver.
+const KNOWN_TICKS: u32 = 2 * SETTLED_TICKS;
+/// A trial lasts for this many ticks, and the mean of the last ones counts. It is compared with that of as many before the trial.
+const TRIAL_TICKS: u32 = 11;
+const MEAN: usize = 6;
+/// The window during a trial, percent of that of the share.
+const TRIAL_PERCENT: u64 = 50;
+/// A trial tells nothing with a window of more than this percentage of that of the share.
+const SHORTER_PERCENT: u64 = 75;
+/// What all deliver in a trial, percent of what they delivered before. Where it is less, strangers took the rest: a fleet alone
+/// loses some percent, because its aggregates are smaller.
+const KEPT_PERCENT: u64 = 86;
+/// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
+const MISSED_PERCENT: u64 = 15;
+
+/// Decides about trials of uploads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UploadTrial {
+    /// What most delivered in the last ticks ([`AirtimeShare::used_by_most`]).
+    used: VecDeque<u64>,
+    /// The number of the present time of the grid.
+    at: Option<u64>,
+    running: Option<Running>,
+    /// The number of times of the grid from one trial to the next.
+    pause: u64,
+    /// The percentage by which the trials missed [`KEPT_PERCENT`].
+    missed: u64,
+    /// Whether the last trial missed it, and found no strangers yet.
+    close: bool,
+    /// The number of consecutive ticks in which the peers delivered more than this station.
+    less: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    /// The number of further ticks.
+    left: u32,
+    /// What most delivered before.
+    before: u64,
+    window: Segments,
+}
+
+/// What a tick of [`UploadTrial`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// The station holds the window of its share.
+    Nothing,
+    /// The station holds this window.
+    Less(Segments),
+    /// Strangers were found.
+    Strangers,
+}
+
+impl UploadTrial {
+    /// `tick` is the number of ticks since the station began, and `may_begin` says whether the station holds a window at
+    /// all.
+    pub(super) fn on_tick(
+        &mut self,
+        tick: u32,
+        seen: Side<'_>,
+        situation: &Situation,
+        share: &AirtimeShare,
+        may_begin: bool,
+    ) -> Tried {
+        let at = seen.seen.unix_time.map(|time| time.as_micros() / GRID.as_micros());
+        let last = std::mem::replace(&mut self.at, at);
+        let now = at.filter(|at| last.is_some_and(|last| last != *at));
+        let Some(used) = share.used_by_most.filter(|_| situation.senders > 1) else {
+            self.running = None;
+            return Tried::Nothing;
+        };
+        if self.used.len() == MEAN {
+            self.used.pop_front();
+        }
+        // What peers announce may be anything.
+        self.used.push_back(used.min(u64::from(u32::MAX)));
+        if let Some(running) = &mut self.running {
+            running.left -= 1;
+            if running.left > 0 && may_begin {
+                return Tried::Less(running.window);
+            }
+            let Running { left, before, .. } = *running;
+            self.running = None;
+            if left == 0 && self.shows_strangers(before) {
+                return Tried::Strangers;
+            }
+        }
+        if self.peers_were_released(share) {
+            return Tried::Strangers;
+        }
+        let behind = used < BEHIND_PERCENT * 10_000 && situation.queue_exceeds_the_target();
+        let due = now.is_some_and(|at| at.is_multiple_of(self.pause.max(1)));
+        if !(due && behind && may_begin && tick > KNOWN_TICKS) {
+            return Tried::Nothing;
+        }
+        let Some(window) = shorter(seen, situation, share) else { return Tried::Nothing };
+        self.running = Some(Running { left: TRIAL_TICKS, before: self.mean(), window });
+        Tried::Less(window)
+    }
+
+    fn mean(&self) -> u64 {
+        self.used.iter().sum::<u64>() / (self.used.len() as u64).max(1)
+    }
+
+    /// Takes the result of a trial before which the stations delivered `before`. A trial that shows something is soon followed by
+    /// the next; otherwise the time to the next doubles, because a trial costs goodput.
+    fn shows_strangers(&mut self, before: u64) -> bool {
+        let kept = self.mean().saturating_mul(100) / before.max(1);
+        let shows = kept < KEPT_PERCENT;
+        self.missed = (self.missed + KEPT_PERCENT).saturating_sub(kept);
+        let found = self.missed >= MISSED_PERCENT;
+        self.close = shows && !found;
+        let pause = if shows { FIRST_PAUSE } else { self.pause.max(FIRST_PAUSE) * 2 };
+        self.pause = pause.min(LONGEST_PAUSE);
+        if found {
+            self.missed = 0;
+        }
+        found
+    }
+
+    /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then.
+    fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
+        let less = self.close && share.own < share.peers.times(BEHIND_PERCENT, 100);
+        self.less = if less { self.less + 1 } else { 0 };
+        let released = self.less >= SETTLED_TICKS;
+        if released {
+            (self.less, self.close) = (0, false);
+        }
+        released
+    }
+}
+
+/// The window of a trial; `None` where it could not be much shorter than that of the share. It is enough for the
+/// rate that the station has, a quarter more than the measured minimum RTT, and half of the target, so that a queue remains
+/// where nobody takes what it leaves.
+fn shorter(seen: Side<'_>, situation: &Situation, share: &AirtimeShare) -> Option<Segments> {
+    let (target, mss) = (situation.target, seen.own().mss());
+    let held = Segments::in_flight(situation.windowed, situation.path.min + target, mss).get();
+    let part = |percent| u64::from(held) * percent / 100;
+    let min = seen.own().rtt?.min;
+    let needed = Segments::in_flight(share.own, min * 5 / 4 + target / 2, mss).get();
+    // An odd window waits for a delayed ACK.
+    let window = u32::try_from(part(TRIAL_PERCENT)).unwrap_or(u32::MAX).max(needed) & !1;
+    let least = situation.least_window().get() * 2;
+    let is_shorter = u64::from(window) <= part(SHORTER_PERCENT);
+    (is_shorter && window >= least).then(|| Segments::new(window))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeai_connection::Direction;
+    use wakeai_units::Rate;
+
+    use super::*;
+    use crate::{Observation, OwnTraffic, RttView};
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// A station among eight with a path of 20 ms, a target of 10 ms and a queueing delay of 30 ms. Its share is 10 Mbit/s:
+    /// windows of 25 segments.
+    fn situation() -> Situation {
+        Situation { senders: 8, target: ms(10), ..Situation::example(20, 30) }
+    }
+
+    /// Most stations use `used` percent of the expected sum, this one delivers `own` Mbit/s and a peer `peers`.
+    fn share(used: u64, own: u64, peers: u64) -> AirtimeShare {
+        let mut share = AirtimeShare::default();
+        share.used_by_most = Some(used * 10_000);
+        (share.own, share.peers) = (Rate::from_mbps(own), Rate::from_mbps(peers));
+        share
+    }
+
+    /// Consecutive ticks from a Unix time of 1000 s on.
+    #[derive(Default)]
+    struct Ticks {
+        trial: UploadTrial,
+        count: u32,
+        has_no_clock: bool,
+    }
+
+    impl Ticks {
+        fn tick_in(&mut self, situation: &Situation, share: &AirtimeShare) -> Tried {
+            self.count += 1;
+            let time = Duration::from_secs(1000) + ms(500) * u64::from(self.count);
+            let rtt = Some(RttView { current: ms(50), min: ms(20), growth: ms(30) });
+            let seen = Observation {
+                unix_time: (!self.has_no_clock).then_some(time),
+                up: OwnTraffic { rtt, ..OwnTraffic::default() },
+                ..Observation::default()
+            };
+            self.trial.on_tick(self.count, seen.side(Direction::Up), situation, share, true)
+        }
+
+        fn tick(&mut self, used: u64) -> Tried {
+            self.tick_in(&situation(), &share(used, 3, 3))
+        }
+
+        /// The second of the wall clock, counted from the first tick, in which a trial begins, and its window.
+        fn begins(&mut self) -> Option<(u32, u32)> {
+            (0..1_000).find_map(|_| match self.tick(50) {
+                Tried::Less(window) => Some((self.count / 2, window.get())),
+                _ => None,
+            })
+        }
+
+        /// Whether strangers are found at the end of the present trial, in which most use `used` percent.
+        fn ends(&mut self, used: u64) -> bool {
+            for _ in 1..TRIAL_TICKS {
+                assert_eq!(self.tick(used), Tried::Less(Segments::new(12)));
+            }
+            match self.tick(used) {
+                Tried::Strangers => true,
+                Tried::Nothing => false,
+                tried => panic!("{tried:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_the_window_is_held_from_a_multiple_of_four_seconds_on() {
+        assert_eq!(Ticks::default().begins(), Some((8, 12)));
+        assert_eq!(Ticks { has_no_clock: true, ..Ticks::default() }.begins(), None);
+    }
+
+    #[test]
+    fn nothing_is_tried_without_a_reason() {
+        let none = |situation: Situation, share: AirtimeShare| {
+            let mut ticks = Ticks::default();
+            assert!((0..99).all(|_| ticks.tick_in(&situation, &share) == Tried::Nothing));
+        };
+        let usual = || share(50, 3, 3);
+        none(situation(), share(80, 3, 3));
+        let mut unknown = usual();
+        unknown.used_by_most = None;
+        none(situation(), unknown);
+        none(Situation { senders: 1, ..situation() }, usual());
+        none(Situation { target: ms(28), ..situation() }, usual());
+        // Four segments per connection are 28, and more than half of the window.
+        none(Situation { connections: 7, ..situation() }, usual());
+        // A rate of 8 Mbit/s over a path that may have 25 ms needs 20 of 25 segments.
+        none(situation(), share(50, 8, 8));
+    }
+
+    #[test]
+    fn one_clear_loss_or_several_small_ones_show_strangers() {
+        // Of 50 percent at least 43 are kept where nobody takes them.
+        for (used, trials) in
+            [(35, Some(1)), (36, Some(2)), (38, Some(2)), (39, Some(2)), (41, Some(4)), (43, None)]
+        {
+            let mut ticks = Ticks::default();
+            let found = (1..9).find(|_| {
+                ticks.begins().expect("a trial");
+                ticks.ends(used)
+            });
+            assert_eq!(found, trials, "{used}");
+        }
+    }
+
+    #[test]
+    fn a_trial_without_a_loss_makes_others_count_less() {
+        let mut ticks = Ticks::default();
+        for used in [38, 48, 38] {
+            ticks.begins();
+            assert!(!ticks.ends(used), "{used}");
+        }
+    }
+
+    #[test]
+    fn the_time_between_trials_that_show_nothing_doubles_on_a_grid_that_all_share() {
+        let mut ticks = Ticks::default();
+        let began: Vec<u32> = (0..6)
+            .map(|_| {
+                let (second, _) = ticks.begins().expect("a trial");
+                ticks.ends(50);
+                second
+            })
+            .collect();
+        let unix: Vec<u32> = began.iter().map(|second| (1000 + second) % 128).collect();
+        assert_eq!(unix[3..], [0, 0, 0], "{began:?}");
+        let between: Vec<u32> = began.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(between, [16, 64, 64, 128, 128]);
+    }
+
+    #[test]
+    fn peers_that_were_released_are_followed_after_a_trial_that_nearly_showed_strangers() {
+        let follows = |used| {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            ticks.ends(used);
+            let (situation, share) = (situation(), share(80, 3, 4));
+            (0..20).any(|_| ticks.tick_in(&situation, &share) == Tried::Strangers)
+        };
+        assert!(follows(42));
+        assert!(!follows(43), "nothing was missing");
+    }
+}
