@@ -20,8 +20,8 @@ pub enum Phase {
     /// The window is larger than in `Steady`, to find unused airtime. The phase begins when the
     /// queueing delay is below half of its target, and ends when the delay is above its target.
     Probing,
-    /// The station sends less than its share for some ticks, to measure the RTT of its path without
-    /// queues.
+    /// The station moves less than its share for some ticks, to measure the RTT of its path without
+    /// queues, or to see whether strangers take what it leaves.
     Draining,
     /// Stations without agents fill the access point's queue. A station with bounds would get
     /// nearly nothing beside them, so the law sets no bounds, except a floor in the first five
