@@ -13,7 +13,8 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// the former version and of the new one would hold different windows in the same place. Version 1,
 /// with a target of two rounds and at least 20 ms, was never announced. Version 2 took the path from
 /// the median of the delays alone. Version 3 took another limit from which the bottleneck is beyond the
-/// air. Version 4 did not follow what the stations deliver where others share the channel.
+/// air. Version 4 did not follow what the stations deliver where others share the channel. Version 5 had
+/// no common trial of uploads.
 pub const AIRTIME_VERSION: u8 = 6;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;

@@ -323,6 +323,22 @@ mod tests {
     }
 
     #[test]
+    fn the_station_that_delivers_most_does_not_count_among_most() {
+        let with_a_hog = |own, hog| {
+            let peers = [(2, Some(50), None), (hog, Some(50), None), (2, Some(50), None)];
+            share_after(SETTLED_TICKS + 1, &seen((own, Some(50), None), &peers)).0
+        };
+        // Three at 2 of 50 Mbit/s each, as if all four were like them.
+        for share in [with_a_hog(2, 40), with_a_hog(2, 20), with_a_hog(40, 2)] {
+            assert_eq!(share.used_by_most, Some(160_000), "{:?}", share.used);
+        }
+        let three = seen((2, Some(50), None), &[(2, Some(50), None), (40, Some(50), None)]);
+        let (share, _) = share_after(SETTLED_TICKS + 1, &three);
+        assert_eq!(share.used_by_most, share.used, "too few");
+        assert!(share.used > Some(800_000));
+    }
+
+    #[test]
     fn the_share_does_not_depend_on_the_own_rate() {
         let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
         let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);

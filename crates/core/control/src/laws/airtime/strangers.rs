@@ -5,7 +5,8 @@
 //! station can see that it and the others with agents have lost their share.
 //!
 //! In a *release* the law sets no bounds, except a floor for at most the first five seconds. Strangers
-//! fill the queue so far that no target gets the share back.
+//! fill the queue so far that no target gets the share back, or a trial of uploads has shown them
+//! ([`super::upload_trial`]).
 
 use wakeai_connection::Direction;
 use wakeai_units::{Duration, Instant, Rate};
@@ -36,12 +37,12 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
     (WINDOW.as_micros() / TICK.as_micros()) as u32 + SETTLED_TICKS;
 /// A station's part of the air is its rate divided by the rate that it reaches alone, or by its PHY
 /// rate. Where the parts of the stations with agents together are less than this part, millionths,
-/// of the sum that is expected of a fully used air ([`super::share::Share::used`]), the law assumes
+/// of the sum that is expected of a fully used air ([`super::share::AirtimeShare::used`]), the law assumes
 /// that strangers are sending.
 pub(super) const FOREIGN_BELOW: u64 = 650_000;
 
 /// A contest of downloads lasts while the peers have less than this percentage of their share, so that it does
-/// not end as soon as it has an effect.
+/// not end as soon as it has an effect. A release ends where most have it of what is expected of them.
 const REGAINED_PERCENT: u64 = 90;
 
 /// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
@@ -126,7 +127,7 @@ pub(super) struct Release(Episode);
 
 impl Release {
     /// Whether a release is under way at this tick. `used` is the part of the expected rate that
-    /// all stations with agents deliver together, millionths; `None` where it is not known.
+    /// most stations with agents deliver ([`super::share::AirtimeShare::used_by_most`]), millionths; `None` where it is not known.
     ///
     /// A queue is far too long where the queueing delay is above twice the longest target
     /// ([`AirtimeKnobs::queue_max`]) and a quarter of the minimum RTT. A station without sending peers
@@ -149,7 +150,7 @@ impl Release {
             senders => SETTLED_TICKS + senders / SENDERS_PER_TICK,
         };
         let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
-        // Where together they are not behind, no stranger sends any more.
+        // Where they have what is expected of them, no stranger sends any more.
         let has_cause = used.is_none_or(|used| used < REGAINED_PERCENT * 10_000);
         self.0.on_tick(now, suspicious, within, has_cause)
     }

@@ -178,8 +178,10 @@ mod tests {
     use wakeai_connection::Direction;
     use wakeai_units::Rate;
 
+    use super::super::{Airtime, AirtimeKnobs};
     use super::*;
-    use crate::{Observation, OwnTraffic, RttView};
+    use crate::observation::{example, peer, traffic, uploads};
+    use crate::{Basis, Law, Observation, OwnTraffic, Phase, RttView, Traffic};
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -321,5 +323,42 @@ mod tests {
         };
         assert!(follows(42));
         assert!(!follows(43), "nothing was missing");
+    }
+
+    /// Whether the law releases a station of eight, each with a share of 5 Mbit/s of which it delivers 2, and 1.3 in a trial if
+    /// strangers send.
+    fn is_released(strangers: bool, clock: bool) -> bool {
+        let max_rate = Some(Rate::from_mbps(40));
+        let mut law = Airtime::new(AirtimeKnobs::default());
+        let mut in_trial = 0;
+        (1..200).any(|tick| {
+            let now = wakeai_units::Instant::ZERO + ms(500) * tick;
+            // A rate is a mean of four ticks.
+            let rate = if strangers && in_trial > 3 { 1_300_000 } else { 2_000_000 };
+            let mean_rate = Rate::from_bps(rate);
+            let rtt = Some(RttView { current: ms(50), min: ms(20), growth: ms(30) });
+            let connections = vec![example()];
+            let up = OwnTraffic { connections, rtt, mean_rate, max_rate, ..OwnTraffic::default() };
+            let theirs = Traffic { rate: mean_rate, max_rate, growth: ms(30), ..traffic(2) };
+            let seen = Observation {
+                unix_time: clock.then_some(ms(500) * tick),
+                up,
+                senders: 8,
+                peers: (1..8).map(|station| peer(station, uploads(theirs))).collect(),
+                ..Observation::default()
+            };
+            let Basis::Airtime { up: Some(state), .. } = law.on_tick(now, &seen).1 else {
+                panic!("it sends")
+            };
+            in_trial = if state.phase == Phase::Draining { in_trial + 1 } else { 0 };
+            state.phase == Phase::Released
+        })
+    }
+
+    #[test]
+    fn the_law_releases_a_station_whose_trial_shows_strangers() {
+        assert!(is_released(true, true));
+        assert!(!is_released(false, true), "nothing is missing in the trial");
+        assert!(!is_released(true, false), "without a clock there is no trial in common");
     }
 }
