@@ -57,13 +57,14 @@ pub struct TcpConfig {
 impl TcpConfig {
     /// The defaults of a generation.
     pub fn new(profile: Profile) -> Self {
-        let buffer_limit = if profile == Profile::Linux { 64 << 20 } else { 4 << 20 };
+        // What Linux 6.18 sets for receivers, and what the lab sets for senders.
+        let (receive, send) = if profile == Profile::Linux { (32, 64) } else { (4, 4) };
         Self {
             profile,
             mss: 1448,
             initial_window: 10,
-            receive_buffer_limit: buffer_limit,
-            send_buffer_limit: buffer_limit,
+            receive_buffer_limit: receive << 20,
+            send_buffer_limit: send << 20,
             max_timeout: Duration::from_secs(if profile == Profile::Classic { 60 } else { 120 }),
             syn_retries: 6,
             retries: 15,

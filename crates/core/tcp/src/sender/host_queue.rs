@@ -79,6 +79,11 @@ pub(super) fn pacing_shift(config: &TcpConfig, algorithm: &Algorithm) -> u32 {
     if is_ordinary { ORDINARY_SHIFT } else { SHIFT }
 }
 
+/// The shift of the host's device: that of mac80211 where small queues are on.
+pub(super) fn shift_of_device(config: &TcpConfig) -> u32 {
+    if config.small_queues { SHIFT } else { ORDINARY_SHIFT }
+}
+
 impl Sender {
     /// Handles the departure of a packet of this connection from the host's queue. Packets depart
     /// in the order in which they entered. With [`TcpConfig::small_queues`] this must be called for

@@ -19,6 +19,7 @@ mod recovery;
 mod report;
 mod rtt;
 mod scoreboard;
+mod segmentation;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use loss_detection::{Counting, Rack, TailLossProbe};
 use recovery::Episode;
 use rtt::{RttEstimator, Timestamps};
 use scoreboard::Scoreboard;
+use segmentation::Packet;
 use stream::SendStream;
 use timers::{Persist, RetransmissionTimeout, Timer};
 use transmission::{Pacing, PeerWindow};
@@ -88,6 +90,7 @@ pub struct Sender {
     pacing: Pacing,
     rate: DeliveryRate,
     host_queue: HostQueue,
+    packet: Packet,
     output: Output,
     /// The last selective acknowledgements, which the scoreboard already contains.
     last_sacks: SackBlocks,
@@ -177,6 +180,7 @@ impl Sender {
             pacing: Pacing::default(),
             rate,
             host_queue: HostQueue::new(config),
+            packet: Packet::default(),
             output: Output::default(),
             last_sacks: SackBlocks::NONE,
             usage_round_end: 0,

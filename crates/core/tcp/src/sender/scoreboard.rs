@@ -73,6 +73,11 @@ impl Scoreboard {
         self.records[(segment - self.first) as usize]
     }
 
+    /// The oldest segment that is out.
+    pub(super) fn oldest(&self) -> Option<Record> {
+        self.records.front().copied()
+    }
+
     fn record_mut(&mut self, segment: u64) -> &mut Record {
         &mut self.records[(segment - self.first) as usize]
     }

@@ -92,6 +92,11 @@ impl SendStream {
         self.buffer = self.buffer.max(payload);
     }
 
+    /// Whether the application will write no more.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
     /// The next segment, if there is one.
     pub(super) fn next_piece(&self, nxt: u64) -> Option<Piece> {
         let len = self.mss.min(self.data_end.saturating_sub(nxt)) as u32;

@@ -109,7 +109,7 @@ impl Sender {
             self.validate_window();
             return None;
         }
-        if !self.may_send(now, 0) {
+        if !self.may_send(now, 0) || !self.begin_packet(now) {
             return None;
         }
         let segment = self.send_piece(now, piece);
@@ -186,7 +186,7 @@ impl Sender {
     pub(super) fn send_piece(&mut self, now: Instant, piece: Piece) -> Segment {
         self.before_sending(now);
         let was_idle = self.board.out() == 0;
-        let pushed = self.stream.is_last_written(piece);
+        let pushed = self.stream.is_last_written(piece) || self.packet.pushes_at(piece.end());
         self.rate.send(now, None, self.board.delivered);
         let number = self.board.send(now, self.host_queue.entered, pushed);
         self.nxt = piece.end();
@@ -346,6 +346,11 @@ impl PeerWindow {
     /// The position up to which data may be sent.
     pub(super) fn end(self, una: u64) -> u64 {
         una + self.bytes
+    }
+
+    /// The bytes that the peer has announced.
+    pub(super) fn bytes(self) -> u64 {
+        self.bytes
     }
 
     /// Takes the window of an acknowledgement that is not older than `una`, and returns whether the

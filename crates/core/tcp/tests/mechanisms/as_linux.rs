@@ -115,7 +115,7 @@ fn pushed(tcp: &mut SenderScript) -> Vec<(u64, bool)> {
 fn the_last_segment_of_each_write_has_psh_and_each_copy_of_it_too() {
     let mut tcp = established("cubic", 100);
     assert_eq!(pushed(tcp.supply(Some(1))), [(0, true)]);
-    assert_eq!(pushed(tcp.supply(Some(4))), [(1, false), (2, false), (3, true)]);
+    assert_eq!(pushed(tcp.supply(Some(4))), [(1, false), (2, true), (3, true)]);
     tcp.at_next_timeout();
     assert_eq!(pushed(&mut tcp), [(3, true)], "the tail loss probe");
     assert_eq!(pushed(tcp.supply(Some(5))), [(4, true)]);
@@ -129,8 +129,65 @@ fn the_last_segment_of_each_write_has_psh_and_each_copy_of_it_too() {
 }
 
 #[test]
-fn no_segment_of_a_stream_without_end_has_psh() {
+fn each_packet_of_several_segments_ends_with_psh() {
     let mut tcp = established("cubic", 100);
     tcp.supply(None);
-    assert!(pushed(&mut tcp).iter().all(|(_, psh)| !psh));
+    let every_second: Vec<_> = (0..10).map(|segment| (segment, segment % 2 == 1)).collect();
+    assert_eq!(pushed(&mut tcp), every_second);
+    let mut tcp = established("cubic", 1);
+    tcp.supply(None);
+    let first: Vec<_> = (0..10).map(|segment| (segment, segment == 4 || segment == 9)).collect();
+    assert_eq!(pushed(&mut tcp), first, "half of the window each, on a short path");
+}
+
+#[test]
+fn the_hosts_of_2012_and_the_classic_sender_have_no_packets_of_several_segments() {
+    for profile in [Profile::Linux34, Profile::Classic] {
+        let config = TcpConfig::new(profile);
+        let cubic = by_name("cubic", &config).expect("it is known");
+        let mut tcp = SenderScript::established(&config, cubic, 100);
+        tcp.supply(None);
+        assert!(pushed(&mut tcp).iter().all(|(_, psh)| !psh), "{profile:?}");
+    }
+}
+
+#[test]
+fn a_single_segment_waits_for_an_acknowledgement_that_is_due() {
+    let after = |at_us: u64| {
+        let mut tcp = established("cubic", 10);
+        tcp.supply(None).sends(0..10);
+        tcp.at_us(at_us).ack_with(0, &[1..2]);
+        let sent = pushed(&mut tcp).len();
+        (sent, tcp)
+    };
+    // The ten left at 10 ms, and their acknowledgement is due at 20 ms.
+    assert_eq!(after(18_500).0, 1, "1.5 ms before, and nothing left within the last one");
+    let (sent, mut tcp) = after(18_500);
+    tcp.at_us(19_200).ack_with(0, &[1..3]);
+    assert_eq!((sent, pushed(&mut tcp)), (1, vec![]), "0.8 ms before, and 0.7 ms after a segment");
+    tcp.at_us(19_300).ack(2);
+    assert_eq!(pushed(&mut tcp)[0].1, false);
+    // A millisecond later it does not wait.
+    let (_, mut tcp) = after(18_500);
+    tcp.at_us(19_500).ack_with(0, &[1..3]);
+    assert_eq!(pushed(&mut tcp).len(), 1, "a millisecond after the last segment");
+}
+
+#[test]
+fn a_window_that_ends_within_a_segment_ends_a_packet_once_per_round() {
+    let mut tcp = established("cubic", 100);
+    // Room for seven segments and a part of the eighth, which a kernel would send.
+    tcp.window = 7 * MSS + 500;
+    tcp.supply(None);
+    let ends: Vec<bool> = pushed(&mut tcp).into_iter().map(|(_, psh)| psh).collect();
+    assert_eq!(ends.len(), 10, "the first window is that of the SYN-ACK");
+    tcp.at(180).ack(10);
+    let ends: Vec<bool> = pushed(&mut tcp).into_iter().map(|(_, psh)| psh).collect();
+    assert_eq!(ends, [false, true, false, true, false, true, true], "the seventh and a part");
+    tcp.at(240).ack(15);
+    let ends: Vec<bool> = pushed(&mut tcp).into_iter().map(|(_, psh)| psh).collect();
+    assert_eq!(ends, [false, true, false, true, false], "the first part is not acknowledged yet");
+    tcp.at(280).ack(22);
+    let ends: Vec<bool> = pushed(&mut tcp).into_iter().map(|(_, psh)| psh).collect();
+    assert_eq!(ends.last(), Some(&true), "{ends:?}");
 }

@@ -151,7 +151,7 @@ fn a_host_without_small_queues_takes_what_the_window_lets_out() {
     let mut tcp = established(&config);
     tcp.sender.set_bounds(Bounds::from_numbers(60, 60, 0, 3000));
     tcp.supply(None).sends(0..10);
-    tcp.at(200).ack(1).sends(10..61);
+    tcp.at(180).ack(1).sends(10..61);
 }
 
 #[test]

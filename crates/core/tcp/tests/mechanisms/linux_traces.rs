@@ -24,7 +24,9 @@ fn begun() -> ReceiverScript {
 
 #[test]
 fn the_windows_of_the_first_acks() {
-    let mut tcp = ReceiverScript::established(&TcpConfig::new(Profile::Linux));
+    // The traces are from a host with 64 MB, in units of 2048.
+    let config = TcpConfig { receive_buffer_limit: 64 << 20, ..TcpConfig::new(Profile::Linux) };
+    let mut tcp = ReceiverScript::established(&config);
     let windows: Vec<u64> = (0..8)
         .map(|segment| {
             tcp.at(15 + segment).data(segment..segment + 1).acks(segment + 1);

@@ -28,7 +28,7 @@ fn limited_transmit_sends_new_data_for_two_duplicates() {
         let mut tcp = flight(profile);
         tcp.at(200).ack_with(0, &[1..2]).sends([10]);
         assert_eq!(state(&tcp), CongestionState::Disorder);
-        tcp.ack_with(0, &[1..3]).sends([11]);
+        tcp.at(201).ack_with(0, &[1..3]).sends([11]);
         assert_eq!(state(&tcp), CongestionState::Disorder);
         assert_eq!(tcp.sender.figures().cwnd.get(), 10);
     }

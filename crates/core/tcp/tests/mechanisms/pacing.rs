@@ -103,5 +103,5 @@ fn a_floor_waits_for_the_first_ack() {
     tcp.sender.set_bounds(Bounds::from_numbers(40, 0, 0, 0));
     tcp.at(100).syn_ack().sends_flags(Flags::ACK, 1);
     tcp.supply(None).sends(0..10);
-    tcp.at(200).ack(1).sends(10..41);
+    tcp.at(180).ack(1).sends(10..41);
 }

@@ -17,7 +17,7 @@ fn a_syn_is_answered_with_what_both_ends_can_do() {
     let syn_ack = tcp.last;
     assert_eq!((syn_ack.ack, syn_ack.window), (1, 65_160));
     assert_eq!(syn_ack.options.mss, Some(1460));
-    assert_eq!(syn_ack.options.window_scale, Some(11), "64 MB in units of 2048");
+    assert_eq!(syn_ack.options.window_scale, Some(10), "32 MB in units of 1024");
     assert!(syn_ack.options.sack_permitted);
     assert_eq!(syn_ack.timestamp.map(|stamp| stamp.echo), Some(clock_ms(at_ms(3))));
 }

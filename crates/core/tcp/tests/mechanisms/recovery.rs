@@ -20,7 +20,7 @@ fn flight(profile: Profile) -> SenderScript {
 fn recovering(profile: Profile) -> SenderScript {
     let mut tcp = flight(profile);
     tcp.ack_with(0, &[1..2]).sends([10]);
-    tcp.ack_with(0, &[1..3]).sends([11]);
+    tcp.at(201).ack_with(0, &[1..3]).sends([11]);
     tcp.ack_with(0, &[1..4]).sends([0]);
     assert_eq!(tcp.sender.figures().congestion_state, CongestionState::Recovery);
     tcp
@@ -52,7 +52,7 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
 fn recovery_ends_with_the_reduced_window() {
     for profile in [Profile::Linux, Profile::Classic] {
         let mut tcp = recovering(profile);
-        tcp.at(300).ack_echoing(12, &[], tcp_stamp(200));
+        tcp.at(300).ack_echoing(12, &[], tcp_stamp(201));
         let sample = tcp.sender.figures();
         assert_eq!((sample.congestion_state, sample.ssthresh.get()), (CongestionState::Open, 7));
         assert!((7..=8).contains(&sample.cwnd.get()), "{}", sample.cwnd.get());

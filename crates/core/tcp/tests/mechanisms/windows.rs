@@ -91,7 +91,7 @@ fn the_peers_window_is_not_overrun() {
     let mut tcp = established(Profile::Linux);
     tcp.window = 12 * MSS;
     tcp.supply(None).sends(0..10);
-    tcp.at(200).ack(5).sends(10..17);
+    tcp.at(180).ack(5).sends(10..17);
 }
 
 #[test]
