@@ -15,7 +15,7 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// the median of the delays alone. Version 3 took another limit from which the bottleneck is beyond the
 /// air. Version 4 did not follow what the stations deliver where others share the channel. Version 5 had
 /// no common trial of uploads.
-pub const AIRTIME_VERSION: u8 = 6;
+pub const AIRTIME_VERSION: u8 = 7;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;
 

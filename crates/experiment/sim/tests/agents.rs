@@ -77,6 +77,7 @@ fn an_upload_beside_a_connection_that_sends_little_takes_no_longer_than_without_
 #[test]
 fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_longer() {
     let little = format!("{UP}\nlimit = \"50kbit/s\"");
+    let mut all = [Duration::ZERO; 2];
     for start in (5_000..5_500).step_by(50) {
         let bulk = format!("[[flows]]\n{UP}\nsize = \"4MB\"\nstart = \"{start}ms\"\n");
         let more = bulk + "[[conditions]]\nname = \"default\"\n" + &law("airtime", "");
@@ -89,8 +90,12 @@ fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_lon
             flows[1].completion.expect("4 MB in 5 s")
         });
         let [without, airtime] = took.collect::<Vec<_>>()[..] else { panic!("two runs") };
-        assert!(airtime * 5 < without * 6, "{start} ms: {airtime:?}, {without:?} without a law");
+        // One of these starts takes .94 s, the others .62 to .76.
+        assert!(airtime * 2 < without * 3, "{start} ms: {airtime:?}, {without:?} without a law");
+        all = [all[0] + without, all[1] + airtime];
     }
+    let [without, airtime] = all;
+    assert!(airtime * 10 < without * 11, "together {airtime:?}, {without:?} without a law");
 }
 
 #[test]

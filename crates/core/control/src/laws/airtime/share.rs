@@ -23,6 +23,9 @@ const LEAST_PERCENT: u64 = 93;
 const MOST_PERCENT: u64 = 140;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
+/// In the mean time for a nearly full aggregate, a time counts as at most this many times the median: a single station
+/// that announces a tiny rate must not lengthen the target of all.
+const LONGEST: u64 = 2;
 /// A bottleneck beyond the air lets all stations together deliver no more than one station alone.
 /// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
@@ -163,14 +166,17 @@ impl Weights {
     }
 
     /// The mean time in which a station that uses `part` of the air moves a nearly full aggregate. A
-    /// peer whose PHY rate is not known counts as one with the PHY rate of this station.
+    /// peer whose PHY rate is not known counts as one with the PHY rate of this station. Aggregates are limited in time, so
+    /// that honest stations need about the same.
     fn round(&self, part: u64, mss: Bytes) -> Duration {
         let time = |stream: &Stream| {
             let rate = stream.weight.times(part / stream.directions, WHOLE);
             rate.time_for(nearly_full(stream.link_rate, mss)).unwrap_or(Duration::MAX)
         };
-        let sum = self.streams.iter().map(time).fold(Duration::ZERO, Duration::saturating_add);
-        sum / self.streams.len() as u64
+        let mut times: Vec<Duration> = self.streams.iter().map(time).collect();
+        let median = *times.select_nth_unstable(self.streams.len() / 2).1;
+        let counted = times.into_iter().map(|time| time.min(median.saturating_mul(LONGEST)));
+        counted.fold(Duration::ZERO, Duration::saturating_add) / self.streams.len() as u64
     }
 }
 
@@ -477,6 +483,26 @@ mod tests {
             rate.time_for(nearly_full(Some(Rate::from_mbps(link)), slow.mss())).unwrap()
         });
         assert_eq!(share.round, (times[0] + times[1]) / 2);
+    }
+
+    #[test]
+    fn one_tiny_announced_rate_does_not_lengthen_the_round_of_all() {
+        let honest = (10, Some(50), Some(65));
+        let round = |max_bps| {
+            let mut seen = seen(honest, &[honest; 4]);
+            seen.peers[0].announced.up.max_rate = Some(Rate::from_bps(max_bps));
+            share_after(1, &seen).0.round
+        };
+        let fair = round(50_000_000);
+        // Of five times one counts twice. A share of 0 bit/s takes for ever.
+        for tiny in [1, 1_000_000] {
+            assert!(round(tiny) <= fair.mul_div(61, 50).unwrap(), "{:?} {fair:?}", round(tiny));
+        }
+        let mut all = seen((10, Some(50), Some(65)), &[honest; 4]);
+        for peer in &mut all.peers {
+            peer.announced.up.max_rate = Some(Rate::from_bps(1));
+        }
+        assert!(share_after(1, &all).0.round > fair, "most announce it");
     }
 
     #[test]

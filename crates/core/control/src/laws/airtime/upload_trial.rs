@@ -112,7 +112,7 @@ impl UploadTrial {
                 return Tried::Strangers;
             }
         }
-        if self.peers_were_released(share) {
+        if self.peers_were_released(share) && may_begin {
             return Tried::Strangers;
         }
         let behind = used < BEHIND_PERCENT * 10_000 && situation.queue_exceeds_the_target();
@@ -207,6 +207,7 @@ mod tests {
         trial: UploadTrial,
         count: u32,
         has_no_clock: bool,
+        is_released: bool,
     }
 
     impl Ticks {
@@ -219,7 +220,8 @@ mod tests {
                 up: OwnTraffic { rtt, ..OwnTraffic::default() },
                 ..Observation::default()
             };
-            self.trial.on_tick(self.count, seen.side(Direction::Up), situation, share, true)
+            let holds = !self.is_released;
+            self.trial.on_tick(self.count, seen.side(Direction::Up), situation, share, holds)
         }
 
         fn tick(&mut self, used: u64) -> Tried {
@@ -314,15 +316,17 @@ mod tests {
 
     #[test]
     fn peers_that_were_released_are_followed_after_a_trial_that_nearly_showed_strangers() {
-        let follows = |used| {
+        let follows = |used, is_released| {
             let mut ticks = Ticks::default();
             ticks.begins();
             ticks.ends(used);
+            ticks.is_released = is_released;
             let (situation, share) = (situation(), share(80, 3, 4));
             (0..20).any(|_| ticks.tick_in(&situation, &share) == Tried::Strangers)
         };
-        assert!(follows(42));
-        assert!(!follows(43), "nothing was missing");
+        assert!(follows(42, false));
+        assert!(!follows(43, false), "nothing was missing");
+        assert!(!follows(42, true), "its own release goes on");
     }
 
     /// Whether the law releases a station of eight, each with a share of 5 Mbit/s of which it delivers 2, and 1.3 in a trial if
