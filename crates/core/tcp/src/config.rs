@@ -52,6 +52,8 @@ pub struct TcpConfig {
     /// Whether the host's queue admits only a few packets per connection and calls the sender when
     /// they leave (TCP small queues). The classic sender does not support this.
     pub small_queues: bool,
+    /// Whether the host's device takes packets of several segments (GSO). The stacks before today's Linux do not support this.
+    pub segmentation: bool,
 }
 
 impl TcpConfig {
@@ -70,6 +72,7 @@ impl TcpConfig {
             retries: 15,
             forgets_backoff: false,
             small_queues: false,
+            segmentation: profile == Profile::Linux,
         }
     }
 

@@ -248,6 +248,8 @@ fn stream(flow: &Flow, group: &StationGroup, bounded: bool) -> Result<Stream, Ru
         config.send_buffer_limit = u64::from(bytes);
     }
     config.small_queues = from_station && has_small_queue(group);
+    // As in the lab, a station's device takes one segment at a time.
+    config.segmentation &= !from_station;
     let segment = Bytes::new(u64::from(config.mss));
     if resumes(flow) {
         config.syn_retries = SYN_RETRIES_OF_PUT;

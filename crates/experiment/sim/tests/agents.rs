@@ -90,12 +90,12 @@ fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_lon
             flows[1].completion.expect("4 MB in 5 s")
         });
         let [without, airtime] = took.collect::<Vec<_>>()[..] else { panic!("two runs") };
-        // One of these starts takes .94 s, the others .62 to .76.
-        assert!(airtime * 2 < without * 3, "{start} ms: {airtime:?}, {without:?} without a law");
+        // One of these starts takes .76 s, the others .62 to .67.
+        assert!(airtime * 3 < without * 4, "{start} ms: {airtime:?}, {without:?} without a law");
         all = [all[0] + without, all[1] + airtime];
     }
     let [without, airtime] = all;
-    assert!(airtime * 10 < without * 11, "together {airtime:?}, {without:?} without a law");
+    assert!(airtime * 12 < without * 13, "together {airtime:?}, {without:?} without a law");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use wakeai_sim::Job;
 use wakeai_units::Duration;
 
 /// The number of runs of each condition. The stations' shares differ a little from seed to seed.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 3;
 
 /// For each seed, the bytes that each flow of this condition of `scenarios/av-many.toml` received
 /// in the 100 s after the warmup.
@@ -39,7 +39,7 @@ fn jain(values: &[f64]) -> f64 {
 #[test]
 fn equal_targets_share_a_fifo_of_half_their_sum_equally() {
     let runs = received("wire-equal");
-    assert!(mean(&runs, jain) >= 0.92, "{runs:?}");
+    assert!(mean(&runs, jain) >= 0.95, "{runs:?}");
     let mbps = mean(&runs, |all| all.iter().sum::<f64>() * 8e-8);
     assert!(mbps > 19.0, "{mbps}");
 }

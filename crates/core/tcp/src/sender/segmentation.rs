@@ -63,7 +63,8 @@ impl Sender {
     /// Whether the next segment may leave as a part of its packet. Where a packet begins, its length is decided, or that it
     /// waits.
     pub(super) fn begin_packet(&mut self, now: Instant) -> bool {
-        if !self.config.is_modern() || self.nxt < self.packet.end {
+        let has_packets = self.config.segmentation && self.config.is_modern();
+        if !has_packets || self.nxt < self.packet.end {
             return true;
         }
         let mss = u64::from(self.config.mss);
