@@ -3,7 +3,8 @@
 //! The order in which its parts are best read:
 //!
 //! 1. `stream`: the bytes, cut into segments; `scoreboard`: the segments that are out
-//! 2. `lifecycle`: SYN and FIN; `transmission`: which segment leaves next, and when; `host_queue`: TCP small queues
+//! 2. `lifecycle`: SYN and FIN; `transmission`: which segment leaves next, and when; `segmentation`: packets of several segments;
+//!    `host_queue`: TCP small queues
 //! 3. `acknowledgement`: what an acknowledgement says, and the order of the steps that handle it
 //! 4. `rtt`: timestamps and the estimate; `delivery_rate`: its samples; `loss_detection`: RACK-TLP, or counting; `recovery`: the congestion state
 //!    machine, and undoing
@@ -90,6 +91,7 @@ pub struct Sender {
     pacing: Pacing,
     rate: DeliveryRate,
     host_queue: HostQueue,
+    /// The packet whose segments are leaving.
     packet: Packet,
     output: Output,
     /// The last selective acknowledgements, which the scoreboard already contains.

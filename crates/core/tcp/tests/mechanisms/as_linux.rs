@@ -166,7 +166,7 @@ fn a_single_segment_waits_for_an_acknowledgement_that_is_due() {
     tcp.at_us(19_200).ack_with(0, &[1..3]);
     assert_eq!((sent, pushed(&mut tcp)), (1, vec![]), "0.8 ms before, and 0.7 ms after a segment");
     tcp.at_us(19_300).ack(2);
-    assert_eq!(pushed(&mut tcp)[0].1, false);
+    assert!(!pushed(&mut tcp)[0].1, "a packet of two has PSH at its end alone");
     // A millisecond later it does not wait.
     let (_, mut tcp) = after(18_500);
     tcp.at_us(19_500).ack_with(0, &[1..3]);
