@@ -9,11 +9,15 @@ use crate::{Announcement, Observation, PeerView};
 
 /// The basis of the weights of all stations. The weight is the rate that a station reaches alone in a
 /// direction, if all announce this rate for the directions in which they are active. If not, the
-/// weight is the PHY rate, if all announce it. Otherwise all weights are equal.
+/// weight is the PHY rate, if three quarters of the stations announce it. Otherwise all weights are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     Max,
-    Phy,
+    Phy {
+        /// The weight of a station that announces no PHY rate: the median of the others, so that one such station does not
+        /// make the weights of all equal.
+        unknown: Rate,
+    },
     #[default]
     Equal,
 }
@@ -32,7 +36,20 @@ impl Basis {
                     })
                 })
         };
-        [Self::Max, Self::Phy].into_iter().find(fits).unwrap_or(Self::Equal)
+        Some(Self::Max).filter(fits).or_else(|| Self::by_phy_rates(seen)).unwrap_or(Self::Equal)
+    }
+
+    /// The basis by PHY rates; `None` where fewer than three quarters of the stations announce theirs.
+    fn by_phy_rates(seen: &Observation) -> Option<Self> {
+        let announced = delivering(seen).map(|peer| peer.announced.link_rate);
+        let all = announced.chain([seen.link_rate]).map(|rate| rate.filter(is_positive));
+        let all: Vec<Option<Rate>> = all.collect();
+        let mut known: Vec<Rate> = all.iter().copied().flatten().collect();
+        if known.is_empty() || known.len() * 4 < all.len() * 3 {
+            return None;
+        }
+        let at = known.len() / 2;
+        Some(Self::Phy { unknown: *known.select_nth_unstable(at).1 })
     }
 
     /// The weight of this station; `None` where the weight is unknown, and where all weights are
@@ -48,13 +65,16 @@ impl Basis {
     }
 
     fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Option<Rate> {
-        let weight = match self {
-            Self::Max => max,
-            Self::Phy => link,
+        match self {
+            Self::Max => max.filter(is_positive),
+            Self::Phy { unknown } => Some(link.filter(is_positive).unwrap_or(unknown)),
             Self::Equal => None,
-        };
-        weight.filter(|rate| *rate > Rate::ZERO)
+        }
     }
+}
+
+fn is_positive(rate: &Rate) -> bool {
+    *rate > Rate::ZERO
 }
 
 /// Whether a peer is active in this direction and has announced a rate.
@@ -67,4 +87,14 @@ pub(crate) fn delivers(peer: &PeerView, direction: Direction) -> bool {
 pub(crate) fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> {
     let delivers = |peer: &&PeerView| Direction::BOTH.into_iter().any(|of| delivers(peer, of));
     seen.peers.iter().filter(delivers)
+}
+
+/// The number of active peers that deliver nothing, although the path of a connection is known: what they send is lost.
+pub(crate) fn starving(seen: &Observation) -> usize {
+    let starves = |peer: &&PeerView| {
+        let mut ways = Direction::BOTH.into_iter().filter(|of| peer.announced.of(*of).active);
+        let known = |of| peer.announced.of(of).min_rtt.is_some();
+        !Direction::BOTH.into_iter().any(|of| delivers(peer, of)) && ways.any(known)
+    };
+    seen.peers.iter().filter(starves).count()
 }

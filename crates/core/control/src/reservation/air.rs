@@ -39,9 +39,10 @@ impl AirMeter {
     pub(super) fn on_tick(&mut self, now: Instant, seen: &Observation) {
         let only_receives = seen.down.is_active() && !seen.up.is_active();
         let basis = Basis::of(seen, if only_receives { Direction::Down } else { Direction::Up });
-        if basis != self.basis {
-            *self = Self { basis, ..Self::default() };
+        if std::mem::discriminant(&basis) != std::mem::discriminant(&self.basis) {
+            *self = Self::default();
         }
+        self.basis = basis;
         let own = self.own_rates(seen);
         let peers = delivering(seen).map(|peer| self.scaled_rate(peer));
         let sum = peers.sum::<Rate>().saturating_add(own);
@@ -65,7 +66,7 @@ impl AirMeter {
     fn carried(&self) -> Rate {
         let least = match self.basis {
             Basis::Max => UNIT * 9 / 10,
-            Basis::Phy => UNIT * EFFICIENCY_PERCENT / 100,
+            Basis::Phy { .. } => UNIT * EFFICIENCY_PERCENT / 100,
             Basis::Equal => Rate::ZERO,
         };
         self.used.get().max(least)
@@ -242,7 +243,7 @@ mod tests {
     fn the_weights_are_those_that_all_stations_announce() {
         let phy = vec![weighted(2, 10, None, 54)];
         let basis = |seen: &Observation| Basis::of(seen, Direction::Up);
-        assert_eq!(basis(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy);
+        assert_eq!(basis(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy { unknown: Rate::from_mbps(54) });
         assert_eq!(basis(&seen(5, Some(25), None, phy)), Basis::Equal);
         assert_eq!(basis(&seen(5, Some(25), None, Vec::new())), Basis::Max);
     }

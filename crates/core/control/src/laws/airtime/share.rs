@@ -9,7 +9,7 @@ use crate::PeerView;
 use crate::observation::Side;
 use crate::rates::AIR_LIMITED_PERCENT;
 use crate::rtt::quantile;
-use crate::weights::{Basis, delivering, delivers};
+use crate::weights::{Basis, delivering, delivers, starving};
 use crate::windowed::WindowedMax;
 
 /// The whole airtime. Parts of the airtime are in millionths.
@@ -26,6 +26,8 @@ const HEAVIEST: u64 = 4;
 /// In the mean time for a nearly full aggregate, a time counts as at most this many times the median: a single station
 /// that announces a tiny rate must not lengthen the target of all.
 const LONGEST: u64 = 2;
+/// After so many ticks an active peer that announces an RTT and no rate counts as one that delivers nothing.
+const STARVED_TICKS: u32 = 2 * SETTLED_TICKS;
 /// A bottleneck beyond the air lets all stations together deliver no more than one station alone.
 /// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
@@ -57,6 +59,9 @@ pub(super) struct AirtimeShare {
     /// The same for all senders but the one with the largest part, beside three peers at least. A station that takes what
     /// the others lose does not count, whatever it announces.
     pub(super) used_by_most: Option<u64>,
+    /// The second-largest part of a peer as a part of the share of each, millionths; `None` where [`Self::used`] is. The
+    /// largest one may be that of a station that obeys nothing, or a false announcement.
+    pub(super) second: Option<u64>,
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.
     pub(super) median: Rate,
@@ -103,7 +108,7 @@ impl Weights {
         let basis = Basis::of(all, direction);
         // A PHY rate is weighed by what a station should reach alone at it.
         let weigh = |known: Option<Rate>| match (basis, known) {
-            (Basis::Phy, Some(link_rate)) => alone(link_rate, seen.own().mss()),
+            (Basis::Phy { .. }, Some(link_rate)) => alone(link_rate, seen.own().mss()),
             // Where all weights are equal, any will do.
             (_, known) => known.unwrap_or(Rate::from_mbps(1)),
         };
@@ -180,6 +185,14 @@ impl Weights {
     }
 }
 
+/// The second-largest of these parts; zero where there are fewer than two.
+fn second_largest(parts: &[u64]) -> u64 {
+    let (_, second) = parts.iter().fold((0, 0), |(largest, second), part| {
+        if *part > largest { (*part, largest) } else { (largest, second.max(*part)) }
+    });
+    second
+}
+
 /// The part of the air that a station of weight `weight` uses at `rate`, millionths.
 fn part(rate: Rate, weight: Rate) -> u64 {
     let most = WHOLE * 1000;
@@ -208,7 +221,10 @@ impl AirtimeShare {
     ) -> Rate {
         let mut weights = Weights::of(seen);
         let senders = u64::from(seen.seen.senders.max(1));
-        let known = weights.parts.len() as u64 + 1;
+        let delivering = weights.parts.len() as u64 + 1;
+        // At first a rate of zero is one that was not measured yet.
+        let starving = if ticks > STARVED_TICKS { starving(seen.seen) as u64 } else { 0 };
+        let known = delivering + starving;
         let enough = known * 4 >= senders * 3;
         // A sender whose rate is not known counts with the mean of the known parts.
         let sum = (weights.parts.iter().sum::<u64>() + weights.own_part) / known * senders;
@@ -242,7 +258,9 @@ impl AirtimeShare {
             }),
             _ => self.used,
         };
-        let mean = weights.parts.iter().sum::<u64>() / (known - 1).max(1);
+        let second = second_largest(&weights.parts);
+        self.second = expected.map(|expected| part_of(second * senders, expected));
+        let mean = weights.parts.iter().sum::<u64>() / (delivering - 1).max(1);
         let median = quantile(&mut weights.parts, 2);
         self.own = seen.own().mean_rate;
         self.peers = weights.rate(weights.left(median.unwrap_or(mean)));
@@ -516,6 +534,53 @@ mod tests {
         let mut crowd = seen((10, Some(50), None), &[(10, Some(50), None)]);
         crowd.senders = 9;
         assert_eq!(share_after(30, &crowd).0.used, None, "two of nine");
+    }
+
+    #[test]
+    fn an_active_peer_with_an_rtt_and_no_rate_counts_as_one_that_delivers_nothing() {
+        let crowd = |min_rtt| {
+            let mut crowd = seen((10, Some(50), None), &[(0, Some(50), None); 4]);
+            for peer in &mut crowd.peers {
+                peer.announced.up.min_rtt = min_rtt;
+            }
+            crowd
+        };
+        let starving = crowd(Some(Duration::from_millis(20)));
+        assert_eq!(share_after(STARVED_TICKS, &starving).0.used, None, "not measured yet");
+        let (share, _) = share_after(STARVED_TICKS + 1, &starving);
+        assert_eq!(share.used, Some(200_000), "a fifth of the air among five");
+        assert_eq!(share_after(30, &crowd(None)).0.used, None, "they have no connection");
+    }
+
+    #[test]
+    fn the_second_largest_part_is_one_of_the_share() {
+        let second = |rates: &[u64]| {
+            let peers: Vec<_> = rates.iter().map(|rate| (*rate, Some(50), None)).collect();
+            share_after(SETTLED_TICKS + 1, &seen((5, Some(50), None), &peers)).0.second
+        };
+        // Each of the five stations has a share of 10 Mbit/s.
+        assert_eq!(second(&[5, 40, 5, 15]), Some(1_500_000));
+        assert_eq!(second(&[5, 40, 5, 40]), Some(4_000_000));
+        assert_eq!(second(&[5]), Some(0), "there is none");
+        assert_eq!(share_after(SETTLED_TICKS, &seen((5, Some(50), None), &[])).0.second, None);
+    }
+
+    #[test]
+    fn a_station_without_a_phy_rate_has_the_median_weight_of_the_others_where_most_have_one() {
+        let share = |links: &[Option<u64>]| {
+            let peers: Vec<_> = links.iter().map(|link| (5, None, *link)).collect();
+            let share = share_after(30, &seen((5, None, Some(65)), &peers)).0;
+            (share.used.is_some(), share.peers)
+        };
+        let (measured, rate) = share(&[Some(65), Some(65), None]);
+        assert!(measured && rate.bits_per_second().abs_diff(5_000_000) < 100, "{rate}");
+        let slow = share(&[Some(13), Some(13), None]).1;
+        assert!(slow > rate * 2, "the one without a rate counts as the slow ones: {slow}");
+        assert_eq!(share(&[Some(65), None, None]).0, false, "two of four");
+        let mut unknown = seen((5, None, None), &[(5, None, Some(65)); 3]);
+        assert!(share_after(30, &unknown).0.used.is_some(), "so does this station");
+        unknown.link_rate = Some(Rate::ZERO);
+        assert!(share_after(30, &unknown).0.used.is_some(), "zero is no rate");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) const FOREIGN_BELOW: u64 = 650_000;
 /// A contest of downloads lasts while the peers have less than this percentage of their share, so that it does
 /// not end as soon as it has an effect. A release ends where most have it of what is expected of them.
 const REGAINED_PERCENT: u64 = 90;
+/// A release ends after so many ticks in a row.
+const REGAINED_TICKS: u32 = 4;
 
 /// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
 /// over.
@@ -123,7 +125,11 @@ impl Contest {
 /// Decides whether a release is under way: the queue is far too long although the stations with agents
 /// hold their windows, and they deliver less than the air carries.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Release(Episode);
+pub(super) struct Release {
+    episode: Episode,
+    /// The number of consecutive ticks in which most stations had what is expected of them.
+    regained: u32,
+}
 
 impl Release {
     /// Whether a release is under way at this tick. `used` is the part of the expected rate that
@@ -151,18 +157,25 @@ impl Release {
         };
         let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
         // Where they have what is expected of them, no stranger sends any more.
-        let has_cause = used.is_none_or(|used| used < REGAINED_PERCENT * 10_000);
-        self.0.on_tick(now, suspicious, within, has_cause)
+        let regained = used.is_some_and(|used| used >= REGAINED_PERCENT * 10_000);
+        self.regained = if regained { self.regained + 1 } else { 0 };
+        let lasting = match situation.direction {
+            Direction::Up => REGAINED_TICKS,
+            Direction::Down => 1,
+        };
+        let has_cause = self.regained < lasting;
+        self.episode.on_tick(now, suspicious, within, has_cause)
     }
 
     /// Begins a release, because a trial has shown strangers.
     pub(super) fn begin(&mut self, now: Instant) {
-        self.0.begin(now);
+        self.regained = 0;
+        self.episode.begin(now);
     }
 
     /// The time since the last release began.
     pub(super) fn lasts_for(&self, now: Instant) -> Duration {
-        now.saturating_since(self.0.began)
+        now.saturating_since(self.episode.began)
     }
 }
 
@@ -287,8 +300,25 @@ mod tests {
         for used in [None, USED_BY_OTHERS, Some(899_999)] {
             assert!(ticks.tick(1, 0, used), "{used:?}");
         }
-        assert!(!ticks.tick(1, HIGH, Some(900_000)));
+        let regained = Some(900_000);
+        for used in [regained, regained, regained, USED_BY_OTHERS, regained, regained, regained] {
+            assert!(ticks.tick(1, HIGH, used), "the rates swing");
+        }
+        assert!(!ticks.tick(1, HIGH, regained), "four ticks in a row");
         assert!(!ticks.tick(1, HIGH, USED_BY_OTHERS), "the count begins anew");
+    }
+
+    #[test]
+    fn a_release_of_downloads_ends_at_the_first_tick_with_the_expected_rate() {
+        let mut release = Release::default();
+        let down = Situation { direction: Direction::Down, ..situation(2, HIGH) };
+        let mut tick = 0;
+        let mut released = |used| {
+            tick += 1;
+            release.on_tick(Instant::ZERO + TICK * tick, &down, used)
+        };
+        assert_eq!([USED_BY_OTHERS; 3].map(&mut released), [false, true, true]);
+        assert!(!released(Some(900_000)));
     }
 
     #[test]

@@ -40,6 +40,9 @@ const KEPT_PERCENT: u64 = 86;
 /// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
 const MISSED_PERCENT: u64 = 15;
 
+/// A peer that has more than this percentage of its share, besides the one that has most, holds no window any more.
+const AHEAD_PERCENT: u64 = 200;
+
 /// Decides about trials of uploads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadTrial {
@@ -145,9 +148,11 @@ impl UploadTrial {
         found
     }
 
-    /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then.
+    /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then,
+    /// or one of them much more than its share.
     fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
-        let less = self.close && share.own < share.peers.times(BEHIND_PERCENT, 100);
+        let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
+        let less = self.close && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
         self.less = if less { self.less + 1 } else { 0 };
         let released = self.less >= SETTLED_TICKS;
         if released {
@@ -316,17 +321,21 @@ mod tests {
 
     #[test]
     fn peers_that_were_released_are_followed_after_a_trial_that_nearly_showed_strangers() {
-        let follows = |used, is_released| {
+        let follows = |used, is_released, peers, second| {
             let mut ticks = Ticks::default();
             ticks.begins();
             ticks.ends(used);
             ticks.is_released = is_released;
-            let (situation, share) = (situation(), share(80, 3, 4));
-            (0..20).any(|_| ticks.tick_in(&situation, &share) == Tried::Strangers)
+            let mut share = share(80, 3, peers);
+            share.second = Some(second);
+            (0..20).any(|_| ticks.tick_in(&situation(), &share) == Tried::Strangers)
         };
-        assert!(follows(42, false));
-        assert!(!follows(43, false), "nothing was missing");
-        assert!(!follows(42, true), "its own release goes on");
+        let shares = |tenths: u64| tenths * 100_000;
+        assert!(follows(42, false, 4, shares(8)), "most deliver more");
+        assert!(follows(42, false, 3, shares(21)), "one delivers twice its share and more");
+        assert!(!follows(42, false, 3, shares(20)));
+        assert!(!follows(43, false, 4, shares(21)), "nothing was missing");
+        assert!(!follows(42, true, 4, shares(21)), "its own release goes on");
     }
 
     /// Whether the law releases a station of eight, each with a share of 5 Mbit/s of which it delivers 2, and 1.3 in a trial if
