@@ -77,7 +77,6 @@ fn an_upload_beside_a_connection_that_sends_little_takes_no_longer_than_without_
 #[test]
 fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_longer() {
     let little = format!("{UP}\nlimit = \"50kbit/s\"");
-    let mut all = [Duration::ZERO; 2];
     for start in (5_000..5_500).step_by(50) {
         let bulk = format!("[[flows]]\n{UP}\nsize = \"4MB\"\nstart = \"{start}ms\"\n");
         let more = bulk + "[[conditions]]\nname = \"default\"\n" + &law("airtime", "");
@@ -90,12 +89,8 @@ fn where_no_rate_is_expected_an_upload_beside_one_that_sends_little_takes_no_lon
             flows[1].completion.expect("4 MB in 5 s")
         });
         let [without, airtime] = took.collect::<Vec<_>>()[..] else { panic!("two runs") };
-        // One of these starts takes .76 s, the others .62 to .67.
-        assert!(airtime * 3 < without * 4, "{start} ms: {airtime:?}, {without:?} without a law");
-        all = [all[0] + without, all[1] + airtime];
+        assert!(airtime * 10 < without * 11, "{start} ms: {airtime:?}, {without:?} without a law");
     }
-    let [without, airtime] = all;
-    assert!(airtime * 12 < without * 13, "together {airtime:?}, {without:?} without a law");
 }
 
 #[test]

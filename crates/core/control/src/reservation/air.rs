@@ -243,7 +243,10 @@ mod tests {
     fn the_weights_are_those_that_all_stations_announce() {
         let phy = vec![weighted(2, 10, None, 54)];
         let basis = |seen: &Observation| Basis::of(seen, Direction::Up);
-        assert_eq!(basis(&seen(5, Some(25), Some(54), phy.clone())), Basis::Phy { unknown: Rate::from_mbps(54) });
+        assert_eq!(
+            basis(&seen(5, Some(25), Some(54), phy.clone())),
+            Basis::Phy { unknown: Rate::from_mbps(54) }
+        );
         assert_eq!(basis(&seen(5, Some(25), None, phy)), Basis::Equal);
         assert_eq!(basis(&seen(5, Some(25), None, Vec::new())), Basis::Max);
     }

@@ -114,7 +114,14 @@ impl Weights {
         };
         let own_weight = |of| weigh(basis.own_weight(all, of));
         let weight = |peer: &PeerView, of| weigh(basis.weight(&peer.announced, of));
-        let own_part = |of| part(all.of(of).mean_rate, own_weight(of));
+        // Where nothing is expected, a station without peers has the share that it delivers. The mean is too low at first, because
+        // it contains the ticks before.
+        let proves_itself = basis == Basis::Equal && all.live_peers == 0;
+        let own_rate = |of: Direction| match all.of(of) {
+            own if proves_itself => own.mean_rate.max(own.delivery_rate),
+            own => own.mean_rate,
+        };
+        let own_part = |of| part(own_rate(of), own_weight(of));
         let link_rate = all.link_rate;
         let directions = 1 + u64::from(all.of(other).is_active());
         let own = [direction, other].into_iter().take(directions as usize);
@@ -391,6 +398,18 @@ mod tests {
     fn without_weights_the_shares_are_equal_rates() {
         let unknown = seen((10, None, None), &[(2, None, Some(65)), (6, None, None)]);
         assert_eq!(kbps(share_after(30, &unknown).1), 6_000);
+    }
+
+    #[test]
+    fn without_weights_a_station_without_peers_has_the_share_that_it_delivers_at_this_tick() {
+        let share = |live_peers, max| {
+            let mut alone = seen((10, max, None), &[]);
+            (alone.live_peers, alone.up.delivery_rate) = (live_peers, Rate::from_mbps(40));
+            kbps(share_after(30, &alone).1)
+        };
+        assert_eq!(share(0, None), 40_000);
+        assert_eq!(share(1, None), 10_000, "peers announce their mean rates");
+        assert_eq!(share(0, Some(50)), 46_500, "the expected rate counts");
     }
 
     #[test]

@@ -32,7 +32,7 @@ const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 /// uploads, whose packets wait in the stations, it is a turn less.
 const MIXED_TURNS: u64 = 4;
 const MIXED_TURNS_BESIDE_UPLOADS: u64 = 3;
-const MIXED_PATH_DIVISOR: u64 = 24;
+const MIXED_PATH_DIVISOR: u64 = 64;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
 /// The packets and ACKs of the waiting segments may fill this part of the access point's buffer,
@@ -175,7 +175,7 @@ mod tests {
             queue(&knobs, seen.side(direction), Some(ms(120)), &share, Bottleneck::Air)
         };
         // A turn at 65 Mbit/s is 0.28 ms and the longest transmission, 5.484 ms.
-        let mixed = |turns: u64| Duration::from_micros(turns * (280 + 5_484) + 120_000 / 24);
+        let mixed = |turns: u64| Duration::from_micros(turns * (280 + 5_484) + 120_000 / 64);
         for direction in Direction::BOTH {
             for (up, turns) in [(true, 3), (false, 4)] {
                 let (found, mixed) = (target(up, true, direction), mixed(turns));
