@@ -14,8 +14,9 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// with a target of two rounds and at least 20 ms, was never announced. Version 2 took the path from
 /// the median of the delays alone. Version 3 took another limit from which the bottleneck is beyond the
 /// air. Version 4 did not follow what the stations deliver where others share the channel. Version 5 had
-/// no common trial of uploads. In version 6 one announced rate could lengthen the target of all.
-pub const AIRTIME_VERSION: u8 = 7;
+/// no common trial of uploads. In version 6 one announced rate could lengthen the target of all. In version 7 one member without a
+/// PHY rate made all weights equal, and the queue of downloads had a larger part of the path.
+pub const AIRTIME_VERSION: u8 = 8;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;
 

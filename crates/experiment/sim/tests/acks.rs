@@ -4,15 +4,16 @@
 
 mod common;
 
-use common::{UP, scenario, simulate};
+use common::{DOWN, UP, scenario, simulate};
 use wakeai_medium::{Destination, Node};
 use wakeai_sim::{Observer, Seen};
 use wakeai_units::Duration;
 
-/// Counts the data segments that reach the receiver, and the acknowledgements that it sends.
+/// Counts the data segments that reach the receiver, those of them with PSH, and the acknowledgements that it sends.
 #[derive(Default)]
 struct Counts {
     data: u32,
+    pushed: u32,
     acks: u32,
 }
 
@@ -24,7 +25,9 @@ impl Observer for Counts {
 
     fn on_received(&mut self, _: Duration, _: Node, _: Node, packet: Seen<'_>) {
         let Seen::Segment { to_sender, segment, .. } = packet else { return };
-        self.data += u32::from(!to_sender && segment.len > 0);
+        let is_data = !to_sender && segment.len > 0;
+        self.data += u32::from(is_data);
+        self.pushed += u32::from(is_data && segment.flags.psh);
     }
 }
 
@@ -51,6 +54,19 @@ fn linux_acknowledges_the_writes_of_a_slow_application_at_once() {
         assert!((expected..expected + 8).contains(&acks), "{limit}: {acks} ACKs of 100 segments");
         assert!(rtt < 5.0, "{limit}: {rtt} ms");
     }
+}
+
+#[test]
+fn the_server_sends_packets_of_several_segments_and_stations_send_single_ones() {
+    // PSH is at the end of each packet of several segments (decision 043). Of single ones few have it.
+    let per_100 = |flow| {
+        let counts = simulate(&scenario("802.11n", 1, flow, ""), 1, Counts::default()).1;
+        assert!(counts.data > 10_000, "{} segments", counts.data);
+        100 * counts.pushed / counts.data
+    };
+    let (up, down) = (per_100(UP), per_100(DOWN));
+    assert!(up < 1, "{up} of 100 segments of an upload");
+    assert!((2..=50).contains(&down), "{down} of 100 segments of a download");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! The window of a station is `W = w·X·(R + q)`. `w` is the weight of the station: the rate that it
 //! reaches alone, if all senders announce that rate; else what a station should reach alone at its
-//! PHY rate, if all announce the PHY rate; else the same for all. `X` is the part of the air that each sender may have: the sum over
-//! all senders of rate / weight, divided by the number of senders. `R` is the RTT of the station's
+//! PHY rate, if three quarters of them announce theirs; else the same for all. `X` is the part of the air that each sender may
+//! have: the sum over all senders of rate / weight, divided by the number of senders. `R` is the RTT of the station's
 //! path without queues, and `q` is the target queueing delay.
 //!
 //! The share of the station is the rate `w·X`. By Little's law, `W` is the window of a station that
