@@ -42,7 +42,7 @@ impl Basis {
     /// The basis by PHY rates; `None` where fewer than three quarters of the stations announce theirs.
     fn by_phy_rates(seen: &Observation) -> Option<Self> {
         let announced = delivering(seen).map(|peer| peer.announced.link_rate);
-        let all = announced.chain([seen.link_rate]).map(|rate| rate.filter(is_positive));
+        let all = announced.chain([seen.link_rate]).map(positive);
         let all: Vec<Option<Rate>> = all.collect();
         let mut known: Vec<Rate> = all.iter().copied().flatten().collect();
         if known.is_empty() || known.len() * 4 < all.len() * 3 {
@@ -66,15 +66,16 @@ impl Basis {
 
     fn pick(self, max: Option<Rate>, link: Option<Rate>) -> Option<Rate> {
         match self {
-            Self::Max => max.filter(is_positive),
-            Self::Phy { unknown } => Some(link.filter(is_positive).unwrap_or(unknown)),
+            Self::Max => positive(max),
+            Self::Phy { unknown } => Some(positive(link).unwrap_or(unknown)),
             Self::Equal => None,
         }
     }
 }
 
-fn is_positive(rate: &Rate) -> bool {
-    *rate > Rate::ZERO
+/// A rate of zero is not known.
+fn positive(rate: Option<Rate>) -> Option<Rate> {
+    rate.filter(|rate| *rate > Rate::ZERO)
 }
 
 /// Whether a peer is active in this direction and has announced a rate.

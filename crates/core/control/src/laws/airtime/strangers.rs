@@ -42,10 +42,9 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
 pub(super) const FOREIGN_BELOW: u64 = 650_000;
 
 /// A contest of downloads lasts while the peers have less than this percentage of their share, so that it does
-/// not end as soon as it has an effect. A release ends where most have it of what is expected of them.
+/// not end as soon as it has an effect. A release ends where most have it of what is expected of them,
+/// in [`SETTLED_TICKS`] ticks in a row for uploads, and in one for downloads.
 const REGAINED_PERCENT: u64 = 90;
-/// A release ends after so many ticks in a row.
-const REGAINED_TICKS: u32 = 4;
 
 /// A state that begins after enough suspicious ticks, and lasts until its cause is gone or its time is
 /// over.
@@ -160,7 +159,7 @@ impl Release {
         let regained = used.is_some_and(|used| used >= REGAINED_PERCENT * 10_000);
         self.regained = if regained { self.regained + 1 } else { 0 };
         let lasting = match situation.direction {
-            Direction::Up => REGAINED_TICKS,
+            Direction::Up => SETTLED_TICKS,
             Direction::Down => 1,
         };
         let has_cause = self.regained < lasting;
