@@ -7,6 +7,7 @@
 
 mod agent;
 mod android;
+mod departures;
 mod lab;
 mod proxy;
 mod queues;
@@ -35,8 +36,10 @@ const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
 const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
 /// The programs that the checks with queues run in the guest, in addition to busybox's.
 const QUEUE_TOOLS: [&str; 3] = ["bpftool", "ip", "tc"];
+/// The programs that the checks with departure times run in the guest, in addition to busybox's.
+const DEPARTURE_TOOLS: [&str; 4] = ["bpftool", "ip", "iperf3", "tc"];
 
-/// The guest's init runs this test or one of the next three. They are not for the host.
+/// The guest's init runs this test or one of the next four. They are not for the host.
 #[test]
 #[ignore = "runs inside the guest"]
 fn inside_a_guest_that_runs_wakeai() {
@@ -69,6 +72,18 @@ fn inside_a_guest_with_radios() {
 fn inside_a_guest_with_queues() {
     greet();
     queues::are_told_apart();
+    println!("guest: all checks made");
+}
+
+#[test]
+#[ignore = "runs inside the guest"]
+fn inside_a_guest_with_departure_times() {
+    greet();
+    departures::take_the_place_of_a_default_alone();
+    departures::leave_tcp_as_it_is();
+    departures::stand_while_an_agent_governs_datagrams();
+    departures::go_with_an_agent_that_dies_or_hangs();
+    departures::follow_the_interface_and_other_programs();
     println!("guest: all checks made");
 }
 
@@ -110,6 +125,18 @@ fn the_buffer_probe_tells_a_kernel_s_queues_apart() {
     let failed = at_once(runs, |kernel| {
         let command = "/checks --ignored --exact inside_a_guest_with_queues --nocapture";
         boot(kernel, 900, &QUEUE_TOOLS, command, Vec::new(), "guest: all checks made").map(drop)
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// `make test-guests` runs this test.
+#[test]
+#[ignore = "boots every kernel of the list: minutes"]
+fn datagrams_leave_at_departure_times_and_tcp_as_before() {
+    let runs = KERNELS.iter().filter(|kernel| kernel.verdict == Verdict::Runs);
+    let failed = at_once(runs, |kernel| {
+        let command = "/checks --ignored --exact inside_a_guest_with_departure_times --nocapture";
+        boot(kernel, 900, &DEPARTURE_TOOLS, command, Vec::new(), "guest: all checks made").map(drop)
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

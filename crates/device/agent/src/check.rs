@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use tokio::runtime::Runtime;
-use wakeai_api::config::{Config, Examined};
+use wakeai_api::config::{Config, Examined, Queue};
 use wakeai_daemon::metrics::Endpoint;
-use wakeai_host::{DEFAULT_ALGORITHM, NetnsId, Role, read_sysctl};
+use wakeai_host::{DEFAULT_ALGORITHM, Departures, NetnsId, Role, departures, read_sysctl};
 use wakeai_kernel::{Bounded, features};
 
 use crate::error::AgentError;
@@ -131,6 +131,9 @@ fn notes(
              reno or bbr"
         ));
     }
+    if interface.is_some() && config.law.is_some() {
+        notes.extend(how_datagrams_are_slowed(config));
+    }
     if let Some((pid, interface)) = running {
         notes.push(format!(
             "an agent runs here already (pid {pid}, interface {interface}): stop it before another is \
@@ -138,6 +141,27 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Whether datagrams above their rate will wait or be dropped, and why. `None` where the discipline cannot be read.
+fn how_datagrams_are_slowed(config: &Config) -> Option<String> {
+    let fq = config.datagrams.queue == Queue::Fq;
+    let (waits, why) = match departures(&config.interface).ok()? {
+        Departures::Obeyed => (true, "the queueing discipline obeys departure times".to_owned()),
+        Departures::Chosen(found) => {
+            (false, format!("{found} was chosen as the queueing discipline, and stays"))
+        }
+        Departures::Default(_) if !fq => (false, "datagrams.queue is \"leave\"".to_owned()),
+        Departures::Default(_) if !features::has_fq() => {
+            (false, "the kernel has no fq (sch_fq)".to_owned())
+        }
+        Departures::Default(found) => {
+            let found = found.as_deref().unwrap_or("the default queueing discipline");
+            (true, format!("the agent puts fq in place of {found}"))
+        }
+    };
+    let how = if waits { "wait for their departure" } else { "are marked and dropped" };
+    Some(format!("datagrams above their flow's rate {how}: {why}"))
 }
 
 /// The running agent of this network namespace.

@@ -20,6 +20,9 @@ const TOLERANCE: u64 = 20;
 const PAUSED: Duration = Duration::from_secs(1);
 /// The number of ticks between two looks at the interface's queueing discipline.
 const LOOK_EVERY: u64 = 10;
+/// The datagrams of a flow that have to wait leave together at multiples of this time, where departure times are obeyed.
+/// No law has a value for it yet.
+const BURST: Duration = Duration::ZERO;
 /// The id of what no rule bounds. The id of a flow has this bit, too, but never this bit alone.
 const NOT_GOVERNED: u64 = 1 << 63;
 /// In what units the bytes that no rule bounds are counted.
@@ -81,7 +84,7 @@ impl Datagrams {
         // If such a flow goes on, it must not find its former rate. Those of the others are written again in this tick.
         for (id, _) in before.iter().filter(|(_, of)| of.bound.is_some()) {
             if !self.known.contains_key(id) {
-                self.egress.set_rate(*id, None)?;
+                self.egress.set_rate(*id, None, BURST)?;
             }
         }
         Ok(connections)
@@ -115,7 +118,7 @@ impl Datagrams {
         for (id, of) in &mut self.known {
             let rate = rates.get(id).and_then(|bounds| bounds.rate);
             if rate != of.bound || rate.is_some() {
-                result = result.and(self.egress.set_rate(*id, rate));
+                result = result.and(self.egress.set_rate(*id, rate, BURST));
             }
             of.bound = rate;
         }
@@ -135,6 +138,11 @@ impl Datagrams {
     /// The flows as of the last tick.
     pub(crate) fn flows(&self) -> impl Iterator<Item = &KnownFlow> {
         self.known.values()
+    }
+
+    /// Whether what exceeds a rate waits for its departure time; if not, it is dropped. `None` before the first look.
+    pub(crate) fn departs(&self) -> Option<bool> {
+        self.watched.map(|(_, departs)| departs)
     }
 
     /// The rate at which the interface sends what no rule bounds; `None` while that is not known.

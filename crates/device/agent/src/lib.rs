@@ -14,6 +14,7 @@ mod check;
 mod controller;
 mod counters;
 mod datagrams;
+mod departures;
 mod distributions;
 mod error;
 mod exchange;

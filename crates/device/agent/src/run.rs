@@ -28,6 +28,7 @@ use wakeai_kernel::{
 use crate::actuator::Actuator;
 use crate::controller::AssociatedController;
 use crate::datagrams::Datagrams;
+use crate::departures::Departures;
 use crate::distributions::Distributions;
 use crate::error::AgentError;
 use crate::exchange::exchange;
@@ -120,10 +121,11 @@ fn start(
     let started = set_up(config, controller, interface, group, netns, &lease);
     let outcome = match started {
         Ok((mut station, server, guard, hook)) => {
-            let outcome = serve_apart(user, &lease, &supervised(&station, hook)?, |told| {
+            let supervised = supervised(&station, hook, &lease)?;
+            let outcome = serve_apart(user, &lease, &supervised, |told| {
                 serve(&mut station, server, endpoint, asks_wifi, mask, shutdown, told)
             });
-            undo_changes(&mut station, guard, &lease);
+            undo_changes(&mut station, guard, supervised.departures.as_ref(), &lease);
             outcome
         }
         Err(error) => Err(error),
@@ -137,15 +139,17 @@ fn start(
 
 /// The bounds of an agent, for the process that supervises it. The agent's own check at each tick covers the
 /// registration and the pins.
-struct Supervised {
+struct Supervised<'a> {
     bounds: Option<SupervisedBounds>,
     /// Attaches the program that governs datagrams while the agent has a heartbeat.
     hook: Option<EgressHook>,
     /// Whether the log says that it cannot be attached.
     is_told: Cell<bool>,
+    /// The queueing discipline behind the program.
+    departures: Option<Departures<'a>>,
 }
 
-impl WatchOthers for Supervised {
+impl WatchOthers for Supervised<'_> {
     fn holds(&self, _: &OtherChange) -> Result<(), String> {
         Ok(())
     }
@@ -158,7 +162,12 @@ impl WatchOthers for Supervised {
             Some(Err(error)) => tracing::debug!(%error, "the heartbeat cannot be read"),
             _ => {}
         }
-        if let Some(Err(error)) = self.hook.as_ref().map(EgressHook::look)
+        let Some(hook) = &self.hook else { return };
+        let looked = hook.look();
+        if let Some(departures) = &self.departures {
+            departures.follow(*looked.as_ref().unwrap_or(&false));
+        }
+        if let Err(error) = looked
             && !self.is_told.replace(true)
         {
             tracing::warn!(%error, "datagrams of UDP are neither counted nor governed");
@@ -171,7 +180,7 @@ impl WatchOthers for Supervised {
 fn serve_apart(
     user: Option<&User>,
     lease: &Lease,
-    supervised: &Supervised,
+    supervised: &Supervised<'_>,
     serve: impl FnOnce(&Told) -> Result<(), AgentError>,
 ) -> Result<(), AgentError> {
     let kept: &[Capability] = &KEPT_CAPABILITIES;
@@ -317,10 +326,17 @@ fn set_default(lease: &Lease) -> Result<Option<Guard>, AgentError> {
     set.map(Some).map_err(|error| failed(std::io::Error::other(error.to_string())))
 }
 
-fn supervised(station: &Station, hook: Option<EgressHook>) -> Result<Supervised, AgentError> {
+/// What the supervising process holds. Where datagrams are governed, it also puts the queueing discipline, before the
+/// serving process looks at it.
+fn supervised<'a>(
+    station: &Station,
+    hook: Option<EgressHook>,
+    lease: &'a Lease,
+) -> Result<Supervised<'a>, AgentError> {
     let actuator = station.kernel.actuator.as_ref();
     let bounds = actuator.map(Actuator::supervised).transpose()?;
-    Ok(Supervised { bounds, hook, is_told: Cell::new(false) })
+    let departures = hook.as_ref().and_then(|_| Departures::put(lease, &station.config));
+    Ok(Supervised { bounds, hook, is_told: Cell::new(false), departures })
 }
 
 fn clear_bounds(station: &mut Station) {
@@ -336,8 +352,16 @@ fn clear_bounds(station: &mut Station) {
 }
 
 /// Undoes the running agent's changes. It uses only the privileges that the agent has kept.
-fn undo_changes(station: &mut Station, guard: Option<Guard>, lease: &Lease) {
+fn undo_changes(
+    station: &mut Station,
+    guard: Option<Guard>,
+    departures: Option<&Departures<'_>>,
+    lease: &Lease,
+) {
     clear_bounds(station);
+    if let Some(departures) = departures {
+        departures.take_back();
+    }
     if station.kernel.actuator.is_none() {
         return;
     }

@@ -300,6 +300,10 @@ pub struct Status {
     /// those with a rate, and then those that send most. Null where they are not counted.
     #[serde(default)]
     pub datagrams: Option<Vec<DatagramFlow>>,
+    /// Whether datagrams above their flow's rate wait for their departure times. If not, they are marked and dropped as
+    /// in a queue that is full. Null where they are not counted.
+    #[serde(default)]
+    pub departure_times: Option<bool>,
     /// The rate at which the interface sends what no rule bounds, such as tunnels of the kernel, containers
     /// and tethering, in Mbit/s with all headers. Null while that is not known.
     #[serde(default)]

@@ -50,6 +50,17 @@ pub enum Change {
         /// The algorithm that was written. Any other algorithm was set later, and is kept.
         ours: String,
     },
+    /// The root queueing discipline of an interface: [`crate::put_departures`].
+    QueueingDiscipline {
+        /// The namespace.
+        netns: NetnsId,
+        /// The interface's name.
+        interface: String,
+        /// The interface's index. An interface that is made anew has another one.
+        index: u32,
+        /// The major number of the handle. A root with another one is not ours, and is kept.
+        handle: u16,
+    },
     /// A change of a kind that another crate makes and undoes.
     Other(OtherChange),
     /// A Unix socket: [`crate::Lease::bind_socket`].
@@ -104,6 +115,9 @@ impl Change {
             Self::Process(process) => format!("process {process}"),
             Self::Sysctl { name, .. } => format!("sysctl {name}"),
             Self::Route { route, .. } => format!("congestion control of the route to {route}"),
+            Self::QueueingDiscipline { interface, .. } => {
+                format!("queueing discipline fq of {interface}")
+            }
             Self::Other(other) => other.what.clone(),
             Self::Socket { path, .. } => format!("socket {}", path.display()),
             Self::Directory { path, .. } => format!("directory {}", path.display()),
@@ -121,6 +135,7 @@ impl fmt::Display for Change {
             Self::Route { before, .. } => {
                 write!(f, " (back to {})", before.as_deref().unwrap_or("none of its own"))
             }
+            Self::QueueingDiscipline { .. } => f.write_str(" (back to the kernel's default)"),
             _ => Ok(()),
         }
     }
@@ -188,7 +203,7 @@ pub struct OtherChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Defaults of new connections: sysctls, and routes.
+    /// Settings of a namespace: sysctls, routes, and queueing disciplines.
     Defaults,
     /// What covers a part of a change of the next stage.
     Part,
@@ -205,7 +220,9 @@ impl Change {
     /// The stage at which the change is undone.
     pub(crate) fn stage(&self) -> Stage {
         match self {
-            Self::Sysctl { .. } | Self::Route { .. } => Stage::Defaults,
+            Self::Sysctl { .. } | Self::Route { .. } | Self::QueueingDiscipline { .. } => {
+                Stage::Defaults
+            }
             Self::Other(other) => other.stage,
             _ => Stage::Rest,
         }

@@ -157,26 +157,28 @@ impl Netlink {
     ///
     /// See [`Self::open`].
     pub fn obeys_departure_times(&self, index: u32) -> io::Result<bool> {
+        let all = self.queueing_disciplines(index)?;
+        Ok(obeys(all.iter().filter_map(|found| {
+            let is_root = found.header.parent == TcHandle::ROOT;
+            found.attributes.iter().find_map(|attribute| match attribute {
+                TcAttribute::Kind(kind) => Some((is_root, kind.as_str())),
+                _ => None,
+            })
+        })))
+    }
+
+    /// The queueing disciplines of a link.
+    pub(crate) fn queueing_disciplines(&self, index: u32) -> io::Result<Vec<TcMessage>> {
         let index = index.try_into().unwrap_or(i32::MAX);
         let all =
             self.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index)))?;
-        let kinds = all.into_iter().filter_map(|answer| match answer {
+        let of_link = all.into_iter().filter_map(|answer| match answer {
             RouteNetlinkMessage::NewQueueDiscipline(found) if found.header.index == index => {
-                let is_root = found.header.parent == TcHandle::ROOT;
-                found.attributes.into_iter().find_map(|attribute| match attribute {
-                    TcAttribute::Kind(kind) => Some((is_root, kind)),
-                    _ => None,
-                })
+                Some(found)
             }
             _ => None,
         });
-        let kinds: Vec<_> =
-            kinds.filter(|(_, kind)| kind != "ingress" && kind != "clsact").collect();
-        let is_multiqueue = kinds.contains(&(true, "mq".to_owned())) && kinds.len() > 1;
-        let obeys = |(is_root, kind): &(bool, String)| {
-            kind == "fq" || *is_root && kind == "mq" && is_multiqueue
-        };
-        Ok(!kinds.is_empty() && kinds.iter().all(obeys))
+        Ok(of_link.collect())
     }
 
     /// Gives the link an address, and a broadcast address if the caller passes one.
@@ -342,6 +344,16 @@ fn has_heard(socket: &Socket) -> bool {
         }
     }
     any
+}
+
+/// Whether packets leave at their departure times, where a link has disciplines of these kinds. The root is marked.
+pub(crate) fn obeys<'a>(kinds: impl Iterator<Item = (bool, &'a str)>) -> bool {
+    let kinds: Vec<_> = kinds.filter(|(_, kind)| *kind != "ingress" && *kind != "clsact").collect();
+    let is_multiqueue = kinds.contains(&(true, "mq")) && kinds.len() > 1;
+    let obeys = |(is_root, kind): &(bool, &str)| {
+        *kind == "fq" || *is_root && *kind == "mq" && is_multiqueue
+    };
+    !kinds.is_empty() && kinds.iter().all(obeys)
 }
 
 fn named(name: &str) -> LinkMessage {

@@ -21,6 +21,15 @@ pub(crate) struct Attribute {
     pub(crate) value: Vec<u8>,
 }
 
+impl Attribute {
+    /// An attribute whose value is these attributes.
+    pub(crate) fn nested(kind: u16, inner: &[Self]) -> Self {
+        let mut value = vec![0; inner.buffer_len()];
+        inner.emit(&mut value);
+        Self { kind, value }
+    }
+}
+
 impl Nla for Attribute {
     fn value_len(&self) -> usize {
         self.value.len()

@@ -163,9 +163,7 @@ impl Route {
             value: [name.as_bytes(), b"\0"].concat(),
         }));
         if !metrics.is_empty() {
-            let mut value = vec![0; metrics.as_slice().buffer_len()];
-            metrics.as_slice().emit(&mut value);
-            message.attributes.push(Attribute { kind: RTA_METRICS, value });
+            message.attributes.push(Attribute::nested(RTA_METRICS, &metrics));
         }
         message
     }

@@ -6,7 +6,7 @@ use std::io;
 use crate::change::{Change, OtherChange};
 use crate::namespace::{Namespace, NetnsId};
 use crate::remove::{Kind, Undone, remove};
-use crate::{route, routing, sysctl};
+use crate::{departures, route, routing, sysctl};
 
 /// Undoes the changes of one kind that another crate makes.
 pub trait UndoKind {
@@ -60,6 +60,9 @@ pub(crate) fn undo(change: &Change, kinds: UndoKinds<'_>) -> Result<Undone, Box<
         }
         Change::LocalRoute { netns, mark, table } => {
             within(*netns, || routing::remove_local_route(*mark, *table))
+        }
+        Change::QueueingDiscipline { netns, interface, index, handle } => {
+            within(*netns, || departures::remove(interface, *index, *handle))
         }
         Change::Other(other) => {
             let kind = kinds.iter().find(|kind| kind.name() == other.name);

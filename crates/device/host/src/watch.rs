@@ -4,7 +4,9 @@
 //! One rule holds for all of them. The kernel reports changes of rules, routes and nftables;
 //! everything is looked at after a report, and every five seconds. What does not hold any more is
 //! put back, at most three times in ten minutes. Firewall tables are never put back, because a
-//! person may have removed them. What is not put back is lost, and the process decides whether it
+//! person may have removed them, and a queueing discipline is not put back in place of another
+//! program's. Changes of queueing disciplines are not reported, because the look every five seconds
+//! suffices for them, and other programs change filters, of which the same group reports, often. What is not put back is lost, and the process decides whether it
 //! goes on without it. Each finding is a [`Drift`]: it goes into the log here, and into the
 //! process's own answers and figures.
 //!
@@ -37,7 +39,7 @@ use crate::packet_rules::{self, PacketRules};
 use crate::policy;
 use crate::settings::Settings;
 use crate::undo::within;
-use crate::{route, routing, sysctl};
+use crate::{departures, route, routing, sysctl};
 
 /// The longest time between two looks at everything.
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -328,6 +330,9 @@ impl Item {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Outcome::Waits(error.to_string());
             }
+            Err(error) if is_taken(&self.change, &error) => {
+                return Outcome::Lost("another program has chosen it".to_owned());
+            }
             Err(error) => {
                 self.put_back.push_back(since_boot());
                 return Outcome::Waits(error.to_string());
@@ -368,6 +373,12 @@ fn why_never(change: &Change) -> Option<&'static str> {
     }
 }
 
+/// Whether another program has taken the place of the change.
+fn is_taken(change: &Change, error: &io::Error) -> bool {
+    matches!(change, Change::QueueingDiscipline { .. })
+        && error.kind() == io::ErrorKind::AlreadyExists
+}
+
 /// What was found in place of the change; `None` where the change holds.
 fn standing(
     change: &Change,
@@ -402,6 +413,9 @@ fn standing(
         Change::PacketRules { netns, table } => within(*netns, || packet_table(table, before)),
         Change::LocalRoute { netns, mark, table } => {
             within(*netns, || local_route(*mark, *table, before))
+        }
+        Change::QueueingDiscipline { netns, interface, handle, .. } => {
+            within(*netns, || departures::other_root(interface, *handle))
         }
         // The owners of processes look after them; the others are not made yet.
         Change::Process(_)
@@ -494,6 +508,9 @@ fn put_back(change: &Change, others: &dyn WatchOthers) -> io::Result<()> {
         Change::Route { netns, route, ours, .. } => within(*netns, || route::put_back(route, ours)),
         Change::LocalRoute { netns, mark, table } => {
             within(*netns, || routing::make_local_route_again(*mark, *table))
+        }
+        Change::QueueingDiscipline { netns, interface, handle, .. } => {
+            within(*netns, || departures::put_back(interface, *handle))
         }
         Change::Socket { path, spare: Some(spare), .. } => return fs::hard_link(spare, path),
         Change::Other(other) => return others.put_back(other),

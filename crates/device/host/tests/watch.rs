@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use wakeai_host::{
-    Drift, Lease, Namespace, Outcome, Role, Route, Watch, add_local_route, add_packet_rules,
-    read_sysctl, rules_before, set_sysctl,
+    Change, Drift, Lease, Namespace, NetnsId, Outcome, Role, Route, Watch, add_local_route,
+    add_packet_rules, read_sysctl, rules_before, set_sysctl,
 };
 
 const MARK: u32 = 0x7761_6b61;
@@ -250,6 +250,37 @@ fn the_algorithm_of_a_route_is_put_back_and_a_route_that_is_gone_is_waited_for()
 }
 
 #[test]
+fn a_queueing_discipline_is_not_put_back_in_place_of_another_and_an_absent_interface_is_no_finding()
+{
+    let Some(rig) = Rig::new("queue") else { return };
+    rig.inside(|lease| {
+        must("ip", "tuntap add dev many mode tun multi_queue");
+        must("ip", "link set many up");
+        let index = nix::net::if_::if_nametoindex("many").unwrap();
+        let (netns, interface) = (NetnsId::current().unwrap(), "many".to_owned());
+        let change = Change::QueueingDiscipline { netns, interface, index, handle: 0x7761 };
+        lease.record(change.clone()).unwrap();
+        // mq stands for fq, which not every kernel has.
+        must("tc", "qdisc add dev many root handle 7761: mq");
+        let mut watch = Watch::new(lease);
+        assert_eq!(look(&mut watch, lease), []);
+        must("tc", "qdisc replace dev many root handle 9: pfifo limit 7");
+        watch.make_due();
+        let drifts = look(&mut watch, lease);
+        assert_eq!(drifts.len(), 1, "{drifts:?}");
+        assert_eq!(drifts[0].found, "pfifo 9:");
+        let Outcome::Lost(why) = &drifts[0].outcome else { panic!("{}", drifts[0]) };
+        assert_eq!(why, "another program has chosen it");
+        assert!(must("tc", "qdisc show dev many").contains("pfifo 9: root"));
+        watch.make_due();
+        assert_eq!(look(&mut watch, lease), [], "it is told once");
+        must("ip", "link del many");
+        assert_eq!(look(&mut watch, lease), [], "its interface may come again");
+        lease.forget(&change).unwrap();
+    });
+}
+
+#[test]
 fn a_network_that_another_program_changes_is_told_by_what_is_new_or_gone() {
     let Some(rig) = Rig::new("network") else { return };
     let lease = rig.lease.as_ref().unwrap();
@@ -321,7 +352,7 @@ fn the_record_itself_is_written_again() {
         .map(|entry| entry.path())
     };
     let path = PathBuf::from("/nonexistent/wkt-record");
-    let change = wakeai_host::Change::Directory { path, made: None };
+    let change = Change::Directory { path, made: None };
     lease.record(change.clone()).unwrap();
     let mut watch = Watch::new(lease);
     std::fs::remove_file(file().unwrap()).unwrap();

@@ -86,7 +86,7 @@ fn measure(mode: &Mode, span: Duration) {
     let _ = sender.send(&datagram).unwrap();
     if mode.has_rate {
         let id = egress.flows(LATELY).unwrap()[0].id;
-        egress.set_rate(id, Some(Rate::from_mbps(100_000))).unwrap();
+        egress.set_rate(id, Some(Rate::from_mbps(100_000)), wakeai_units::Duration::ZERO).unwrap();
     }
     let (before, empty_before) = (counted("govern_egress"), counted(empty::NAME));
     let began = Instant::now();

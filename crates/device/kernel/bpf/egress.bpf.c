@@ -2,7 +2,8 @@
 /*
  * Counts the datagrams that the machine's own sockets send over one interface, per flow, and slows a flow that
  * has a rate: by departure times where the queueing discipline obeys them, else by CE marks and drops, as a
- * shaper does (docs/decisions/034-datagrams.md). It is attached to a control group, and sees no packet that is
+ * shaper does (docs/decisions/034-datagrams.md). Datagrams that have to wait may leave in bursts, which share an
+ * aggregate of 802.11. The program is attached to a control group, and sees no packet that is
  * forwarded or that the kernel's own tunnels send.
  */
 #include "program.h"
@@ -22,6 +23,8 @@ enum { PASS = 1, DROP_CONGESTED = 2 };
 const volatile u64 horizon_ns = 100000000;
 /* A backlog of more is signalled by CE (RFC 3168). */
 const volatile u64 mark_ns = 25000000;
+/* The longest burst: a longer one would let a flow wait for much longer than for the horizon. */
+const volatile u64 burst_most_ns = 20000000;
 /* So many bytes fit into the virtual queue at any rate: the initial window of QUIC (RFC 9002 section 7.2). */
 const volatile u64 burst_bytes = 14720;
 const volatile u64 egress_stale_after_ns = 1500000000; /* set at load */
@@ -238,7 +241,7 @@ static __always_inline bool claim(struct flow_value *value, u32 slot, struct __s
 		return false;
 	value->flow = packet->flow;
 	value->last_ns = now;
-	value->bytes = value->datagrams = value->next_ns = value->rate = 0;
+	value->bytes = value->datagrams = value->next_ns = value->departs_ns = value->rate = 0;
 	value->delayed = value->marked = value->dropped = 0;
 	value->carries = content_of(skb, packet);
 	value->id = FLOW_ID | (now >> 10) * FLOW_SLOTS | slot;
@@ -300,16 +303,45 @@ static __always_inline u64 backlog_of(struct flow_value *flow, u64 now, u64 rate
 	return flow->rate < rate ? backlog * flow->rate / rate : backlog;
 }
 
+/* The end of the burst in which this time lies. All flows of the machine have the same bursts. */
+static __always_inline u64 end_of_burst(u64 time, u64 burst)
+{
+	u64 past;
+
+	if (burst > burst_most_ns)
+		burst = burst_most_ns;
+	past = burst ? time % burst : 0;
+	return past ? time + burst - past : time;
+}
+
+/*
+ * Gives a packet that has to wait its departure time. It is not before that of an earlier packet of the flow, which
+ * may wait for the end of a burst, or for the rate that the flow had before. So the flow stays in order.
+ */
+static __always_inline void depart(struct __sk_buff *skb, struct flow_value *flow, u64 at, u32 segments)
+{
+	if (at < flow->departs_ns)
+		at = flow->departs_ns;
+	flow->departs_ns = at;
+	if (skb->tstamp < at) {
+		skb->tstamp = at;
+		__sync_fetch_and_add(&flow->delayed, segments);
+	}
+}
+
 /*
  * Lets a packet of so many payload bytes pass a virtual queue that is served at the flow's rate. The queue is
  * empty when the flow was below its rate, so such a flow is neither delayed nor marked.
  */
-static __always_inline int queue(struct __sk_buff *skb, struct flow_value *flow, u64 now, u64 rate, u64 bytes,
-				 u32 segments, bool departs)
+static __always_inline int queue(struct __sk_buff *skb, struct flow_value *flow, u64 now, struct flow_rate *of,
+				 u64 bytes, u32 segments, bool departs)
 {
-	u64 backlog = backlog_of(flow, now, rate), next;
-	u64 room = burst_bytes * NS_PER_S / rate;
+	u64 rate = of->rate, backlog, next, room;
 
+	if (!rate) /* it was removed since */
+		return PASS;
+	backlog = backlog_of(flow, now, rate);
+	room = burst_bytes * NS_PER_S / rate;
 	if (room < horizon_ns)
 		room = horizon_ns;
 	flow->rate = rate;
@@ -324,10 +356,8 @@ static __always_inline int queue(struct __sk_buff *skb, struct flow_value *flow,
 	/* At a low rate ten datagrams are no backlog that has to be signalled. */
 	if (backlog > mark_ns && backlog > room / 4 && bpf_skb_ecn_set_ce(skb))
 		__sync_fetch_and_add(&flow->marked, segments);
-	if (departs && backlog && skb->tstamp < next) {
-		skb->tstamp = next;
-		__sync_fetch_and_add(&flow->delayed, segments);
-	}
+	if (departs && (backlog || now < flow->departs_ns))
+		depart(skb, flow, end_of_burst(next, of->burst_ns), segments);
 	return PASS;
 }
 
@@ -354,7 +384,7 @@ static __always_inline int govern(struct __sk_buff *skb, struct packet *packet, 
 	if (rate->rate && rate->id == flow->id) {
 		now = bpf_ktime_get_ns();
 		if (is_governed(now))
-			verdict = queue(skb, flow, now, rate->rate, bytes, packet->segments, departs);
+			verdict = queue(skb, flow, now, rate, bytes, packet->segments, departs);
 	} else {
 		now = bpf_ktime_get_coarse_ns();
 	}

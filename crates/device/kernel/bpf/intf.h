@@ -200,6 +200,7 @@ struct flow_value {
 	u64 bytes;     /* payload that the flow's sockets have handed over, and was not dropped */
 	u64 datagrams; /* likewise */
 	u64 next_ns;   /* when the next datagram may leave, by `rate` */
+	u64 departs_ns; /* when the last datagram leaves that has to wait */
 	u64 rate;      /* payload bytes per second, of the last datagram that had one */
 	u64 delayed;   /* datagrams with a later departure time */
 	u64 marked;    /* datagrams with CE */
@@ -218,6 +219,7 @@ struct flow_value {
 struct flow_rate {
 	u64 id;
 	u64 rate; /* payload bytes per second; 0: none */
+	u64 burst_ns; /* datagrams that have to wait leave together at multiples of this time; 0: each at its own */
 };
 
 /* What a flow carries, by its ports and its first datagram. */

@@ -146,13 +146,17 @@ impl Egress {
 
     /// Bounds the payload of the flow with this id to this rate while the heartbeat is fresh. `None` removes the bound.
     ///
+    /// Where the queueing discipline obeys departure times, the datagrams that have to wait leave together at multiples
+    /// of `burst`, so that they share an aggregate of 802.11. [`Duration::ZERO`] gives each its own departure time, and
+    /// more than 20 ms count as 20 ms. The mean rate is the same. A datagram waits for at most 100 ms and one burst.
+    ///
     /// # Errors
     ///
     /// Where the kernel refuses.
-    pub fn set_rate(&self, id: u64, rate: Option<Rate>) -> Result<(), Error> {
+    pub fn set_rate(&self, id: u64, rate: Option<Rate>, burst: Duration) -> Result<(), Error> {
         let slot = ((id % SLOTS) as u32).to_ne_bytes();
         let rate = rate.map_or(0, |rate| rate.bytes_per_second().max(1));
-        put(&self.rates, &slot, FlowRate { id, rate }.as_bytes())
+        put(&self.rates, &slot, FlowRate { id, rate, burst_ns: burst.as_nanos() }.as_bytes())
     }
 
     /// What the sockets of this machine have sent over the interface since [`Egress::open`], of every protocol, with

@@ -47,7 +47,8 @@ pub const ALGORITHMS: &[&str] = &[
 pub const RADIOS: &[&str] = &["mac80211_hwsim", "sch_netem"];
 
 /// The modules that tests load in addition to those of [`LAB`].
-pub(crate) const TESTS: &[&str] = &["bridge", "tcp_bbr", "sch_tbf", "sch_fq_codel", "sch_fq"];
+pub(crate) const TESTS: &[&str] =
+    &["bridge", "ifb", "tcp_bbr", "sch_tbf", "sch_fq_codel", "sch_fq"];
 
 /// The modules of tests with an 802.11 interface. Other tests must not have radios.
 /// Encryption is by CCMP, and by CMAC for management frames to groups. With AES in C the guest's processor is full at

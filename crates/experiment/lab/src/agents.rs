@@ -10,7 +10,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use wakeai_api::config::{Bssid, Config};
+use wakeai_api::config::{Bssid, Config, Queue};
 use wakeai_api::{AskError, Body, Request, Reservation};
 use wakeai_control::LawConfig;
 use wakeai_control::ReservationState;
@@ -247,6 +247,8 @@ fn config(
         config.access_point.basic_rate = wifi.basic_rate;
     }
     config.law = law;
+    // The lab has set the queues of its hosts, and a change of them would count as another network.
+    config.datagrams.queue = Queue::Leave;
     config
 }
 

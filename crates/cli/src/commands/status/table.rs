@@ -109,6 +109,10 @@ fn notes(said: &Answers) -> String {
     if !faults.is_empty() {
         let _ = writeln!(text, "  faults since the start: {}", faults.join(", "));
     }
+    if let Some(departs) = status.departure_times {
+        let how = if departs { "wait for their departure" } else { "are marked and dropped" };
+        let _ = writeln!(text, "  datagrams above their flow's rate {how}");
+    }
     if let Some(mbps) = status.not_governed_mbps.filter(|mbps| *mbps >= NOT_GOVERNED_SHOWN) {
         let of = "tunnels, containers or tethering";
         let _ = writeln!(text, "  not governed: {} of {of}", rate(Some(mbps)));

@@ -97,6 +97,7 @@ impl Station {
             connections: Vec::new(), // `Report::status` adds them
             connections_left_out: self.kernel.left_out,
             datagrams: datagrams.map(|of| report::datagrams(of.flows())),
+            departure_times: datagrams.and_then(Datagrams::departs),
             not_governed_mbps: datagrams.and_then(Datagrams::not_governed).map(Rate::as_mbps_f64),
             other_versions: self.network.other_versions.shown(now),
             other_laws: report::other_laws(controller.into_iter().flat_map(Controller::peers), own),

@@ -102,10 +102,37 @@ pub struct Config {
     /// The law that turns observations into bounds. With `None` the agent sends presence messages and counts peers,
     /// but sets no bounds.
     pub law: Option<LawConfig>,
+    /// How datagrams are slowed.
+    pub datagrams: Datagrams,
     /// The local API.
     pub api: Api,
     /// The log.
     pub log: Log,
+}
+
+/// How datagrams are slowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// The interface's queueing discipline.
+    pub queue: Queue,
+}
+
+/// What the agent does with the interface's root queueing discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Queue {
+    /// It puts `fq` in place of the kernel's default, so that datagrams wait for their departure times.
+    #[default]
+    Fq,
+    /// It leaves the discipline as it is.
+    Leave,
+}
+
+impl Queue {
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The settings of presence messages.
@@ -202,6 +229,7 @@ impl Config {
             presence: Presence::default(),
             access_point: AccessPoint::default(),
             law: Some(LawConfig::Airtime(AirtimeKnobs::default())),
+            datagrams: Datagrams::default(),
             api: Api::default(),
             log: Log::default(),
         }

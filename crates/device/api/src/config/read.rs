@@ -10,7 +10,9 @@ use wakeai_control::laws::LawPlace;
 use wakeai_settings::{Field, Fields, Node, Origin, Problems, Source, Table, Value};
 use wakeai_units::{Duration, Rate};
 
-use super::{AUTO, AccessPoint, Api, Config, ConfigError, Group, Log, LogFormat, Presence};
+use super::{
+    AUTO, AccessPoint, Api, Config, ConfigError, Datagrams, Group, Log, LogFormat, Presence, Queue,
+};
 
 /// The value of a required key that is missing or refused. With it the other keys can still be used.
 const PLACEHOLDER: &str = "none";
@@ -108,6 +110,7 @@ impl Config {
         if let Some(law) = fields.read("law", |field| LawConfig::read(field, LawPlace::Agent)) {
             config.law = law;
         }
+        read_table(&mut fields, "datagrams", |table| config.datagrams = datagrams(table));
         read_table(&mut fields, "api", |table| config.api = api(table));
         read_table(&mut fields, "log", |table| config.log = log(table));
         fields.finish();
@@ -149,6 +152,8 @@ impl Config {
         for (key, value) in self.law.iter().flat_map(LawConfig::parameters) {
             put_value(&mut law, key, Some(value));
         }
+        let mut datagrams = Table::default();
+        put(&mut datagrams, "queue", Some(self.datagrams.queue.name()));
         let mut api = Table::default();
         put(&mut api, "socket", self.api.socket.as_ref().map(path).transpose()?);
         let group = self.api.group.as_ref().map(|group| match group {
@@ -163,6 +168,7 @@ impl Config {
             ("presence", presence),
             ("access_point", access_point),
             ("law", law),
+            ("datagrams", datagrams),
             ("api", api),
             ("log", log),
         ];
@@ -221,6 +227,11 @@ fn access_point(fields: &mut Fields<'_>) -> AccessPoint {
             |field| field.integer(0..=95),
         ),
     }
+}
+
+fn datagrams(fields: &mut Fields<'_>) -> Datagrams {
+    let queues: Vec<_> = Queue::VARIANTS.iter().map(|queue| (queue.name(), *queue)).collect();
+    Datagrams { queue: fields.read_or("queue", Queue::default(), |field| field.choice(&queues)) }
 }
 
 fn api(fields: &mut Fields<'_>) -> Api {

@@ -49,6 +49,7 @@ fn the_documented_file_is_accepted_and_sets_every_key() {
     assert_eq!(config.presence.clock_tolerance, Some(Duration::from_secs(1)));
     let bounds = LawConfig::by_hand(Segments::new(10), Segments::new(50));
     assert_eq!(config.law, Some(bounds));
+    assert_eq!(config.datagrams.queue, Queue::Leave);
     assert_eq!(config.api.socket, Some(PathBuf::from("/run/wakeai/agent.sock")));
     assert_eq!(config.api.group, Some(Group::Name("wakeai".to_owned())));
     assert_eq!(config.log.format, LogFormat::Json);
@@ -121,6 +122,10 @@ const ERRORS: &[(&str, &str)] = &[
     ("speed = 3\n", "line 3, column 1: `speed`: found an unknown key; allowed: "),
     ("[api]\nsocket = \"agent.sock\"\n", "an absolute path of at most 107 bytes"),
     ("[api]\ngroup = true\n", "line 4, column 9: `api.group`: found true; allowed: a group's name"),
+    (
+        "[datagrams]\nqueue = \"htb\"\n",
+        "`datagrams.queue`: found \"htb\"; allowed: \"fq\", \"leave\"",
+    ),
     ("[log]\nformat = \"xml\"\n", "found \"xml\"; allowed: \"text\", \"json\""),
     ("port\n", "line 3, column "),
 ];
@@ -321,7 +326,9 @@ fn configs() -> impl Strategy<Value = Config> {
     let groups = prop_oneof![any::<u32>().prop_map(Group::Id), ".{0,9}".prop_map(Group::Name)];
     let api = (option::of("/[ -~]{0,90}".prop_map(PathBuf::from)), option::of(groups));
     let log = (prop_oneof![Just(LogFormat::Text), Just(LogFormat::Json)], ".{0,20}");
-    (top, presence, access_point, api, log).prop_map(|(top, presence, access_point, api, log)| {
+    let queue = prop_oneof![Just(Queue::Fq), Just(Queue::Leave)];
+    let all = (top, presence, access_point, queue, api, log);
+    all.prop_map(|(top, presence, access_point, queue, api, log)| {
         let (interface, key_file, station, bssid, link_rate, max, max_down, reserve, law, metrics) =
             top;
         let (port, broadcast, clock_tolerance) = presence;
@@ -339,6 +346,7 @@ fn configs() -> impl Strategy<Value = Config> {
             presence: Presence { port, broadcast, clock_tolerance },
             access_point: AccessPoint { buffer, basic_rate, reservable_percent },
             law,
+            datagrams: Datagrams { queue },
             api: Api { socket: api.0, group: api.1 },
             log: Log { format: log.0, level: log.1 },
         }

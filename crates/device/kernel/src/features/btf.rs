@@ -15,7 +15,7 @@ pub enum CongControl {
 }
 
 /// The types of the kernel that show a feature.
-const ASKED: [&str; 9] = [
+const ASKED: [&str; 10] = [
     "bpf_struct_ops_tcp_congestion_ops",
     "bpf_struct_ops_link",
     "btf_trace_tcp_probe",
@@ -25,6 +25,7 @@ const ASKED: [&str; 9] = [
     "bpf_iter__tcp",
     "bpf_cgroup_link",
     "bpf_rdonly_cast",
+    "fq_sched_data",
 ];
 
 /// What the types of the running kernel show.

@@ -143,6 +143,7 @@ pub fn detect() -> Features {
         iterator(has("bpf_iter__tcp")),
         sockops(has("bpf_cgroup_link")),
         egress(has("bpf_cgroup_link")),
+        fq(has_fq()),
         bpffs(),
     ];
     Features { kernel_release: release, features, cong_control, struct_ops_link, receive_windows }
@@ -322,6 +323,25 @@ fn egress(has_links: bool) -> Feature {
     let remedy =
         "use Linux 5.11 or later with CONFIG_CGROUP_BPF=y, and mount cgroup v2 at /sys/fs/cgroup";
     feature("egress", is_there, found, (consequence, remedy))
+}
+
+fn fq(is_there: bool) -> Feature {
+    let found = (
+        "can take the place of the kernel's default queueing discipline, so that datagrams of UDP above their rate wait",
+        "the queueing discipline fq (sch_fq)",
+    );
+    let consequence = "datagrams of UDP above their rate are marked and dropped instead of sent later, except behind an \
+                       fq of your own";
+    either("fq", is_there, found, (consequence, "use a kernel with CONFIG_NET_SCH_FQ"))
+}
+
+/// Whether the kernel has the queueing discipline `fq`: it is built in, loaded, or a module that the kernel can load.
+/// Loads nothing.
+pub fn has_fq() -> bool {
+    let release = read("/proc/sys/kernel/osrelease");
+    Types::of_kernel().is_some_and(|types| types.has("fq_sched_data"))
+        || Path::new("/sys/module/sch_fq").is_dir()
+        || read(&format!("/lib/modules/{release}/modules.dep")).contains("/sch_fq.ko")
 }
 
 fn bpffs() -> Feature {

@@ -15,7 +15,7 @@ use wakeai_host::Netlink;
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
     Assigner, Assignment, Bounded, Bounds, Control, Covered, Egress, EventKind, Monitor,
-    MonitorConfig, Record, TcpSnapshot, move_connections, netns_cookie, snapshot,
+    MonitorConfig, Record, TcpSnapshot, UdpFlow, move_connections, netns_cookie, snapshot,
 };
 use wakeai_units::{Rate, Segments};
 
@@ -296,7 +296,7 @@ fn datagrams_are_counted_and_slowed() {
     }
     let counted = flow();
     assert_eq!((counted.datagrams, counted.sent.get(), counted.is_tunnel), (5, 5000, false));
-    egress.set_rate(counted.id, Some(Rate::from_bps(80_000))).unwrap();
+    egress.set_rate(counted.id, Some(Rate::from_bps(80_000)), SINGLY).unwrap();
     egress.heartbeat().unwrap();
     for _ in 0..100 {
         sender.send(&of_quic).unwrap();
@@ -305,17 +305,17 @@ fn datagrams_are_counted_and_slowed() {
     assert_eq!(bounded.datagrams + bounded.dropped, 105);
     assert!(bounded.dropped >= 80, "{bounded:?}");
     println!("guest: of 100 datagrams {} exceeded the rate", bounded.dropped);
-    egress.set_rate(counted.id, None).unwrap();
+    egress.set_rate(counted.id, None, SINGLY).unwrap();
     sender.send(&of_quic).unwrap();
     assert_eq!(flow().datagrams, bounded.datagrams + 1);
 }
 
-/// Checks that datagrams leave at the rate of their flow where the queueing discipline is fq.
-fn datagrams_are_delayed_behind_fq() {
-    let netlink = Netlink::open().unwrap();
-    assert!(!netlink.obeys_departure_times(LOOPBACK).unwrap());
-    netlink.set_queueing_discipline(LOOPBACK, "fq").unwrap();
-    assert!(netlink.obeys_departure_times(LOOPBACK).unwrap());
+/// No bursts: each datagram that has to wait has its own departure time.
+const SINGLY: wakeai_units::Duration = wakeai_units::Duration::ZERO;
+
+/// Sends nine datagrams at once over the loopback, behind `fq`, in a flow with this rate. Returns when they arrived after
+/// the first, and the flow's figures.
+fn nine(rate: Rate, burst: wakeai_units::Duration) -> (Vec<Duration>, UdpFlow) {
     let (egress, hook) = Egress::open(netns_cookie().unwrap()).unwrap();
     egress.watch(LOOPBACK, true).unwrap();
     egress.heartbeat().unwrap();
@@ -325,23 +325,56 @@ fn datagrams_are_delayed_behind_fq() {
     sender.send(&[0x40; 1000]).unwrap();
     receiver.recv(&mut [0; 2000]).unwrap();
     let flow = || egress.flows(wakeai_units::Duration::from_secs(10)).unwrap()[0];
-    egress.set_rate(flow().id, Some(Rate::from_bps(800_000))).unwrap(); // a datagram in 10 ms
+    egress.set_rate(flow().id, Some(rate), burst).unwrap();
     egress.heartbeat().unwrap();
-    for _ in 0..9 {
-        sender.send(&[0x40; 1000]).unwrap();
+    for number in 0..9 {
+        let mut datagram = [0x40; 1000];
+        datagram[1] = number;
+        sender.send(&datagram).unwrap();
     }
-    receiver.recv(&mut [0; 2000]).unwrap();
-    let first = Instant::now();
-    for _ in 1..9 {
-        receiver.recv(&mut [0; 2000]).unwrap();
-    }
-    let spread = first.elapsed();
+    let mut first = None;
+    let arrivals = (0..9).map(|number| {
+        let mut datagram = [0; 2000];
+        receiver.recv(&mut datagram).unwrap();
+        assert_eq!(datagram[1], number, "they stay in order");
+        first.get_or_insert_with(Instant::now).elapsed()
+    });
+    (arrivals.collect(), flow())
+}
+
+/// Checks that datagrams leave at the rate of their flow where the queueing discipline is fq.
+fn datagrams_are_delayed_behind_fq() {
+    let netlink = Netlink::open().unwrap();
+    assert!(!netlink.obeys_departure_times(LOOPBACK).unwrap());
+    netlink.set_queueing_discipline(LOOPBACK, "fq").unwrap();
+    assert!(netlink.obeys_departure_times(LOOPBACK).unwrap());
+    let (arrivals, flow) = nine(Rate::from_bps(800_000), SINGLY); // a datagram in 10 ms
+    let spread = arrivals[8];
     println!("guest: behind fq nine datagrams of 10 ms each arrived within {spread:?}");
-    let flow = flow();
     assert_eq!((flow.datagrams, flow.dropped), (10, 0), "{flow:?}");
     assert!(flow.delayed >= 7, "{flow:?}");
     assert!(spread > Duration::from_millis(60), "they leave at once");
+    datagrams_that_wait_leave_in_bursts();
     netlink.set_queueing_discipline(LOOPBACK, "noqueue").unwrap();
+}
+
+/// Checks that datagrams of 2 ms each leave in bursts of 10 ms, and of 20 ms where more is asked for.
+fn datagrams_that_wait_leave_in_bursts() {
+    let gap = Duration::from_millis(5); // more than a datagram takes, and less than a burst
+    let groups = |arrivals: &[Duration]| {
+        1 + arrivals.windows(2).filter(|pair| pair[1] - pair[0] > gap).count()
+    };
+    for (asked, most) in [(10, 3), (60_000, 2)] {
+        let burst = wakeai_units::Duration::from_millis(asked);
+        let (arrivals, flow) = nine(Rate::from_mbps(4), burst);
+        println!(
+            "guest: with bursts of {asked} ms nine datagrams of 2 ms each arrived at {arrivals:?}"
+        );
+        assert_eq!((flow.datagrams, flow.dropped), (10, 0), "{flow:?}");
+        // The first leaves at once, and the others at one or two ends of bursts.
+        assert!((2..=most + 1).contains(&groups(&arrivals)), "{arrivals:?}");
+        assert!(arrivals[8] < Duration::from_millis(60), "a burst has at most 20 ms: {arrivals:?}");
+    }
 }
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";

@@ -13,6 +13,8 @@ use crate::path::PathConfig;
 use crate::rig::{Rig, ip, kernel};
 
 const LATELY: wakeai_units::Duration = wakeai_units::Duration::from_secs(10);
+/// No bursts: each datagram that has to wait has its own departure time.
+const SINGLY: wakeai_units::Duration = wakeai_units::Duration::ZERO;
 /// The first byte of a QUIC packet with a short header (RFC 9000 section 17.3).
 const QUIC: u8 = 0x40;
 
@@ -138,7 +140,7 @@ fn a_bulk_flow_is_held_to_its_rate_and_one_below_its_rate_loses_nothing() {
     for socket in [&bulk, &sparse] {
         socket.send(&datagram(QUIC, 1000)).unwrap();
         let rate = Some(Rate::from_mbps(4));
-        governed.egress.set_rate(governed.flow(socket).id, rate).unwrap();
+        governed.egress.set_rate(governed.flow(socket).id, rate, SINGLY).unwrap();
     }
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
@@ -169,7 +171,7 @@ fn a_flow_with_ecn_is_marked_before_anything_is_dropped() {
     let ect: libc::c_int = 2; // ECT(0), RFC 3168
     setsockopt(&socket, sockopt::Ipv4Tos, &ect).unwrap();
     socket.send(&datagram(QUIC, 1000)).unwrap();
-    governed.egress.set_rate(governed.flow(&socket).id, Some(Rate::from_mbps(8))).unwrap();
+    governed.egress.set_rate(governed.flow(&socket).id, Some(Rate::from_mbps(8)), SINGLY).unwrap();
     // 60 datagrams are 60 ms, of the 100 ms of the queue; the mark is at 25 ms.
     for _ in 0..60 {
         socket.send(&datagram(QUIC, 1000)).unwrap();
@@ -188,7 +190,10 @@ fn a_tunnel_is_never_dropped() {
     for bytes in [datagram(4, 1000), datagram(23, 1000), datagram(QUIC, 3)] {
         let (socket, _receiver) = v4(&rig);
         socket.send(&bytes).unwrap();
-        governed.egress.set_rate(governed.flow(&socket).id, Some(Rate::from_bps(8000))).unwrap();
+        governed
+            .egress
+            .set_rate(governed.flow(&socket).id, Some(Rate::from_bps(8000)), SINGLY)
+            .unwrap();
         let sent = send_for(&socket, &bytes, Duration::from_millis(200));
         let flow = governed.flow(&socket);
         assert!(flow.is_tunnel && flow.dropped == 0, "{flow:?}");
@@ -204,7 +209,7 @@ fn without_heartbeat_rates_do_not_hold_and_the_program_goes() {
     let (socket, _receiver) = v4(&rig);
     socket.send(&datagram(QUIC, 1000)).unwrap();
     let flow = governed.flow(&socket).id;
-    governed.egress.set_rate(flow, Some(Rate::from_bps(80_000))).unwrap();
+    governed.egress.set_rate(flow, Some(Rate::from_bps(80_000)), SINGLY).unwrap();
     send_for(&socket, &datagram(QUIC, 1000), Duration::from_millis(300));
     let bound = governed.flow(&socket);
     assert!(bound.dropped > 0, "{bound:?}");
@@ -224,7 +229,7 @@ fn without_heartbeat_rates_do_not_hold_and_the_program_goes() {
     socket.send(&datagram(QUIC, 1000)).unwrap();
     assert_eq!(governed.flow(&socket).datagrams, free.datagrams + 1);
 
-    governed.egress.set_rate(flow, None).unwrap();
+    governed.egress.set_rate(flow, None, SINGLY).unwrap();
     send_for(&socket, &datagram(QUIC, 1000), Duration::from_millis(100));
     assert_eq!(governed.flow(&socket).dropped, bound.dropped, "it has no rate any more");
 }
@@ -237,11 +242,11 @@ fn a_rate_that_rises_serves_what_waits_at_once() {
     let (socket, _receiver) = v4(&rig);
     socket.send(&datagram(QUIC, 1000)).unwrap();
     let flow = governed.flow(&socket).id;
-    governed.egress.set_rate(flow, Some(Rate::from_bps(80_000))).unwrap(); // ten datagrams per second
+    governed.egress.set_rate(flow, Some(Rate::from_bps(80_000)), SINGLY).unwrap(); // ten datagrams per second
     send_for(&socket, &datagram(QUIC, 1000), Duration::from_millis(100));
     let full = governed.flow(&socket);
     assert!(full.dropped > 0 && full.backlog.as_millis() > 1000, "{full:?}");
-    governed.egress.set_rate(flow, Some(Rate::from_mbps(80))).unwrap();
+    governed.egress.set_rate(flow, Some(Rate::from_mbps(80)), SINGLY).unwrap();
     socket.send(&datagram(QUIC, 1000)).unwrap();
     let fast = governed.flow(&socket);
     assert_eq!(fast.dropped, full.dropped, "{fast:?}");
@@ -282,7 +287,7 @@ fn a_new_flow_takes_the_slot_of_one_that_is_silent_and_never_its_rate() {
     }
     let before = governed.flow(&bulk);
     for flow in governed.egress.flows(LATELY).unwrap() {
-        governed.egress.set_rate(flow.id, Some(Rate::from_bps(8))).unwrap();
+        governed.egress.set_rate(flow.id, Some(Rate::from_bps(8)), SINGLY).unwrap();
     }
     // More flows than the table has slots, as a resolver of names makes them.
     for _ in 0..4096 {
@@ -364,7 +369,7 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow_that_has_a_rate() {
         let free = delays_of_sparse(&sparse, &to_sparse, &heartbeat);
         let rate = Some(Rate::from_mbps(15));
         for socket in [&bulk, &sparse] {
-            governed.egress.set_rate(governed.flow(socket).id, rate).unwrap();
+            governed.egress.set_rate(governed.flow(socket).id, rate, SINGLY).unwrap();
         }
         // The path's queue of 160 ms becomes empty at 5 Mbit/s.
         for _ in 0..15 {
