@@ -47,12 +47,23 @@ pub(crate) fn take_the_place_of_a_default_alone() {
     let bss = Bss::without_interfaces(&["a"]);
     let namespace = bss.namespace("a");
     bss.ip("a", "link add name wire type veth peer name other");
-    bss.ip("a", "tuntap add dev tun mode tun");
     bss.ip("a", "link add name many numtxqueues 4 type ifb");
-    for device in ["wire", "other", "tun", "many"] {
+    for device in ["wire", "other", "many"] {
         bss.ip("a", &format!("link set {device} up"));
     }
-    namespace.run(each_default_is_replaced_and_comes_back).unwrap();
+    namespace.run(|| the_default_is_replaced_and_comes_back("wire", "noqueue", 1)).unwrap();
+    namespace.run(|| the_default_is_replaced_and_comes_back("many", "mq", 4)).unwrap();
+    let own = wakeai_host::read_sysctl(DEFAULT).unwrap();
+    for kind in ["pfifo_fast", "fq_codel"] {
+        set_default(kind);
+        bss.ip("a", "tuntap add dev tun mode tun");
+        bss.ip("a", "link set tun up");
+        namespace.run(|| the_default_is_replaced_and_comes_back("tun", kind, 1)).unwrap();
+        bss.ip("a", "link del tun");
+    }
+    set_default(&own);
+    bss.ip("a", "tuntap add dev tun mode tun");
+    bss.ip("a", "link set tun up");
     namespace.run(what_somebody_has_chosen_stays).unwrap();
     namespace.run(a_watch_puts_it_back_in_place_of_a_default).unwrap();
     an_fq_of_the_system_is_left(&bss);
@@ -61,33 +72,37 @@ pub(crate) fn take_the_place_of_a_default_alone() {
 
 fn put(device: &str) -> (Lease, PutDepartures) {
     let lease = Lease::take(Role::Command).unwrap();
-    let put = put_departures(&lease, device).unwrap();
+    let put = put_departures(&lease, device);
+    let put = put.unwrap_or_else(|error| panic!("{error}: {}", shown(device)));
     (lease, put)
 }
 
-fn each_default_is_replaced_and_comes_back() {
-    for (device, default, queues) in
-        [("wire", "noqueue", 1), ("tun", "pfifo_fast", 1), ("many", "mq", 4)]
-    {
-        let before = shown(device);
-        assert!(before.contains(&format!("{default} 0: root")), "{before}");
-        let (lease, done) = put(device);
-        let PutDepartures::Done(guard, found) = done else { panic!("{device}: {done:?}") };
-        assert_eq!(found.as_deref(), Some(default));
-        let now = shown(device);
-        println!("guest: {device}: {}", now.replace('\n', "; "));
-        let fqs = now.lines().filter(|line| line.contains("qdisc fq "));
-        let is_as_asked =
-            |line: &str| line.contains(" nopacing ") && line.contains(" flow_limit 1000p");
-        assert_eq!(fqs.clone().count(), queues, "{now}");
-        assert!(fqs.clone().all(is_as_asked), "{now}");
-        assert!(now.contains("7761: root"), "{now}");
-        assert_eq!(now.lines().count(), if queues == 1 { 1 } else { queues + 1 }, "{now}");
-        assert_eq!(departures(device).unwrap(), Departures::Obeyed);
-        drop(guard);
-        assert!(lease.release(&[]).is_empty());
-        assert_eq!(shown(device), before);
-    }
+/// The kind of discipline that a device gets by default. Only the initial namespace has this sysctl.
+const DEFAULT: &str = "net.core.default_qdisc";
+
+fn set_default(kind: &str) {
+    std::fs::write("/proc/sys/net/core/default_qdisc", kind).unwrap();
+}
+
+fn the_default_is_replaced_and_comes_back(device: &str, default: &str, queues: usize) {
+    let before = shown(device);
+    assert!(before.contains(&format!("{default} 0: root")), "{before}");
+    let (lease, done) = put(device);
+    let PutDepartures::Done(guard, found) = done else { panic!("{device}: {done:?}") };
+    assert_eq!(found.as_deref(), Some(default));
+    let now = shown(device);
+    println!("guest: {device}, {default} before: {}", now.replace('\n', "; "));
+    let fqs = now.lines().filter(|line| line.contains("qdisc fq "));
+    let is_as_asked =
+        |line: &str| line.contains(" nopacing ") && line.contains(" flow_limit 1000p");
+    assert_eq!(fqs.clone().count(), queues, "{now}");
+    assert!(fqs.clone().all(is_as_asked), "{now}");
+    assert!(now.contains(" 7761: root"), "{now}");
+    assert_eq!(now.lines().count(), if queues == 1 { 1 } else { queues + 1 }, "{now}");
+    assert_eq!(departures(device).unwrap(), Departures::Obeyed);
+    drop(guard);
+    assert!(lease.release(&[]).is_empty());
+    assert_eq!(shown(device), before);
 }
 
 fn what_somebody_has_chosen_stays() {
@@ -134,12 +149,11 @@ fn a_watch_puts_it_back_in_place_of_a_default() {
 }
 
 fn an_fq_of_the_system_is_left(bss: &Bss) {
-    let set = |kind: &str| std::fs::write("/proc/sys/net/core/default_qdisc", kind).unwrap();
-    let before = wakeai_host::read_sysctl("net.core.default_qdisc").unwrap();
-    set("fq");
+    let before = wakeai_host::read_sysctl(DEFAULT).unwrap();
+    set_default("fq");
     bss.ip("a", "tuntap add dev own mode tun");
     bss.ip("a", "link set own up");
-    set(&before);
+    set_default(&before);
     let own = || {
         let theirs = shown("own");
         assert!(theirs.contains("fq 0: root"), "{theirs}");
@@ -356,7 +370,7 @@ pub(crate) fn leave_tcp_as_it_is() {
         );
         // fq counts the packets for which it made a flow wait.
         match paces {
-            Some(true) => assert!(throttled > Some(100), "{text}"),
+            Some(true) => assert!(throttled > Some(0), "{text}"),
             Some(false) => assert_eq!(throttled, Some(0), "{text}"),
             None => assert_eq!(throttled, None, "{text}"),
         }

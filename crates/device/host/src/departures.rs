@@ -29,7 +29,6 @@ use crate::raw_message::{Attribute, RawMessage};
 
 /// The major number of our root's handle, "wa" in ASCII: `7761:` of tc(8).
 const OURS: u16 = 0x7761;
-const OUR_ROOT: TcHandle = TcHandle { major: OURS, minor: 0 };
 /// The largest number of packets of one flow in `fq`, which else is 100. In the 100 ms that a governed flow of UDP may
 /// wait these are 120 Mbit/s in packets of 1500 bytes, and more where one call sends many (UDP GSO). `fq` drops
 /// packets beyond it.
@@ -40,7 +39,6 @@ const HEADER_BYTES: usize = 20;
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 const FQ_FLOW_LIMIT: u16 = 2;
-const FQ_QUANTUM: u16 = 3;
 const FQ_PACING: u16 = 5;
 
 /// What is at the root of an interface's queueing disciplines.
@@ -124,6 +122,10 @@ pub fn put_departures(lease: &Lease, interface: &str) -> Result<PutDepartures, D
     let Err(error) = make(&netlink, index, OURS) else {
         return Ok(PutDepartures::Done(Guard(change), before));
     };
+    // Where an unfinished root could not be deleted, it stays recorded.
+    if root(&netlink, index).map_err(failed)?.is_some_and(|root| root.is_ours(OURS)) {
+        delete(&netlink, index, OURS).map_err(failed)?;
+    }
     lease.forget(&change)?;
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT) => Ok(PutDepartures::NoFq),
@@ -217,7 +219,7 @@ fn make(netlink: &Netlink, index: u32, handle: u16) -> io::Result<()> {
     if transmit_queues(netlink, index)? <= 1 {
         return put(netlink, index, (TcHandle::ROOT, ours), "fq", &fq());
     }
-    if !has_fq(netlink, index)? {
+    if !has_fq(netlink, index, handle)? {
         return Err(Errno::ENOENT.into());
     }
     put(netlink, index, (TcHandle::ROOT, ours), "mq", &[])?;
@@ -237,15 +239,17 @@ fn fill(netlink: &Netlink, index: u32, handle: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel has `fq`, or can load it. The kernel is asked for one with a quantum of 0, which it refuses
-/// because of the value only where it has `fq`. So `mq` is not put and taken back on each start of a kernel without.
-fn has_fq(netlink: &Netlink, index: u32) -> io::Result<bool> {
-    let refused = [number(FQ_QUANTUM, 0)];
-    match put(netlink, index, (TcHandle::ROOT, OUR_ROOT), "fq", &refused) {
-        Ok(()) => Ok(true),
+/// Whether the kernel has `fq`, or can load it. The kernel is asked for one with an option that is too short, which it
+/// reads only where it has `fq`. So `mq` is not put and taken back on each start of a kernel without. The option must
+/// be malformed: a value that one kernel refuses, such as a quantum of 0, another one adjusts.
+fn has_fq(netlink: &Netlink, index: u32, handle: u16) -> io::Result<bool> {
+    let ours = TcHandle { major: handle, minor: 0 };
+    let malformed = [Attribute { kind: FQ_PACING, value: vec![0] }];
+    match put(netlink, index, (TcHandle::ROOT, ours), "fq", &malformed) {
+        Ok(()) => delete(netlink, index, handle).map(|()| true),
         Err(error) => match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ENOENT) => Ok(false),
-            Some(Errno::EINVAL) => Ok(true),
+            Some(Errno::ERANGE | Errno::EINVAL) => Ok(true),
             _ => Err(error),
         },
     }
@@ -335,7 +339,8 @@ mod tests {
     #[test]
     fn the_message_is_what_tc_sends() {
         // tc qdisc add dev IF root handle 7761: fq flow_limit 1000 nopacing
-        let mut message = message(RTM_NEWQDISC, 3, (TcHandle::ROOT, OUR_ROOT), "fq");
+        let handle = TcHandle { major: OURS, minor: 0 };
+        let mut message = message(RTM_NEWQDISC, 3, (TcHandle::ROOT, handle), "fq");
         message.attributes.push(Attribute::nested(OPTIONS, &fq()));
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
