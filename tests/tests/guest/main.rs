@@ -33,7 +33,7 @@ const SCRIPT_LIB: &str = include_str!("lib.sh");
 /// The programs that the checks and `wakeai` run in the guest, in addition to busybox's.
 const TOOLS: [&str; 6] = ["bpftool", "curl", "ip", "iperf3", "nft", "setpriv"];
 /// The programs that the checks with radios run in the guest, in addition to busybox's.
-const WIFI_TOOLS: [&str; 4] = ["bpftool", "hostapd", "ip", "iw"];
+const WIFI_TOOLS: [&str; 5] = ["bpftool", "hostapd", "ip", "iw", "tc"];
 /// The programs that the checks with queues run in the guest, in addition to busybox's.
 const QUEUE_TOOLS: [&str; 3] = ["bpftool", "ip", "tc"];
 /// The programs that the checks with departure times run in the guest, in addition to busybox's.

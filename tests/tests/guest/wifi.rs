@@ -30,7 +30,11 @@ pub(crate) fn agents_follow_their_access_point() {
         air.join(station, "ap1");
     }
     let start = |name, station| fleet.start_at(&air.bss, name, station, "auto", "");
+    let default = disciplines(&air);
     let (mut first, second) = (start("a", 1), start("b", 2));
+    let put = disciplines(&air);
+    println!("guest: the default {default:?} became {put:?}");
+    assert!(put[0].ends_with("7761: root") && put[0] != default[0], "{put:?}");
     wait_for("two stations of an access point hear each other", || {
         hear_each_other(&first, &second)
     });
@@ -73,6 +77,7 @@ pub(crate) fn agents_follow_their_access_point() {
     first.end(Signal::SIGKILL);
     let swept = wakeai(&["sweep"]);
     assert!(swept.status.success(), "{}", stderr(&swept));
+    assert_eq!(disciplines(&air), default);
     assert!(!stderr(&swept).contains("WARN"), "{}", stderr(&swept));
     drop(second);
     drop(air);
@@ -102,6 +107,18 @@ fn leave_and_join_again(air: &Air, first: &Agent, second: &Agent) {
     passed("agents were associated again", began);
 }
 
+/// The disciplines of a station's interface, the root first: kind, handle, and `root` or parent.
+fn disciplines(air: &Air) -> Vec<String> {
+    let text = air.bss.inside("a", &format!("tc qdisc show dev {WIFI}"));
+    let words = |line: &str| {
+        let most = if line.contains(" root") { 4 } else { 5 };
+        line.split(' ').take(most).skip(1).collect::<Vec<_>>().join(" ")
+    };
+    let mut all: Vec<_> = text.lines().map(words).collect();
+    all.sort_by_key(|words| !words.ends_with("root"));
+    all
+}
+
 fn make_the_interface_again(air: &Air, first: &Agent, second: &Agent) {
     let began = Instant::now();
     air.bss.inside("b", &format!("iw dev {WIFI} del"));
@@ -116,6 +133,12 @@ fn make_the_interface_again(air: &Air, first: &Agent, second: &Agent) {
     air.join("b", "ap1");
     wait_for("the agents hear each other again", || hear_each_other(first, second));
     wait_for("the agent controls again", || (second.state() == "controlling").then_some(()));
+    wait_for("the new interface has fq", || {
+        air.bss
+            .inside("b", &format!("tc qdisc show dev {WIFI}"))
+            .contains(" 7761: root")
+            .then_some(())
+    });
     passed("an interface was deleted and made again", began);
 }
 

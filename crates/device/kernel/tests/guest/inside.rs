@@ -14,8 +14,8 @@ use nix::sys::socket::{
 use wakeai_host::Netlink;
 use wakeai_kernel::features::{self, CongControl};
 use wakeai_kernel::{
-    Assigner, Assignment, Bounded, Bounds, Control, Covered, Egress, EventKind, Monitor,
-    MonitorConfig, Record, TcpSnapshot, UdpFlow, move_connections, netns_cookie, snapshot,
+    Assigner, Assignment, Bounded, Bounds, Control, Covered, Egress, EgressHook, EventKind,
+    Monitor, MonitorConfig, Record, TcpSnapshot, UdpFlow, move_connections, netns_cookie, snapshot,
 };
 use wakeai_units::{Rate, Segments};
 
@@ -313,33 +313,58 @@ fn datagrams_are_counted_and_slowed() {
 /// No bursts: each datagram that has to wait has its own departure time.
 const SINGLY: wakeai_units::Duration = wakeai_units::Duration::ZERO;
 
-/// Sends nine datagrams at once over the loopback, behind `fq`, in a flow with this rate. Returns when they arrived after
-/// the first, and the flow's figures.
-fn nine(rate: Rate, burst: wakeai_units::Duration) -> (Vec<Duration>, UdpFlow) {
-    let (egress, hook) = Egress::open(netns_cookie().unwrap()).unwrap();
-    egress.watch(LOOPBACK, true).unwrap();
-    egress.heartbeat().unwrap();
-    assert!(hook.look().unwrap());
-    let [receiver, sender] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sender.connect(receiver.local_addr().unwrap()).unwrap();
-    sender.send(&[0x40; 1000]).unwrap();
-    receiver.recv(&mut [0; 2000]).unwrap();
-    let flow = || egress.flows(wakeai_units::Duration::from_secs(10)).unwrap()[0];
-    egress.set_rate(flow().id, Some(rate), burst).unwrap();
-    egress.heartbeat().unwrap();
-    for number in 0..9 {
+/// A flow over the loopback, behind `fq`, with a rate.
+struct Paced {
+    egress: Egress,
+    _hook: EgressHook,
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+impl Paced {
+    fn start(rate: Rate, burst: wakeai_units::Duration) -> Self {
+        let (egress, hook) = Egress::open(netns_cookie().unwrap()).unwrap();
+        egress.watch(LOOPBACK, true).unwrap();
+        egress.heartbeat().unwrap();
+        assert!(hook.look().unwrap());
+        let [receiver, sender] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let paced = Self { egress, _hook: hook, sender, receiver };
+        paced.send(0);
+        assert_eq!(paced.receive(), 0);
+        paced.egress.set_rate(paced.flow().id, Some(rate), burst).unwrap();
+        paced.egress.heartbeat().unwrap();
+        paced
+    }
+
+    fn flow(&self) -> UdpFlow {
+        self.egress.flows(wakeai_units::Duration::from_secs(10)).unwrap()[0]
+    }
+
+    /// Sends a datagram of 1000 bytes with this number.
+    fn send(&self, number: u8) {
         let mut datagram = [0x40; 1000];
         datagram[1] = number;
-        sender.send(&datagram).unwrap();
+        self.sender.send(&datagram).unwrap();
     }
+
+    fn receive(&self) -> u8 {
+        let mut datagram = [0; 2000];
+        self.receiver.recv(&mut datagram).unwrap();
+        datagram[1]
+    }
+}
+
+/// Sends nine datagrams at once. Returns when they arrived after the first, and the flow's figures.
+fn nine(rate: Rate, burst: wakeai_units::Duration) -> (Vec<Duration>, UdpFlow) {
+    let paced = Paced::start(rate, burst);
+    (0..9).for_each(|number| paced.send(number));
     let mut first = None;
     let arrivals = (0..9).map(|number| {
-        let mut datagram = [0; 2000];
-        receiver.recv(&mut datagram).unwrap();
-        assert_eq!(datagram[1], number, "they stay in order");
+        assert_eq!(paced.receive(), number);
         first.get_or_insert_with(Instant::now).elapsed()
     });
-    (arrivals.collect(), flow())
+    (arrivals.collect(), paced.flow())
 }
 
 /// Checks that datagrams leave at the rate of their flow where the queueing discipline is fq.
@@ -355,6 +380,7 @@ fn datagrams_are_delayed_behind_fq() {
     assert!(flow.delayed >= 7, "{flow:?}");
     assert!(spread > Duration::from_millis(60), "they leave at once");
     datagrams_that_wait_leave_in_bursts();
+    a_datagram_never_overtakes_one_that_waits_for_its_burst();
     netlink.set_queueing_discipline(LOOPBACK, "noqueue").unwrap();
 }
 
@@ -362,7 +388,7 @@ fn datagrams_are_delayed_behind_fq() {
 fn datagrams_that_wait_leave_in_bursts() {
     let gap = Duration::from_millis(5); // more than a datagram takes, and less than a burst
     let groups = |arrivals: &[Duration]| {
-        1 + arrivals.windows(2).filter(|pair| pair[1] - pair[0] > gap).count()
+        1 + arrivals.windows(2).filter(|pair| pair[1] > pair[0] + gap).count()
     };
     for (asked, most) in [(10, 3), (60_000, 2)] {
         let burst = wakeai_units::Duration::from_millis(asked);
@@ -374,6 +400,22 @@ fn datagrams_that_wait_leave_in_bursts() {
         // The first leaves at once, and the others at one or two ends of bursts.
         assert!((2..=most + 1).contains(&groups(&arrivals)), "{arrivals:?}");
         assert!(arrivals[8] < Duration::from_millis(60), "a burst has at most 20 ms: {arrivals:?}");
+    }
+}
+
+/// Checks the order where the virtual queue is empty again before the burst ends, at seven places in a burst of 20 ms.
+fn a_datagram_never_overtakes_one_that_waits_for_its_burst() {
+    let paced = Paced::start(Rate::from_mbps(4), wakeai_units::Duration::from_millis(20));
+    for round in 0..7 {
+        paced.egress.heartbeat().unwrap();
+        for number in [0, 1] {
+            paced.send(number);
+        }
+        std::thread::sleep(Duration::from_millis(5)); // both together take 4
+        paced.send(2);
+        let order = [(); 3].map(|()| paced.receive());
+        assert_eq!(order, [0, 1, 2], "in round {round}");
+        std::thread::sleep(Duration::from_millis(8));
     }
 }
 
