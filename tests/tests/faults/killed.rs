@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::steps::{End, Fatal, ITERATE, Until, run};
+use crate::steps::{DISCIPLINE, End, Fatal, ITERATE, Until, run};
 use wakeai_tests::agent::{BSSID, Fleet};
 use wakeai_tests::bss::Bss;
 use wakeai_tests::traffic::{Download, Upload};
@@ -136,7 +136,8 @@ fn agent(most: usize) {
     let config = fleet.configure(1, BSSID, law).display().to_string();
     let net = format!("--net=/run/netns/{}", bss.name("a"));
     let command = ["nsenter", &net, program(), "agent", "--config", &config];
-    let kinds = ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", ITERATE, DEFAULT];
+    let kinds =
+        ["bpf: pin", "bpf: create a link", "bind /run/wakeai/", ITERATE, DEFAULT, DISCIPLINE];
     let download = Download::start(&bss, "a", [10, 77, 0, 2]);
     let until = Until { text: "started", iterations: 12 };
     let (until, bss) = (Some(until), Some(&bss));

@@ -17,6 +17,9 @@ use nix::unistd::Pid;
 /// The step in which a program reads a BPF iterator.
 pub(crate) const ITERATE: &str = "iterate";
 
+/// What a step puts or deletes that asks for a queueing discipline.
+pub(crate) const DISCIPLINE: &str = "a queueing discipline";
+
 /// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -213,6 +216,7 @@ impl Call {
             }
             // A read of an iterator runs its BPF program, which may move connections.
             libc::SYS_read => (self.file(0)? == "anon_inode:bpf_iter").then(|| ITERATE.to_owned()),
+            libc::SYS_sendto => self.of_discipline(),
             // The commands of `enum bpf_cmd` in <linux/bpf.h>.
             libc::SYS_bpf => match self.arguments[0] {
                 6 => Some("bpf: pin".to_owned()),
@@ -238,6 +242,21 @@ impl Call {
         writes && {
             let written = self.bytes(self.arguments[1], self.arguments[2].min(4096) as usize);
             written.windows(text.len()).any(|part| part == text.as_bytes())
+        }
+    }
+
+    /// The step of a request of rtnetlink(7) that puts or deletes a queueing discipline. Whether the kernel grants it is
+    /// in the answer. A request begins with its own length and its type.
+    fn of_discipline(&self) -> Option<String> {
+        let request = self.bytes(self.arguments[1], 6);
+        let (length, kind) = request.split_first_chunk()?;
+        if u64::from(u32::from_ne_bytes(*length)) != self.arguments[2] {
+            return None;
+        }
+        match u16::from_ne_bytes(*kind.first_chunk()?) {
+            libc::RTM_NEWQDISC => Some(format!("put {DISCIPLINE}")),
+            libc::RTM_DELQDISC => Some(format!("delete {DISCIPLINE}")),
+            _ => None,
         }
     }
 

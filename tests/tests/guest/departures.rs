@@ -16,9 +16,10 @@ use wakeai_host::{
 };
 
 use crate::passed;
-use wakeai_tests::agent::{Agent, Fleet, in_namespace, send};
+use crate::steps::{DISCIPLINE, End, Fatal, Until, run};
+use wakeai_tests::agent::{Agent, BSSID, Fleet, in_namespace, send};
 use wakeai_tests::bss::{Bss, WIFI};
-use wakeai_tests::{must, nothing_left, stderr, stdout, wait_for, wakeai};
+use wakeai_tests::{must, nothing_left, program, stderr, stdout, wait_for, wakeai};
 
 /// The station alone reaches 1 Mbit/s, by its configuration.
 const LAW: &str = "max = \"1Mbit/s\"\n[law]\nname = \"airtime\"\n";
@@ -209,7 +210,7 @@ pub(crate) fn stand_while_an_agent_governs_datagrams() {
     assert!(is_default(&bss), "{before}");
     let fleet = Fleet::new();
     let mut check = in_namespace(&bss, "a");
-    let config = fleet.configure(1, wakeai_tests::agent::BSSID, LAW);
+    let config = fleet.configure(1, BSSID, LAW);
     let check = check.args(["agent", "--check", "--config"]).arg(&config);
     let checked = check.stdout(std::process::Stdio::piped()).output().unwrap();
     let said = format!("{}{}", stdout(&checked), stderr(&checked));
@@ -289,6 +290,40 @@ pub(crate) fn go_with_an_agent_that_dies_or_hangs() {
     assert_eq!(of_station(&bss), before);
     nothing_left();
     passed("the next command removed the fq of killed processes", began);
+}
+
+/// Kills an agent before and after each request for a discipline: its first process alone, or both.
+pub(crate) fn are_undone_after_kill_9_at_each_of_their_steps() {
+    let began = Instant::now();
+    let (bss, fleet) = (Bss::new(&["a", "server"]), Fleet::new());
+    let before = of_station(&bss);
+    let config = fleet.configure(1, BSSID, LAW).display().to_string();
+    let net = format!("--net=/run/netns/{}", bss.name("a"));
+    let command = ["nsenter", &net, program(), "agent", "--config", &config];
+    let until = Some(Until { text: "started", iterations: 4 });
+    let whole = run(&command, until, None);
+    assert_eq!(whole.end, End::Exited(0), "{:#?}", whole.steps);
+    assert_eq!(of_station(&bss), before);
+    let asks = |(_, step): &(usize, &String)| step.contains(DISCIPLINE);
+    let requests: Vec<_> = whole.steps.iter().enumerate().filter(asks).collect();
+    println!("guest: of {} steps these ask: {requests:?}", whole.steps.len());
+    assert!(requests.iter().any(|(_, step)| step.starts_with("put")), "{:#?}", whole.steps);
+    assert!(requests.iter().any(|(_, step)| step.starts_with("delete")), "{:#?}", whole.steps);
+    let mut put = 0;
+    for number in requests.into_iter().flat_map(|(number, _)| [number - 1, number]) {
+        for kills_all in [false, true] {
+            let died = run(&command, until, Some(Fatal { step: number, kills_all }));
+            assert_eq!(died.end, End::Killed);
+            put += u32::from(is_put(&bss));
+            let swept = wakeai(&["sweep"]);
+            let said = stderr(&swept);
+            assert!(swept.status.success() && !said.contains("warning"), "{said}");
+            assert_eq!(of_station(&bss), before, "after step {number}: {said}");
+            nothing_left();
+        }
+    }
+    assert!(put > 0, "a killed agent has left it");
+    passed("fq was undone after kill -9 at each of its steps", began);
 }
 
 pub(crate) fn follow_the_interface_and_other_programs() {

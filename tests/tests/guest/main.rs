@@ -20,6 +20,8 @@ mod rig;
 mod road;
 mod rule;
 mod static_program;
+#[path = "../faults/steps.rs"]
+mod steps;
 mod wifi;
 
 use std::path::{Path, PathBuf};
@@ -83,6 +85,7 @@ fn inside_a_guest_with_departure_times() {
     departures::leave_tcp_as_it_is();
     departures::stand_while_an_agent_governs_datagrams();
     departures::go_with_an_agent_that_dies_or_hangs();
+    departures::are_undone_after_kill_9_at_each_of_their_steps();
     departures::follow_the_interface_and_other_programs();
     println!("guest: all checks made");
 }
