@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wakeai_units::{Bytes, Rate, Segments};
+use wakeai_units::{Bytes, Duration, Rate, Segments};
 
 /// The limits of a station or of one of its connections. Those of sending concern the segments in
 /// flight, the sending rate, and the bytes in the host's queue. That of receiving concerns the
@@ -27,6 +27,9 @@ pub struct Bounds {
     pub receive: Segments,
     /// The largest rate at which datagrams are sent, which obey no window; `None` is no bound.
     pub rate: Option<Rate>,
+    /// The time between two bursts: datagrams above the rate leave at multiples of it, so that those of one burst share an
+    /// aggregate. Zero lets each leave by itself. It takes effect only where the host's queue obeys departure times.
+    pub burst: Duration,
 }
 
 impl Bounds {
@@ -38,6 +41,7 @@ impl Bounds {
         small_queue: Bytes::ZERO,
         receive: Segments::MAX,
         rate: None,
+        burst: Duration::ZERO,
     };
 
     /// The floor is never above the ceiling.
@@ -49,7 +53,7 @@ impl Bounds {
     /// rate in bytes per second, and the bytes in the host's queue. 0 is no bound. So a ceiling of 0 and a rate below
     /// 1 byte/s become 1.
     pub fn to_numbers(self) -> (u32, u32, u64, u64) {
-        let Self { floor, ceiling, pacing, small_queue, receive: _, rate: _ } = self;
+        let Self { floor, ceiling, pacing, small_queue, receive: _, rate: _, burst: _ } = self;
         let ceiling = if ceiling == Segments::MAX { 0 } else { ceiling.get().max(1) };
         let pacing = pacing.map_or(0, |rate| rate.bytes_per_second().max(1));
         (floor.get(), ceiling, pacing, small_queue.get())
@@ -67,6 +71,7 @@ impl Bounds {
             small_queue: Bytes::new(small_queue),
             receive: Segments::MAX,
             rate: None,
+            burst: Duration::ZERO,
         }
     }
 
@@ -102,6 +107,9 @@ impl fmt::Display for Bounds {
         }
         if let Some(rate) = self.rate {
             write!(f, ", {rate} without a window")?;
+            if self.burst > Duration::ZERO {
+                write!(f, " in bursts of {}", self.burst)?;
+            }
         }
         Ok(())
     }
@@ -120,6 +128,8 @@ mod tests {
         let receive = Bounds { receive: Segments::new(40), ..Bounds::NONE };
         let rate = Bounds { rate: pacing, ..Bounds::NONE };
         assert_eq!(rate.to_string(), "0..unbounded, 3Mbit/s without a window");
+        let bursts = Bounds { burst: Duration::from_millis(14), ..rate };
+        assert_eq!(bursts.to_string(), "0..unbounded, 3Mbit/s without a window in bursts of 14ms");
         assert_eq!(receive.to_string(), "0..unbounded, receive window 40");
         assert_eq!(Bounds::NONE.to_string(), "0..unbounded");
         assert_eq!(window.to_string(), "9..30");
@@ -137,6 +147,7 @@ mod tests {
             small_queue: Bytes::new(9),
             receive: Segments::new(7),
             rate: Some(Rate::from_bps(7)),
+            burst: Duration::from_millis(7),
         };
         assert_eq!(slow.to_numbers(), (0, 1, 1, 9));
         assert_eq!(Bounds::from_numbers(2, 5, 7, 9).to_numbers(), (2, 5, 7, 9));

@@ -40,8 +40,10 @@ impl Actuation {
         let sent = |flying: &[u64]| divide(bounds, flying);
         let received = |flying: &[u64]| divide_windows(bounds.receive, flying);
         let level = |more| bounds.rate.map(|rate| level(rate, &seen.up, more));
+        let burst = bounds.burst;
         let default = Bounds {
             rate: level(1),
+            burst,
             receive: received(&flying(down)).pop().unwrap_or(Segments::MAX),
             ..sent(&flying(up)).pop().unwrap_or(Bounds::NONE)
         };
@@ -56,7 +58,7 @@ impl Actuation {
             let is_bound = sends.is_some() || receives.is_some() || rate.is_some();
             let part = sends.map_or(default, |(_, part)| part);
             let receive = receives.map_or(default.receive, |(_, window)| window);
-            is_bound.then_some((connection.id, Bounds { receive, rate, ..part }))
+            is_bound.then_some((connection.id, Bounds { receive, rate, burst, ..part }))
         };
         // Both lists have the order of `up`, which has all connections.
         let sockets = up.iter().filter_map(of).collect();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use wakeai_control::{Actuation, Connection, Limit};
+use wakeai_control::{Actuation, Bounds, Connection, Limit};
 use wakeai_host::Netlink;
 use wakeai_kernel::{Egress, EgressHook, Error, Figures, UdpFlow};
 use wakeai_units::{Bytes, Duration, Instant, Rate};
@@ -20,9 +20,6 @@ const TOLERANCE: u64 = 20;
 const PAUSED: Duration = Duration::from_secs(1);
 /// The number of ticks between two looks at the interface's queueing discipline.
 const LOOK_EVERY: u64 = 10;
-/// The datagrams of a flow that have to wait leave together at multiples of this time, where departure times are obeyed.
-/// No law has a value for it yet.
-const BURST: Duration = Duration::ZERO;
 /// The id of what no rule bounds. The id of a flow has this bit, too, but never this bit alone.
 const NOT_GOVERNED: u64 = 1 << 63;
 /// In what units the bytes that no rule bounds are counted.
@@ -84,7 +81,7 @@ impl Datagrams {
         // If such a flow goes on, it must not find its former rate. Those of the others are written again in this tick.
         for (id, _) in before.iter().filter(|(_, of)| of.bound.is_some()) {
             if !self.known.contains_key(id) {
-                self.egress.set_rate(*id, None, BURST)?;
+                self.egress.set_rate(*id, None, Duration::ZERO)?;
             }
         }
         Ok(connections)
@@ -112,13 +109,14 @@ impl Datagrams {
 
     /// Writes the rates of flows. After an error the other writes are still tried. Returns the first error.
     pub(crate) fn apply(&mut self, actuation: &Actuation) -> Result<(), Error> {
-        let rates: BTreeMap<_, _> =
+        let bounds: BTreeMap<_, _> =
             actuation.sockets.iter().filter(|(id, _)| is_flow(*id)).copied().collect();
         let mut result = Ok(());
         for (id, of) in &mut self.known {
-            let rate = rates.get(id).and_then(|bounds| bounds.rate);
+            let bounds = bounds.get(id).copied().unwrap_or(Bounds::NONE);
+            let rate = bounds.rate;
             if rate != of.bound || rate.is_some() {
-                result = result.and(self.egress.set_rate(*id, rate, BURST));
+                result = result.and(self.egress.set_rate(*id, rate, bounds.burst));
             }
             of.bound = rate;
         }

@@ -24,7 +24,7 @@ const volatile u64 horizon_ns = 100000000;
 /* A backlog of more is signalled by CE (RFC 3168). */
 const volatile u64 mark_ns = 25000000;
 /* The longest burst: a longer one would let a flow wait for much longer than for the horizon. */
-const volatile u64 burst_most_ns = 20000000;
+const volatile u64 burst_most_ns = 40000000;
 /* So many bytes fit into the virtual queue at any rate: the initial window of QUIC (RFC 9002 section 7.2). */
 const volatile u64 burst_bytes = 14720;
 const volatile u64 egress_stale_after_ns = 1500000000; /* set at load */

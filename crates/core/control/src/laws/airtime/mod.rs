@@ -108,12 +108,13 @@ impl Law for Airtime {
         let limit = self.unwindowed.on_tick(now, &self.up.knobs, side).filter(|_| !released);
         let up = up.or(limit.map(|(_, state)| state));
         let rate = limit.map(|(rate, _)| rate);
+        let burst = rate.map_or(Duration::ZERO, |rate| rate::burst(rate, observation.link_rate));
         let basis = match (up, down) {
             (None, None) => Basis::Idle,
             (up, down) => Basis::Airtime { up, down },
         };
         let receive = if self.down.knobs.downloads { receiving.ceiling } else { Segments::MAX };
-        (Bounds { receive, rate, ..bounds }, basis)
+        (Bounds { receive, rate, burst, ..bounds }, basis)
     }
 }
 

@@ -8,6 +8,7 @@
 use wakeai_units::{Duration, Instant, Rate};
 
 use super::AirtimeKnobs;
+use super::aggregate::aggregate;
 use super::share::AirtimeShare;
 use super::target;
 use crate::driver::TICK;
@@ -28,6 +29,16 @@ const LEAST: u32 = 500;
 const MORE: u32 = 1250;
 /// While there is a queue, the limit is at most this part of what the median peer delivers, permille.
 const PEERS: u32 = 1030;
+
+/// The longest time between two bursts: a datagram waits for so much longer at most.
+const LONGEST_BURST: Duration = Duration::from_millis(40);
+
+/// The time between two bursts of datagrams at this rate: that of the largest aggregate, or zero where the station does not
+/// aggregate. Datagrams that leave evenly would each have a turn, or share aggregates of a few.
+pub(super) fn burst(rate: Rate, link_rate: Option<Rate>) -> Duration {
+    let time = aggregate(link_rate).and_then(|largest| rate.time_for(largest));
+    time.map_or(Duration::ZERO, |time| time.min(LONGEST_BURST))
+}
 
 /// Finds the limit, tick by tick.
 #[derive(Clone, Debug, Default)]
@@ -175,6 +186,18 @@ mod tests {
     fn eighth() -> u64 {
         let seen = seen(7, None);
         aggregate::alone(Rate::from_mbps(65), seen.up.mss()).bits_per_second() / 8000
+    }
+
+    #[test]
+    fn the_datagrams_of_a_burst_fill_an_aggregate() {
+        let millis = |mbps, link: Option<u64>| {
+            burst(Rate::from_mbps(mbps), link.map(Rate::from_mbps)).as_millis()
+        };
+        // 65,535 bytes are 13 ms at 40 Mbit/s, and more than 40 ms at 6 Mbit/s.
+        assert_eq!((millis(40, Some(390)), millis(6, Some(65))), (13, 40));
+        assert_eq!(millis(6, Some(54)), 0, "802.11g does not aggregate");
+        assert_eq!(millis(6, None), 0);
+        assert_eq!(burst(Rate::ZERO, Some(Rate::from_mbps(65))), Duration::ZERO);
     }
 
     #[test]
