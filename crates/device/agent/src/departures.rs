@@ -16,25 +16,34 @@ pub(crate) struct Departures<'a> {
     put: RefCell<Option<Guard>>,
     /// Whether the program was attached at the last look.
     was_attached: Cell<bool>,
+    /// Whether the last attempt to put it failed, for example because the interface was just made anew.
+    failed: Cell<bool>,
 }
 
 impl<'a> Departures<'a> {
     /// Puts the discipline, where the configuration does not leave it alone. The log says what was done, or why nothing.
     pub(crate) fn put(lease: &'a Lease, config: &Config) -> Option<Self> {
-        let (put, was_attached) = (RefCell::new(None), Cell::new(false));
-        let own = Self { lease, interface: config.interface.clone(), put, was_attached };
+        let own = Self {
+            lease,
+            interface: config.interface.clone(),
+            put: RefCell::new(None),
+            was_attached: Cell::new(false),
+            failed: Cell::new(false),
+        };
         (config.datagrams.queue == Queue::Fq).then(|| {
             own.put_again();
             own
         })
     }
 
-    /// Follows the program that governs datagrams.
+    /// Follows the program that governs datagrams. What could not be put is tried again at each look.
     pub(crate) fn follow(&self, is_attached: bool) {
-        match (self.was_attached.replace(is_attached), is_attached) {
-            (false, true) if self.put.borrow().is_none() => self.put_again(),
-            (true, false) => self.take_back(),
-            _ => {}
+        let was_attached = self.was_attached.replace(is_attached);
+        let is_missing = self.put.borrow().is_none();
+        if is_attached && is_missing && (!was_attached || self.failed.get()) {
+            self.put_again();
+        } else if was_attached && !is_attached {
+            self.take_back();
         }
     }
 
@@ -48,7 +57,9 @@ impl<'a> Departures<'a> {
 
     fn put_again(&self) {
         let interface = &self.interface;
-        match put_departures(self.lease, interface) {
+        let put = put_departures(self.lease, interface);
+        let had_failed = self.failed.replace(put.is_err());
+        match put {
             Ok(PutDepartures::Done(guard, before)) => {
                 let before = before.as_deref().unwrap_or("none");
                 tracing::info!(
@@ -77,6 +88,7 @@ impl<'a> Departures<'a> {
                     "the kernel has no fq (sch_fq): datagrams above their rate are dropped"
                 );
             }
+            Err(error) if had_failed => tracing::debug!(%error, "still cannot be put"),
             Err(error) => tracing::warn!(%error, "datagrams above their rate are dropped"),
         }
     }
