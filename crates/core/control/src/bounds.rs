@@ -219,8 +219,11 @@ mod tests {
         let level = |delivered: &[u32]| {
             let views = (1..).zip(delivered).map(|(id, sent)| flow(2 * id, *sent)).collect();
             let rate = Some(Rate::from_mbps(12));
-            let bounds = Bounds { rate, ..Bounds::NONE };
+            let burst = wakeai_units::Duration::from_millis(9);
+            let bounds = Bounds { rate, burst, ..Bounds::NONE };
             let found = Actuation::new(bounds, &station(views));
+            let mut all = found.sockets.iter().map(|(_, part)| part).chain([&found.default]);
+            assert!(all.all(|part| part.burst == burst), "all flows leave at the same times");
             let mbps = |bounds: &Bounds| bounds.rate.map(|rate| rate.bits_per_second() / 1_000_000);
             let each: Vec<_> = found.sockets.iter().map(|(_, part)| mbps(part)).collect();
             assert!(each.windows(2).all(|pair| pair[0] == pair[1]), "{each:?}");

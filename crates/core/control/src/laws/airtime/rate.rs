@@ -201,6 +201,22 @@ mod tests {
     }
 
     #[test]
+    fn the_law_asks_for_bursts_where_it_limits_a_rate() {
+        let burst_of = |seen: &Observation| {
+            let mut law = super::super::Airtime::new(AirtimeKnobs::default());
+            let bounds = (1..10)
+                .map(|tick| crate::Law::on_tick(&mut law, Instant::ZERO + TICK * tick, seen).0);
+            let bounds = bounds.last().expect("it ticked");
+            (bounds.rate, bounds.burst)
+        };
+        let (rate, found) = burst_of(&seen(7, None));
+        let rate = rate.expect("datagrams are sent");
+        assert!(found > Duration::ZERO && found == burst(rate, Some(Rate::from_mbps(65))));
+        let idle = Observation { up: OwnTraffic::default(), ..seen(7, None) };
+        assert_eq!(burst_of(&idle), (None, Duration::ZERO));
+    }
+
+    #[test]
     fn without_a_known_delay_the_limit_is_a_little_less_than_the_share() {
         let limits = limits(20, &seen(7, None));
         assert!(limits[19].abs_diff(eighth() * 950 / 1000) <= 1, "{limits:?} of {}", eighth());
