@@ -16,7 +16,7 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// air. Version 4 did not follow what the stations deliver where others share the channel. Version 5 had
 /// no common trial of uploads. In version 6 one announced rate could lengthen the target of all. In version 7 one member without a
 /// PHY rate made all weights equal, and the queue of downloads had a larger part of the path.
-pub const AIRTIME_VERSION: u8 = 8;
+pub const AIRTIME_VERSION: u8 = 9;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;
 

@@ -110,6 +110,13 @@ fn hosts(experiment: &Experiment) -> Vec<String> {
                 fifo_packets(group)
             ));
         }
+        if group.departure_times {
+            texts.push(format!(
+                "stations.{}.departure_times: the lab leaves the queueing disciplines of its hosts alone, so datagrams above a \
+                 rate are dropped",
+                group.name
+            ));
+        }
         if group.send_buffer.is_some() {
             texts.push(format!(
                 "stations.{}.send_buffer: the lab's hosts have buffers of up to 64 MB",
@@ -230,6 +237,7 @@ mod tests {
             "flows[].beta",
             "flows[].rtt_ref",
             "flows[].tcp_friendliness",
+            "stations[].departure_times",
             "stations[].host_queue",
             "stations[].send_buffer",
             "stations[].tcp",

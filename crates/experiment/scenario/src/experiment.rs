@@ -259,6 +259,9 @@ pub struct StationGroup {
     pub queue: u32,
     /// The kind of the host's queue.
     pub host_queue: HostQueue,
+    /// Whether the host's queueing discipline obeys departure times, as Linux's `fq`: datagrams above the rate that an agent gives
+    /// them wait, and are not dropped.
+    pub departure_times: bool,
     /// The share of lost frames (MPDUs), in parts per million.
     pub frame_error_ppm: u32,
     /// The delay in each direction between one of these stations and the server, in addition to

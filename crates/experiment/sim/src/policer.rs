@@ -1,5 +1,7 @@
-//! The limit of a flow of datagrams by an agent: a virtual queue, as the kernel's program has it where the host's
-//! queue obeys no departure times.
+//! The limit of a flow of datagrams by an agent: a virtual queue, as the kernel's program has it, and where the host's
+//! queueing discipline obeys departure times, the datagrams that wait in it.
+
+use std::collections::VecDeque;
 
 use wakeai_connection::{Bounds, Figures};
 use wakeai_control::{Connection, Limit};
@@ -7,31 +9,71 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::{IP_UDP_HEADERS, Packet};
 
-/// A datagram that finds a longer backlog is dropped, except where the backlog is no more than [`INITIAL`]. Both are
+/// A datagram that finds a longer backlog is dropped, except where the backlog is no more than [`INITIAL`]. The constants are
 /// those of `crates/device/kernel/bpf/egress.bpf.c`.
 const HORIZON: Duration = Duration::from_millis(100);
+/// The same where datagrams wait. Each waits for so long at most, and for the end of a burst.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// So many bytes fit into the virtual queue at any rate: the initial window of QUIC (RFC 9002 section 7.2).
 const INITIAL: Bytes = Bytes::new(14_720);
 /// The bit of an agent's id for a flow of datagrams. The ids of TCP connections are below it.
 pub(crate) const DATAGRAMS: u64 = 1 << 32;
 
-/// A virtual queue, which is served at the rate of the limit. A datagram that it takes leaves the host at once, and
-/// one that finds it full is dropped. So a flow below its limit loses nothing, and none is delayed.
+/// A virtual queue, which is served at the rate of the limit. A datagram that finds it full is dropped. One that it takes
+/// leaves the host at once, or, where the host's queueing discipline obeys departure times, when the queue has served
+/// it. So a flow below its limit loses nothing, and none of its datagrams is delayed.
 #[derive(Debug)]
 pub(crate) struct Policer {
-    /// The timer at which the queue has room again, for a socket that waits for it.
+    /// The timer at which a datagram departs, or the queue has room again for a socket that waits for it.
     pub(crate) timer: u32,
     limit: Option<Rate>,
     /// The time at which the virtual queue is empty.
     empty_at: Instant,
+    /// The datagrams that wait; `None` where the host's queueing discipline obeys no departure times.
+    waiting: Option<Waiting>,
     /// What has left the host: packets, and packets and bytes of payload since the last tick (0.5 s).
     sent: u64,
     recent: (u64, u64),
 }
 
+/// The datagrams of a flow that wait for their departure times, in their order.
+#[derive(Debug)]
+struct Waiting {
+    queue: VecDeque<(Instant, Packet)>,
+    /// The time between two bursts.
+    burst: Duration,
+    /// What the host's clock is ahead of the simulation's. Bursts begin at multiples of `burst` on the host's clock, and so those of
+    /// several hosts at several times.
+    clock: Duration,
+}
+
+impl Waiting {
+    /// Takes a packet that the virtual queue serves at `served`, which is later than `now` where there is a backlog. It departs at the
+    /// end of the burst in which this lies, and not before an earlier packet. Returns it where it does not wait.
+    fn take(&mut self, now: Instant, served: Instant, packet: Packet) -> Option<Packet> {
+        let at = if served > now { self.end_of_burst(served) } else { now };
+        let at = self.queue.back().map_or(at, |(last, _)| at.max(*last));
+        if at == now && self.queue.is_empty() {
+            return Some(packet);
+        }
+        self.queue.push_back((at, packet));
+        None
+    }
+
+    fn end_of_burst(&self, time: Instant) -> Instant {
+        let burst = self.burst.as_nanos();
+        let past = (time + self.clock).as_nanos().checked_rem(burst).unwrap_or(0);
+        if past > 0 { time + Duration::from_nanos(burst - past) } else { time }
+    }
+}
+
 impl Policer {
-    pub(crate) fn new(timer: u32) -> Self {
-        Self { timer, limit: None, empty_at: Instant::ZERO, sent: 0, recent: (0, 0) }
+    /// A flow without a limit. `clock` is what its host's clock is ahead of the simulation's, where the host's queueing discipline
+    /// obeys departure times.
+    pub(crate) fn new(timer: u32, clock: Option<Duration>) -> Self {
+        let waiting =
+            clock.map(|clock| Waiting { queue: VecDeque::new(), burst: Duration::ZERO, clock });
+        Self { timer, limit: None, empty_at: Instant::ZERO, waiting, sent: 0, recent: (0, 0) }
     }
 
     /// Limits the flow from now on. When the rate rises, what is in the queue is served faster.
@@ -44,31 +86,52 @@ impl Policer {
             self.empty_at = now + self.backlog(now).mul_div(before, after).unwrap_or_default();
         }
         self.limit = rate;
+        self.waiting.iter_mut().for_each(|waiting| waiting.burst = bounds.burst);
     }
 
     fn backlog(&self, now: Instant) -> Duration {
         self.empty_at.saturating_since(now)
     }
 
+    fn horizon(&self) -> Duration {
+        if self.waiting.is_some() { LONGEST_WAIT } else { HORIZON }
+    }
+
     /// The time from which on the queue takes a datagram.
     pub(crate) fn opens_at(&self) -> Instant {
         let Some(rate) = self.limit else { return Instant::ZERO };
-        let room = rate.time_for(INITIAL).unwrap_or(Duration::MAX).max(HORIZON);
+        let room = rate.time_for(INITIAL).unwrap_or(Duration::MAX).max(self.horizon());
         Instant::ZERO + self.empty_at.saturating_since(Instant::ZERO + room)
     }
 
-    /// Takes a packet. Returns whether it leaves; otherwise it is lost.
-    pub(crate) fn passes(&mut self, now: Instant, packet: &Packet) -> bool {
+    /// Takes a packet. Returns it where it leaves at once; otherwise it waits, or is lost.
+    pub(crate) fn take(&mut self, now: Instant, packet: Packet) -> Option<Packet> {
         if now < self.opens_at() {
-            return false;
+            return None;
         }
-        let len = payload(packet);
+        let len = payload(&packet);
+        let mut served = now;
         if let Some(rate) = self.limit {
-            self.empty_at = self.empty_at.max(now) + rate.time_for(len).unwrap_or(Duration::ZERO);
+            served = self.empty_at.max(now);
+            self.empty_at = served + rate.time_for(len).unwrap_or(Duration::ZERO);
         }
         self.sent += 1;
         self.recent = (self.recent.0 + 1, self.recent.1 + len.get());
-        true
+        match &mut self.waiting {
+            Some(waiting) => waiting.take(now, served, packet),
+            None => Some(packet),
+        }
+    }
+
+    /// The next packet that departs by now.
+    pub(crate) fn depart(&mut self, now: Instant) -> Option<Packet> {
+        let waiting = self.waiting.as_mut()?;
+        waiting.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, packet)| packet)
+    }
+
+    /// When the next packet departs.
+    pub(crate) fn departs_at(&self) -> Option<Instant> {
+        self.waiting.as_ref()?.queue.front().map(|(at, _)| *at)
     }
 
     /// The flow as the agent observes it at a tick.
@@ -99,15 +162,16 @@ mod tests {
     }
 
     fn policer(kbps: u64) -> Policer {
-        let mut policer = Policer::new(0);
+        let mut policer = Policer::new(0, None);
         policer.set_limit(ms(0), limit(kbps));
         policer
     }
 
     /// The number of datagrams of 1,000 bytes that pass of `count`.
     fn pass(policer: &mut Policer, now: Instant, count: u32) -> usize {
-        let packet = Packet::Datagram { flow: 0, len: 1000 };
-        (0..count).filter(|_| policer.passes(now, &packet)).count()
+        (0..count)
+            .filter_map(|_| policer.take(now, Packet::Datagram { flow: 0, len: 1000 }))
+            .count()
     }
 
     #[test]
@@ -147,6 +211,52 @@ mod tests {
         pass(&mut policer, ms(0), 90);
         policer.set_limit(ms(0), limit(4_000));
         assert_eq!(pass(&mut policer, ms(0), 99), 6, "10 ms are left for datagrams of 2 ms");
+    }
+
+    /// A policer behind departure times, with this limit in kbit/s and these bursts.
+    fn waiting(kbps: u64, burst_ms: u64, clock_ms: u64) -> Policer {
+        let mut policer = Policer::new(0, Some(Duration::from_millis(clock_ms)));
+        let burst = Duration::from_millis(burst_ms);
+        policer.set_limit(ms(0), Bounds { burst, ..limit(kbps) });
+        policer
+    }
+
+    /// When the datagrams that wait depart, ms.
+    fn departures(policer: &mut Policer) -> Vec<u64> {
+        let mut departures = Vec::new();
+        while let Some(at) = policer.departs_at() {
+            assert!(policer.depart(at).is_some());
+            departures.push(at.as_nanos() / 1_000_000);
+        }
+        departures
+    }
+
+    #[test]
+    fn datagrams_wait_up_to_50_ms_where_the_host_obeys_departure_times() {
+        let mut policer = waiting(8_000, 0, 0);
+        // A datagram is 1 ms. The first leaves at once, and the last one finds 50 ms.
+        assert_eq!(pass(&mut policer, ms(0), 99), 1);
+        assert_eq!(departures(&mut policer), (1..=50).collect::<Vec<_>>());
+        assert!(policer.depart(ms(999)).is_none());
+    }
+
+    #[test]
+    fn datagrams_that_wait_depart_at_the_ends_of_bursts_on_the_clock_of_their_host() {
+        let mut policer = waiting(8_000, 10, 3);
+        pass(&mut policer, ms(0), 13);
+        assert_eq!(departures(&mut policer), [vec![7; 7], vec![17; 5]].concat());
+    }
+
+    #[test]
+    fn a_datagram_never_overtakes_one_that_waits() {
+        let mut policer = waiting(8_000, 10, 0);
+        pass(&mut policer, ms(0), 3);
+        // The virtual queue is empty, and the burst has not ended.
+        assert_eq!(pass(&mut policer, ms(5), 1), 0);
+        policer.set_limit(ms(5), Bounds::NONE);
+        assert_eq!(pass(&mut policer, ms(6), 1), 0);
+        assert_eq!(departures(&mut policer), [10; 4]);
+        assert_eq!(pass(&mut policer, ms(10), 2), 2, "none waits any more");
     }
 
     #[test]

@@ -98,9 +98,16 @@ impl QuicConnection {
         while let Some(packet) = self.sender.poll_transmit(now) {
             let packet = packet::Packet::Quic { flow: way.flow, to_sender: false, packet };
             // A datagram that the agent's limit or the full queue of its host refuses is lost, and its sender does not hear of it.
-            if policer.as_mut().is_none_or(|policer| policer.passes(now, &packet)) {
+            let packet = match &mut policer {
+                Some(policer) => policer.take(now, packet),
+                None => Some(packet),
+            };
+            if let Some(packet) = packet {
                 carrier.send(now, way.from, Destination::Unicast(way.to), packet, place);
             }
+        }
+        if let Some(policer) = policer {
+            timers.set(policer.timer, policer.departs_at());
         }
         let mut ending = None;
         while let Some(event) = self.sender.poll_event() {

@@ -192,12 +192,12 @@ impl<O: Observer> Simulation<O> {
                 self.carrier.medium.watch_departures(StationId(index as u32));
             }
         }
-        self.police();
+        self.police(expanded, &experiment.stations);
     }
 
     /// Gives each flow of datagrams that a station with an agent sends a policer. The agents' timers come
     /// before those of policers.
-    fn police(&mut self) {
+    fn police(&mut self, expanded: &Expanded, groups: &[StationGroup]) {
         for (index, flow) in (0..).zip(&mut self.flows) {
             let (Node::Station(station), Source::Udp(_) | Source::Quic(_)) =
                 (flow.from, &flow.source)
@@ -208,10 +208,19 @@ impl<O: Observer> Simulation<O> {
             if host.agent.as_ref().is_some_and(|agent| agent.binds) {
                 host.datagrams.push(index);
                 let timer = self.timers.add(TimerOwner::Policer(index));
-                flow.policer = Some(Box::new(Policer::new(timer)));
+                let group = &groups[expanded.stations[station.index()].group];
+                let clock = group.departure_times.then(|| host_clock(station));
+                flow.policer = Some(Box::new(Policer::new(timer, clock)));
             }
         }
     }
+}
+
+/// What a station's own clock is ahead of the simulation's. The clocks of hosts count from their boots, and so no two agree.
+fn host_clock(station: StationId) -> Duration {
+    // Multiples of the golden ratio are spread evenly over a second.
+    let turn = Duration::from_nanos(618_033_989);
+    Duration::from_nanos((turn * u64::from(station.0 + 1)).as_nanos() % 1_000_000_000)
 }
 
 /// The flows of a station that reserve their rates.

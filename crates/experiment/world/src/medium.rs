@@ -124,6 +124,7 @@ fn wifi(
             tcp: _,
             send_buffer: _,
             proxy: _,
+            departure_times: _,
             announces: _,
         } = *group;
         let station = WifiStationConfig {

@@ -68,6 +68,7 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
     }
     let wired_delay = fields.read_or("wired_delay", Duration::ZERO, delay);
     let max = fields.read("max", rate);
+    let departure_times = fields.read_or("departure_times", false, Field::boolean);
     let HostKeys { tcp, send_buffer, host_queue, proxy } =
         HostKeys::read(&mut fields, host_queue, is_cellular);
     let host_queue = if stack.is_linux() { HostQueue::Tsq } else { host_queue };
@@ -81,6 +82,7 @@ fn group(mut fields: Fields<'_>, access_points: &AccessPoints) -> Option<Station
         radio,
         queue: queue.unwrap_or(host_queue.default_packets()),
         host_queue,
+        departure_times,
         frame_error_ppm,
         wired_delay,
         max,

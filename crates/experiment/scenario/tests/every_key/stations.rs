@@ -40,6 +40,11 @@ pub(super) const CASES: &[Case] = &[
         &[("stations.tablet.host_queue", "mac80211"), ("flows.1.kind", "udp")],
         &[("stations.tablet.queue", "20")],
     ),
+    Case::run(
+        // An agent gives datagrams a rate, below that of this flow.
+        &[("conditions.one.law", "airtime"), ("flows.1.kind", "quic")],
+        &[("stations.tablet.departure_times", "true")],
+    ),
     Case::run(&[], &[("stations.tablet.frame_error_rate", "0.1")]),
     Case::run(&[], &[("stations.tablet.wired_delay", "20ms")]),
     Case::run(CELL, &[("stations.tablet.wired_delay", "20ms")]),

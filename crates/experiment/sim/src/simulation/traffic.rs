@@ -48,7 +48,7 @@ impl<O: Observer> Simulation<O> {
             let Some(flow) = saturating.pop_front() else { return };
             let state = &mut self.flows[flow as usize];
             let Source::Udp(datagrams) = &mut state.source else { return };
-            // A socket without a rate waits until its agent's limit lets a datagram pass.
+            // A socket without a rate waits until its agent's limit takes a datagram.
             if let Some(policer) = &state.policer
                 && now < policer.opens_at()
             {
@@ -66,14 +66,32 @@ impl<O: Observer> Simulation<O> {
         let state = &mut self.flows[flow as usize];
         let (from, to) = (state.from, Destination::Unicast(state.to));
         let packet = Packet::Datagram { flow, len };
-        if state.policer.as_mut().is_none_or(|policer| policer.passes(now, &packet)) {
+        let packet = match &mut state.policer {
+            Some(policer) => {
+                let leaves = policer.take(now, packet);
+                self.timers.set(policer.timer, policer.departs_at());
+                leaves
+            }
+            None => Some(packet),
+        };
+        if let Some(packet) = packet {
             self.carrier.send(now, from, to, packet, (flow, 0));
         }
     }
 
-    /// Lets a flow without a rate send again, after it has waited for its agent's limit.
+    /// Sends the datagrams of a flow that depart now. Lets a flow without a rate send again, after it has waited for its agent's
+    /// limit.
     pub(super) fn wake_policer(&mut self, now: Instant, flow: u32) {
-        let Node::Station(station) = self.flows[flow as usize].from else { return };
+        let state = &mut self.flows[flow as usize];
+        let (from, to) = (state.from, Destination::Unicast(state.to));
+        let (Node::Station(station), Some(policer)) = (from, &mut state.policer) else { return };
+        while let Some(packet) = policer.depart(now) {
+            self.carrier.send(now, from, to, packet, (flow, 0));
+        }
+        self.timers.set(policer.timer, policer.departs_at());
+        if !matches!(state.source, Source::Udp(Datagrams { line: None, .. })) {
+            return;
+        }
         let saturating = &mut self.stations[station.index()].saturating;
         if !saturating.contains(&flow) {
             saturating.push_back(flow);

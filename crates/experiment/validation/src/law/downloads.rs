@@ -5,6 +5,8 @@ use super::setting::{Draft, JITTER, Promise, Receiving, Setting, bss};
 
 /// An endless flow of the kernel's BBR, which is `wakeai_bbr` under a law.
 const BBR: &str = "algorithm = 'bbr'\njitter = '500ms'";
+/// A host whose queueing discipline obeys departure times, as behind the agent's `fq`.
+const DEPARTURES: &str = "departure_times = true";
 /// An endless QUIC connection.
 const QUIC: &str = "kind = 'quic'\njitter = '500ms'";
 /// A call: 100 kbit/s.
@@ -262,15 +264,18 @@ fn other_traffic() -> Vec<Setting> {
     ]
 }
 
-/// QUIC beside TCP. An agent gives what a station sends by QUIC a rate, and leaves alone what it receives.
+/// QUIC beside TCP. An agent gives what a station sends by QUIC a rate, and leaves alone what it receives. Datagrams above the
+/// rate are dropped, or wait where the host's queueing discipline obeys departure times.
 fn quic() -> Vec<Setting> {
-    let beside = |name, standard, rtt_ms, buffer| {
-        let draft = at(standard, rtt_ms, buffer).up("tcp", 4, "").stations("quic", 4, "");
+    let beside = |name, standard, rtt_ms, buffer, keys: &str| {
+        let draft = at(standard, rtt_ms, buffer).up("tcp", 4, "").stations("quic", 4, keys);
         draft.flow("quic", "server", QUIC).promises(name, Promise::All)
     };
     vec![
-        beside("n-quic-and-tcp", "802.11n", 30.0, LONG),
-        beside("ac-quic-and-tcp", "802.11ac", 20.0, ""),
+        beside("n-quic-and-tcp", "802.11n", 30.0, LONG, ""),
+        beside("ac-quic-and-tcp", "802.11ac", 20.0, "", ""),
+        beside("n-quic-and-tcp-departures", "802.11n", 30.0, LONG, DEPARTURES),
+        beside("ac-quic-and-tcp-departures", "802.11ac", 20.0, "", DEPARTURES),
         at("802.11n", 30.0, LONG)
             .stations("quic", 4, "")
             .flow("quic", "server", QUIC)

@@ -139,6 +139,8 @@ struct OneWay {
     probe: u32,
     /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
+    /// The number of consecutive ticks in which the station delivered more than its peers.
+    ahead_ticks: u32,
     /// The window of the last tick, before it was rounded.
     window: Option<Bytes>,
     /// The bytes that rounding has taken from the windows so far; negative where rounding has added

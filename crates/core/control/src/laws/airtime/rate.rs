@@ -5,7 +5,7 @@
 //! without an end. So the limit is a little less than the part of the share, and follows the queueing delay that
 //! the stations announce.
 
-use wakeai_units::{Duration, Instant, Rate};
+use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::AirtimeKnobs;
 use super::aggregate::aggregate;
@@ -31,12 +31,16 @@ const MORE: u32 = 1250;
 const PEERS: u32 = 1030;
 
 /// The longest time between two bursts: a datagram waits for so much longer at most.
-const LONGEST_BURST: Duration = Duration::from_millis(40);
+const LONGEST_BURST: Duration = Duration::from_millis(30);
+/// The part of the largest aggregate that the datagrams of a burst have, percent. A burst that is longer than an aggregate by a
+/// few datagrams takes two turns.
+const BURST_PERCENT: u64 = 90;
 
-/// The time between two bursts of datagrams at this rate: that of the largest aggregate, or zero where the station does not
+/// The time between two bursts of datagrams at this rate: that of a nearly full aggregate, or zero where the station does not
 /// aggregate. Datagrams that leave evenly would each have a turn, or share aggregates of a few.
 pub(super) fn burst(rate: Rate, link_rate: Option<Rate>) -> Duration {
-    let time = aggregate(link_rate).and_then(|largest| rate.time_for(largest));
+    let burst = aggregate(link_rate).map(|all| Bytes::new(all.get() * BURST_PERCENT / 100));
+    let time = burst.and_then(|bytes| rate.time_for(bytes));
     time.map_or(Duration::ZERO, |time| time.min(LONGEST_BURST))
 }
 
@@ -193,8 +197,8 @@ mod tests {
         let millis = |mbps, link: Option<u64>| {
             burst(Rate::from_mbps(mbps), link.map(Rate::from_mbps)).as_millis()
         };
-        // 65,535 bytes are 13 ms at 40 Mbit/s, and more than 40 ms at 6 Mbit/s.
-        assert_eq!((millis(40, Some(390)), millis(6, Some(65))), (13, 40));
+        // Nine tenths of 65,535 bytes are 11 ms at 40 Mbit/s, and more than 30 ms at 6 Mbit/s.
+        assert_eq!((millis(40, Some(390)), millis(6, Some(65))), (11, 30));
         assert_eq!(millis(6, Some(54)), 0, "802.11g does not aggregate");
         assert_eq!(millis(6, None), 0);
         assert_eq!(burst(Rate::ZERO, Some(Rate::from_mbps(65))), Duration::ZERO);

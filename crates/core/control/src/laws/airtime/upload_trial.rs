@@ -40,6 +40,12 @@ const KEPT_PERCENT: u64 = 86;
 /// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
 const MISSED_PERCENT: u64 = 15;
 
+/// For so many ticks after the number of senders has changed, stations announce rates (means of two seconds) that they had before, and
+/// so the sum is too large, or too small. These ticks do not count, and a trial in which the number changes tells nothing.
+const STALE_TICKS: usize = 5;
+/// At least so many ticks count before a trial.
+const LEAST_MEAN: usize = 3;
+
 /// A peer that has more than this percentage of its share, besides the one that has most, holds no window any more.
 const AHEAD_PERCENT: u64 = 200;
 
@@ -51,6 +57,7 @@ pub(super) struct UploadTrial {
     /// The number of the present time of the grid.
     at: Option<u64>,
     running: Option<Running>,
+    senders: Senders,
     /// The number of times of the grid from one trial to the next.
     pause: u64,
     /// The percentage by which the trials missed [`KEPT_PERCENT`].
@@ -59,6 +66,26 @@ pub(super) struct UploadTrial {
     close: bool,
     /// The number of consecutive ticks in which the peers delivered more than this station.
     less: u32,
+}
+
+/// For how long there have been about as many senders.
+#[derive(Clone, Copy, Debug, Default)]
+struct Senders {
+    count: u32,
+    ticks: usize,
+}
+
+impl Senders {
+    /// Takes the number of senders at a tick. Up to a quarter more or fewer are about as many. Before the first such tick the
+    /// stations that began together have found each other.
+    fn on_tick(&mut self, count: u32) {
+        if self.count == 0 {
+            *self = Self { count, ticks: STALE_TICKS + MEAN };
+        } else if self.count.abs_diff(count) * 4 > self.count {
+            *self = Self { count, ticks: 0 };
+        }
+        self.ticks = self.ticks.saturating_add(1);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +129,7 @@ impl UploadTrial {
         if self.used.len() == MEAN {
             self.used.pop_front();
         }
+        self.senders.on_tick(situation.senders);
         // What peers announce may be anything.
         self.used.push_back(used.min(u64::from(u32::MAX)));
         if let Some(running) = &mut self.running {
@@ -111,7 +139,8 @@ impl UploadTrial {
             }
             let Running { left, before, .. } = *running;
             self.running = None;
-            if left == 0 && self.shows_strangers(before) {
+            let are_same = self.senders.ticks > TRIAL_TICKS as usize;
+            if left == 0 && are_same && self.shows_strangers(before) {
                 return Tried::Strangers;
             }
         }
@@ -120,22 +149,26 @@ impl UploadTrial {
         }
         let behind = used < BEHIND_PERCENT * 10_000 && situation.queue_exceeds_the_target();
         let due = now.is_some_and(|at| at.is_multiple_of(self.pause.max(1)));
-        if !(due && behind && may_begin && tick > KNOWN_TICKS) {
+        let before = self.senders.ticks.saturating_sub(STALE_TICKS).min(MEAN);
+        let are_known = before >= LEAST_MEAN && tick > KNOWN_TICKS;
+        if !(due && behind && may_begin && are_known) {
             return Tried::Nothing;
         }
         let Some(window) = shorter(seen, situation, share) else { return Tried::Nothing };
-        self.running = Some(Running { left: TRIAL_TICKS, before: self.mean(), window });
+        self.running = Some(Running { left: TRIAL_TICKS, before: self.mean(before), window });
         Tried::Less(window)
     }
 
-    fn mean(&self) -> u64 {
-        self.used.iter().sum::<u64>() / (self.used.len() as u64).max(1)
+    /// The mean of the last `ticks` ticks.
+    fn mean(&self, ticks: usize) -> u64 {
+        let last = self.used.iter().rev().take(ticks);
+        last.clone().sum::<u64>() / (last.len() as u64).max(1)
     }
 
     /// Takes the result of a trial before which the stations delivered `before`. A trial that shows something is soon followed by
     /// the next; otherwise the time to the next doubles, because a trial costs goodput.
     fn shows_strangers(&mut self, before: u64) -> bool {
-        let kept = self.mean().saturating_mul(100) / before.max(1);
+        let kept = self.mean(MEAN).saturating_mul(100) / before.max(1);
         let shows = kept < KEPT_PERCENT;
         self.missed = (self.missed + KEPT_PERCENT).saturating_sub(kept);
         let found = self.missed >= MISSED_PERCENT;
@@ -277,6 +310,33 @@ mod tests {
         none(Situation { connections: 7, ..situation() }, usual());
         // A rate of 8 Mbit/s over a path that may have 25 ms needs 20 of 25 segments.
         none(situation(), share(50, 8, 8));
+    }
+
+    /// A tick among this many senders, in which most use `used` percent.
+    fn among(ticks: &mut Ticks, senders: u32, used: u64) -> Tried {
+        ticks.tick_in(&Situation { senders, ..situation() }, &share(used, 3, 3))
+    }
+
+    #[test]
+    fn a_trial_in_which_the_number_of_senders_changes_tells_nothing() {
+        for (senders, finds) in [(8, true), (10, true), (11, false), (5, false)] {
+            let mut ticks = Ticks::default();
+            ticks.begins().expect("a trial");
+            let tried = (0..TRIAL_TICKS).map(|_| among(&mut ticks, senders, 20));
+            let tried: Vec<_> = tried.collect();
+            assert_eq!(tried.contains(&Tried::Strangers), finds, "{senders} senders instead of 8");
+        }
+    }
+
+    #[test]
+    fn what_was_announced_before_others_came_does_not_count_in_the_next_trial() {
+        let mut ticks = Ticks::default();
+        (0..8).for_each(|_| assert_eq!(ticks.tick(40), Tried::Nothing));
+        // While the old rates are announced, the sum is too large. A trial begins 3.5 s after the others came.
+        let stale = [(); STALE_TICKS].map(|()| among(&mut ticks, 16, 79));
+        let then: Vec<_> = (0..99).map(|_| among(&mut ticks, 16, 40)).collect();
+        assert_eq!(stale, [Tried::Nothing; STALE_TICKS]);
+        assert!(matches!(then[2], Tried::Less(_)) && !then.contains(&Tried::Strangers), "{then:?}");
     }
 
     #[test]

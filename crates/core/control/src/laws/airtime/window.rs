@@ -1,6 +1,7 @@
 //! The ceiling, the floor and the pacing rate that the law sets at a tick (a decision, one every
 //! 0.5 s).
 
+use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
 use super::{OneWay, SETTLED_TICKS, Situation, aggregate, target};
@@ -16,6 +17,12 @@ pub(super) const PROBE: u32 = 1250;
 /// multiplied by [`PROBE`], because the air has room. It rises up to the number of senders, with which
 /// the station has the window of the whole air.
 const EMPTY_PART: u64 = 3;
+/// A probe of uploads ends where the station delivers more than this percentage of what its peers do, in [`SETTLED_TICKS`] ticks in a
+/// row and with a queue: then it takes what they lose, and finds no room.
+const AHEAD_PERCENT: u64 = 115;
+/// Beside whole aggregates, a part of one of this percentage or more is a further one. Of a smaller part there is a further
+/// one in some ticks, so that the mean window grows evenly.
+const FULL_PART_PERCENT: u64 = 60;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
 /// round trip. A shorter path needs no opening phase, because the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
@@ -129,7 +136,7 @@ impl OneWay {
         let growth = situation.path.growth;
         if situation.queue_is_empty() {
             self.probing = true;
-        } else if growth > situation.target {
+        } else if growth > situation.target || self.takes_from_peers(situation) {
             (self.probing, self.probe) = (false, PROBE);
         }
         let nearly_empty = !situation.trouble && growth < situation.target / EMPTY_PART;
@@ -140,6 +147,16 @@ impl OneWay {
             self.probe = (self.probe.saturating_mul(PROBE / 10) / 100).min(whole_air);
         }
         if self.probing { Phase::Probing } else { Phase::Steady }
+    }
+
+    /// Whether a probe of uploads gives the station what its peers lose. Its own path may be the longer one, so that a queue that is
+    /// not too long for it is too long for them.
+    fn takes_from_peers(&mut self, situation: &Situation) -> bool {
+        let limit = self.share.peers.times(AHEAD_PERCENT, 100);
+        let ahead =
+            situation.direction == Direction::Up && limit > Rate::ZERO && self.share.own > limit;
+        self.ahead_ticks = if ahead { self.ahead_ticks + 1 } else { 0 };
+        self.ahead_ticks >= SETTLED_TICKS
     }
 
     /// The window after the probe.
@@ -199,7 +216,7 @@ impl OneWay {
     /// once, and the last one of an odd number only 40 ms later. Above one aggregate it is a number of
     /// aggregates with which no turn is nearly empty:
     ///
-    /// - Where aggregates are short, whole ones. A part of more than a fifth becomes a further one.
+    /// - Where aggregates are short, whole ones ([`Self::aggregates`]).
     /// - Otherwise one, or one and a half and more. Just above one, each round has a nearly empty turn.
     ///
     /// Beside traffic of the other direction it is one up to one and a half, and only even above: the
@@ -221,13 +238,25 @@ impl OneWay {
         } else if seen.seen.has_both_directions() {
             if bytes >= one && bytes * 2 < one * 3 { even(one) } else { even(bytes) }
         } else if bytes >= one && aggregate::is_short_turn(link_rate) {
-            if bytes * 4 < one * 5 { packets } else { (bytes * 5 + one * 4) / (one * 5) * packets }
+            self.aggregates(bytes, one) * packets
         } else if bytes >= one && bytes * 2 < one * 3 {
             if bytes * 4 < one * 5 { even(one) } else { even(one * 3 / 2) }
         } else {
             even(bytes)
         };
         Segments::new(u32::try_from(whole).unwrap_or(u32::MAX))
+    }
+
+    /// The number of aggregates of `one` byte count in a window of `bytes`, in this tick. With a limit between two numbers, stations with
+    /// nearly equal windows would hold very different ones: 42 and 84 segments with 802.11ac.
+    fn aggregates(&mut self, bytes: u64, one: u64) -> u64 {
+        let part = (bytes % one * 100 / FULL_PART_PERCENT).min(one);
+        self.owed = self.owed.saturating_add_unsigned(part);
+        let more = self.owed >= one.cast_signed();
+        if more {
+            self.owed -= one.cast_signed();
+        }
+        bytes / one + u64::from(more)
     }
 
     /// The bounds in a release: a floor for `RECOVERY`, and then none. The floor restores the rate
@@ -294,7 +323,6 @@ impl OneWay {
 
 #[cfg(test)]
 mod tests {
-    use wakeai_connection::Direction;
 
     use super::super::{Airtime, AirtimeKnobs};
     use super::*;
@@ -408,9 +436,44 @@ mod tests {
             assert_eq!(rounded(65, segments), held, "{segments} at 65 Mbit/s");
         }
         // At 390 Mbit/s it has 42 packets, and its turn is short.
-        for (segments, held) in [(24, 24), (41, 42), (52, 42), (53, 84), (90, 84), (94, 126)] {
+        for (segments, held) in [(24, 24), (41, 42), (67, 42), (68, 84), (94, 84), (110, 126)] {
             assert_eq!(rounded(390, segments), held, "{segments} at 390 Mbit/s");
         }
+    }
+
+    #[test]
+    fn the_mean_of_whole_aggregates_grows_with_the_window() {
+        let mean = |segments: u64| {
+            let mut law = OneWay::new(AirtimeKnobs::default());
+            let seen = at_phy(390, seen(10, 40, &[]));
+            let held = (0..120)
+                .map(|_| law.rounded(Bytes::new(segments * 1448), seen.side(Direction::Up)).get());
+            let held: Vec<u32> = held.collect();
+            assert!(held.iter().all(|window| window % 42 == 0), "{held:?}");
+            held.iter().sum::<u32>() / 120
+        };
+        // Of an aggregate of 42 packets 60 % are 25.
+        assert_eq!([42, 50, 55, 60, 67, 68, 80, 84].map(mean), [42, 55, 63, 71, 83, 84, 84, 84]);
+    }
+
+    #[test]
+    fn a_probe_of_uploads_ends_where_the_station_takes_what_its_peers_lose() {
+        let phases = |own: u64, direction| {
+            let mut law = OneWay::new(AirtimeKnobs::default());
+            (law.share.own, law.share.peers) = (Rate::from_bps(own), Rate::from_mbps(10));
+            // An empty queue, and then one of 40 ms, where the target is 50 ms.
+            [0, 40, 40, 40, 40, 40].map(|growth| {
+                let situation = Situation { direction, ..Situation::example(50, growth) };
+                law.advance(Instant::ZERO, &situation)
+            })
+        };
+        let [probes, holds] = [Phase::Probing, Phase::Steady];
+        assert_eq!(
+            phases(11_600_000, Direction::Up),
+            [probes, probes, probes, probes, holds, holds]
+        );
+        assert_eq!(phases(11_500_000, Direction::Up), [probes; 6]);
+        assert_eq!(phases(11_600_000, Direction::Down), [probes; 6]);
     }
 
     #[test]
