@@ -144,7 +144,7 @@ struct OneWay {
     /// The window of the last tick, before it was rounded.
     window: Option<Bytes>,
     /// The bytes that rounding has taken from the windows so far; negative where rounding has added
-    /// bytes.
+    /// bytes. Above a whole aggregate, a part of the bytes counts as more ([`Self::aggregates`]).
     owed: i64,
     /// The target of the last tick, before a contest.
     target: Duration,
