@@ -31,7 +31,7 @@ pub(crate) struct Policer {
     empty_at: Instant,
     /// The datagrams that wait; `None` where the host's queueing discipline obeys no departure times.
     waiting: Option<Waiting>,
-    /// What has left the host: packets, and packets and bytes of payload since the last tick (0.5 s).
+    /// What the queue has taken: packets, and packets and bytes of payload since the last tick (0.5 s).
     sent: u64,
     recent: (u64, u64),
 }

@@ -139,7 +139,8 @@ struct OneWay {
     probe: u32,
     /// The number of consecutive ticks with a nearly empty queue.
     empty_ticks: u32,
-    /// The number of consecutive ticks in which the station delivered more than its peers.
+    /// The number of consecutive ticks with a queue within the target in which the station delivered more than its peers. Ticks with an
+    /// empty queue, or with a longer one, do not count.
     ahead_ticks: u32,
     /// The window of the last tick, before it was rounded.
     window: Option<Bytes>,

@@ -17,8 +17,8 @@ pub(super) const PROBE: u32 = 1250;
 /// multiplied by [`PROBE`], because the air has room. It rises up to the number of senders, with which
 /// the station has the window of the whole air.
 const EMPTY_PART: u64 = 3;
-/// A probe of uploads ends where the station delivers more than this percentage of what its peers do, in [`SETTLED_TICKS`] ticks in a
-/// row and with a queue: then it takes what they lose, and finds no room.
+/// A probe of uploads ends where the station delivers more than this percentage of what its peers do, in [`SETTLED_TICKS`] ticks with
+/// a queue within the target: then it takes what they lose, and finds no room.
 const AHEAD_PERCENT: u64 = 115;
 /// Beside whole aggregates, a part of one of this percentage or more is a further one. Of a smaller part there is a further
 /// one in some ticks, so that the mean window grows evenly.
@@ -149,7 +149,7 @@ impl OneWay {
         if self.probing { Phase::Probing } else { Phase::Steady }
     }
 
-    /// Whether a probe of uploads gives the station what its peers lose. Its own path may be the longer one, so that a queue that is
+    /// Whether a probe of uploads, at a tick with a queue within the target, gives the station what its peers lose. Its own path may be the longer one, so that a queue that is
     /// not too long for it is too long for them.
     fn takes_from_peers(&mut self, situation: &Situation) -> bool {
         let limit = self.share.peers.times(AHEAD_PERCENT, 100);
