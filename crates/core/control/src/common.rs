@@ -15,8 +15,9 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// the median of the delays alone. Version 3 took another limit from which the bottleneck is beyond the
 /// air. Version 4 did not follow what the stations deliver where others share the channel. Version 5 had
 /// no common trial of uploads. In version 6 one announced rate could lengthen the target of all. In version 7 one member without a
-/// PHY rate made all weights equal, and the queue of downloads had a larger part of the path. Version 8 took stations that join for strangers, and had a limit between whole aggregates.
-pub const AIRTIME_VERSION: u8 = 9;
+/// PHY rate made all weights equal, and the queue of downloads had a larger part of the path. Version 8 took stations that join for strangers, and had a limit between whole aggregates. In version 9 a joined station kept a
+/// longer path, and beside the other direction a station with more than its peers held the window of all.
+pub const AIRTIME_VERSION: u8 = 10;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;
 

@@ -22,7 +22,6 @@ const CHECK_DIVISOR: u32 = 5;
 /// A check lasts for the tick that starts it and this many further ticks. Two round trips come in
 /// addition, in whole ticks, at most 20.
 const CHECK_TICKS: u32 = 3;
-
 /// Decides whether a station holds less than the window of its share, and how much.
 ///
 /// There are two reasons to hold less.
@@ -47,6 +46,8 @@ pub(super) struct Drain {
     /// The number of further ticks of the current check; zero where there is none.
     check: u32,
     next_check: Option<Instant>,
+    /// By how much the queueing delay exceeded that of the others at the last check.
+    excess: Duration,
     /// The time from one check to the next.
     pauses: Backoff,
 }
@@ -102,9 +103,12 @@ impl Drain {
             situation.rate < situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
         let doubtful = own > situation.target.max(situation.path.min / 4) && behind;
         self.doubt = if doubtful { self.doubt + 1 } else { 0 };
-        if self.doubt < KNOWN_TICKS || self.next_check.is_some_and(|next| now < next) {
+        // Where the excess is more than twice as long as at the last check, something has changed since.
+        let waits = self.next_check.is_some_and(|next| now < next) && own <= self.excess * 2;
+        if self.doubt < KNOWN_TICKS || waits {
             return false;
         }
+        self.excess = own;
         self.next_check = Some(now + self.pauses.next());
         self.doubt = 0;
         let round_trips = situation.path.current.as_micros() * 2 / TICK.as_micros();
@@ -176,6 +180,23 @@ mod tests {
         situation.path.current = Duration::from_millis(240);
         situation.rate = Rate::from_mbps(4);
         situation
+    }
+
+    #[test]
+    fn a_delay_more_than_twice_as_long_as_at_the_last_check_does_not_wait_for_the_next() {
+        // The path becomes longer 20 s after a check, which found a queue. The delay was 150 ms above the median.
+        let began = |excess_ms: u64| {
+            let ticks = drained(100, |tick| {
+                let mut situation = grown_alone();
+                if tick > 40 {
+                    situation.path.growth = Duration::from_millis(50 + excess_ms);
+                }
+                situation
+            });
+            ticks.into_iter().find(|tick| *tick > 40)
+        };
+        assert_eq!(began(300), None);
+        assert_eq!(began(301), Some(41));
     }
 
     #[test]

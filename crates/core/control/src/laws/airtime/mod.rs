@@ -142,6 +142,8 @@ struct OneWay {
     /// The number of consecutive ticks with a queue within the target in which the station delivered more than its peers. Ticks with an
     /// empty queue, or with a longer one, do not count.
     ahead_ticks: u32,
+    /// The number of ticks in which the station led ([`Self::leads`]), less those in which it did not; at most [`SETTLED_TICKS`].
+    leading: u32,
     /// The window of the last tick, before it was rounded.
     window: Option<Bytes>,
     /// The bytes that rounding has taken from the windows so far; negative where rounding has added
@@ -185,6 +187,8 @@ struct Situation {
     phy_rate_known: bool,
     /// Whether a sending connection is in loss recovery.
     trouble: bool,
+    /// Whether stations send and stations receive.
+    both_ways: bool,
 }
 
 #[cfg(test)]
@@ -207,6 +211,7 @@ impl Situation {
             senders: 1,
             phy_rate_known: true,
             trouble: false,
+            both_ways: false,
         }
     }
 }
@@ -264,6 +269,7 @@ impl OneWay {
             phy_rate_known: seen.seen.link_rate.is_some(),
             connections: count(connections),
             trouble,
+            both_ways: seen.seen.has_both_directions(),
         }
     }
 }
@@ -304,9 +310,9 @@ impl OneWay {
         let Some(rtt) = own.rtt.filter(|_| own.is_active()) else {
             return (self.idle(seen), None);
         };
-        let path = Path::of(rtt, seen, self.target);
-        let mut situation = self.measure(now, seen, path);
         let checked = self.drain.has_checked();
+        let path = Path::of(rtt, seen, self.target, checked);
+        let mut situation = self.measure(now, seen, path);
         let tried = self.neighbours.has_tried_in_vain();
         let peers = match situation.direction {
             Direction::Up => self.share.median,

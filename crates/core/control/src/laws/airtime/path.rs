@@ -9,7 +9,12 @@ use crate::rtt::{common_delays, quantile};
 
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
-const TOLERANCE_DIVISOR: u64 = 4;
+const TOLERANCE_DIVISOR: u64 = 7;
+/// The same for downloads, whose RTT varies more, because it is that of the receiver.
+const TOLERANCE_DIVISOR_DOWN: u64 = 4;
+/// The same for uploads of a station that has checked its path: what it measured in the check is no queue. On a path that is longer than those of its peers
+/// its packets wait for less than theirs.
+const TOLERANCE_DIVISOR_CHECKED: u64 = 2;
 /// Downloads wait in one queue, so their delays differ less: half of the target is tolerated beside the upper
 /// quartile, and not the whole.
 const UPPER_DIVISOR_DOWN: u64 = 2;
@@ -41,22 +46,24 @@ impl Path {
     /// know their paths are the upper quartile. So its difference is subtracted, too.
     ///
     /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
-    /// quarter of it from the median is not corrected, and one of up to the whole target from the upper
+    /// seventh of it from the median is not corrected (of downloads a quarter, and where the station has checked its path, as
+    /// `is_checked` says, half), and one of up to the whole target from the upper
     /// quartile (of uploads; half of it of downloads). The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
-    pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration) -> Self {
+    pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration, is_checked: bool) -> Self {
         let mut delays = common_delays(&seen.seen.peers, seen.direction, Some(rtt.growth));
         let common = quantile(&mut delays, 2);
         let upper = quantile(&mut delays, 3).filter(|_| common.is_some_and(|it| it <= target * 2));
         let known = |delay: Option<Duration>, tolerance: Duration| {
             delay.map_or(Duration::ZERO, |delay| delay.saturating_sub(tolerance))
         };
-        let tolerance = match seen.direction {
-            Direction::Up => target,
-            Direction::Down => target / UPPER_DIVISOR_DOWN,
+        let (beside_common, beside_upper) = match seen.direction {
+            Direction::Up if is_checked => (TOLERANCE_DIVISOR_CHECKED, 1),
+            Direction::Up => (TOLERANCE_DIVISOR, 1),
+            Direction::Down => (TOLERANCE_DIVISOR_DOWN, UPPER_DIVISOR_DOWN),
         };
-        let queue =
-            rtt.growth.max(known(common, target / TOLERANCE_DIVISOR)).max(known(upper, tolerance));
+        let queue = rtt.growth.max(known(common, target / beside_common));
+        let queue = queue.max(known(upper, target / beside_upper));
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
         let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
@@ -91,7 +98,7 @@ mod tests {
 
     fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Path {
         let seen = Observation { peers: peers.to_vec(), ..Observation::default() };
-        Path::of(rtt, seen.side(Direction::Up), target)
+        Path::of(rtt, seen.side(Direction::Up), target, false)
     }
 
     fn path(rtt: RttView, peers: &[PeerView]) -> (Duration, Duration) {
@@ -109,7 +116,21 @@ mod tests {
     #[test]
     fn a_small_difference_is_tolerated() {
         let min = |target| of(own(120, 30), &peers(&[80, 80]), ms(target)).min;
-        assert_eq!((min(0), min(40), min(200), min(360)), (ms(70), ms(80), ms(120), ms(120)));
+        assert_eq!((min(0), min(70), min(350), min(630)), (ms(70), ms(80), ms(120), ms(120)));
+        // The delay is 50 ms shorter than the median.
+        let min = |direction, is_checked| {
+            let announce = |peer: PeerView| {
+                let announced = Announcement { down: peer.announced.up, ..peer.announced };
+                PeerView { announced, ..peer }
+            };
+            let peers = peers(&[80, 80]).into_iter().map(announce).collect();
+            let seen = Observation { peers, ..Observation::default() };
+            Path::of(own(120, 30), seen.side(direction), ms(84), is_checked).min
+        };
+        assert_eq!(min(Direction::Up, false), ms(120 - 50 + 12), "a seventh");
+        assert_eq!(min(Direction::Up, true), ms(120 - 50 + 42), "half after a check");
+        assert_eq!(min(Direction::Down, false), ms(120 - 50 + 21), "a quarter of downloads");
+        assert_eq!(min(Direction::Down, true), ms(120 - 50 + 21));
     }
 
     #[test]
@@ -119,8 +140,8 @@ mod tests {
         assert_eq!(min([10, 10, 10, 10, 10, 30, 30], 8), ms(40 - (30 - 8 - 10)));
         assert_eq!(min([10, 10, 10, 10, 10, 10, 30], 8), ms(40), "one of eight may be wrong");
         assert_eq!(min([10, 10, 10, 10, 10, 30, 30], 20), ms(40), "within the target");
-        // Beside strangers: the median is 50 ms, and counts less a quarter of the target.
-        assert_eq!(min([10, 10, 50, 50, 50, 90, 90], 24), ms(40 - (50 - 6 - 10)).max(ms(10)));
+        // Beside strangers: the median is 50 ms, and counts less a seventh of the target.
+        assert_eq!(min([10, 10, 50, 50, 50, 90, 90], 21), ms(40 - (50 - 3 - 10)).max(ms(10)));
     }
 
     #[test]
@@ -132,7 +153,7 @@ mod tests {
         };
         let peers = peers.iter().map(down).collect();
         let seen = Observation { peers, ..Observation::default() };
-        let path = Path::of(own(40, 10), seen.side(Direction::Down), ms(20));
+        let path = Path::of(own(40, 10), seen.side(Direction::Down), ms(20), false);
         assert_eq!(path.min, ms(40 - (30 - 10 - 10)));
     }
 

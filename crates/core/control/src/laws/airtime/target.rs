@@ -27,6 +27,9 @@ const ROOM_PATH_DIVISOR: u64 = 12;
 /// The same for stations that send frames one by one: beside the longest frame of a sender.
 const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
+/// The same in addition where stations send and stations receive, so that the access point, which has as many turns as one of them, finds
+/// frames for its turns.
+const ROOM_SINGLE_BOTH_WAYS: Duration = Duration::from_millis(1);
 /// With room in the air, the queue of downloads: this number of turns, and this part of the path. The
 /// access point's queue mixes the packets of the stations, so that a turn has a part of a window. Beside
 /// uploads, whose packets wait in the stations, it is a turn less.
@@ -70,7 +73,9 @@ fn room(seen: Side<'_>, path: Duration) -> Duration {
         let packet = Bytes::new(seen.own().mss().get() + BESIDE_PAYLOAD);
         let longest = rates.min().and_then(|rate| rate.time_for(packet)).unwrap_or_default();
         // A wrong announcement of a very low rate must not make the queue long.
-        ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
+        let both_ways = seen.seen.has_both_directions();
+        let more = if both_ways { ROOM_SINGLE_BOTH_WAYS } else { Duration::ZERO };
+        more + ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
     } else {
         let room = ROOM + path / ROOM_PATH_DIVISOR;
         room.max(mixed(seen, path))
@@ -200,6 +205,9 @@ mod tests {
         assert_eq!(at(6, Some(54), true), 1_770 + 2_053 + 2_000, "all have the same target");
         assert_eq!(at(54, Some(6), false), 1_770 + 228 + 2_000, "it does not send");
         assert_eq!(at(54, Some(1), true), 1_770 + 5_484 + 2_000, "a false announcement");
+        let mut both_ways = seen(Some(54), &[100]);
+        both_ways.peers[0].announced.down.active = true;
+        assert_eq!(target(&both_ways, 100, 0).as_micros(), 1_000 + 1_770 + 228 + 2_000);
     }
 
     #[test]

@@ -20,6 +20,8 @@ const EMPTY_PART: u64 = 3;
 /// A probe of uploads ends where the station delivers more than this percentage of what its peers do, in [`SETTLED_TICKS`] ticks with
 /// a queue within the target: then it takes what they lose, and finds no room.
 const AHEAD_PERCENT: u64 = 115;
+/// Where stations send and stations receive, a station leads while it delivers more than this percentage of what its peers do.
+const LEADS_PERCENT: u64 = 105;
 /// Beside whole aggregates, a part of one of this percentage or more is a further one. Of a smaller part there is a further
 /// one in some ticks, so that the mean window grows evenly.
 const FULL_PART_PERCENT: u64 = 60;
@@ -134,9 +136,12 @@ impl OneWay {
             return Phase::Opening;
         }
         let growth = situation.path.growth;
-        if situation.queue_is_empty() {
+        let leads = self.leads(situation);
+        self.leading = if leads { self.leading + 1 } else { self.leading.saturating_sub(1) };
+        self.leading = self.leading.min(SETTLED_TICKS);
+        if situation.queue_is_empty() && !leads {
             self.probing = true;
-        } else if growth > situation.target || self.takes_from_peers(situation) {
+        } else if growth > situation.target || leads || self.takes_from_peers(situation) {
             (self.probing, self.probe) = (false, PROBE);
         }
         let nearly_empty = !situation.trouble && growth < situation.target / EMPTY_PART;
@@ -159,6 +164,21 @@ impl OneWay {
         self.ahead_ticks >= SETTLED_TICKS
     }
 
+    /// Whether the station delivers more than its peers, where the two directions wait in different queues: with fair queueing at the access
+    /// point, uploads see a shorter delay than downloads, and the same window has a larger share.
+    fn leads(&self, situation: &Situation) -> bool {
+        let limit = self.share.peers.times(LEADS_PERCENT, 100);
+        situation.both_ways && limit > Rate::ZERO && self.share.own > limit
+    }
+
+    /// The queueing delay for which the window is made. It is the target, and the longer a station leads, the more of it the delay that it
+    /// sees, half of the target at least: by Little's law the window for the share at the present RTT has the share.
+    fn queue(&self, situation: &Situation) -> Duration {
+        let target = situation.target;
+        let seen = situation.path.growth.clamp(target / 2, target);
+        target - (target - seen) * u64::from(self.leading) / u64::from(SETTLED_TICKS)
+    }
+
     /// The window after the probe.
     fn probed(&self, window: Bytes) -> Bytes {
         let factor = if self.probing { u64::from(self.probe) } else { 1000 };
@@ -168,7 +188,7 @@ impl OneWay {
     pub(super) fn window(&mut self, situation: &Situation, seen: Side<'_>) -> Bounds {
         let mss = seen.own().mss();
         let Situation { path, target, share, windowed, .. } = *situation;
-        let fair = self.probed(windowed.bytes_in(path.min + target));
+        let fair = self.probed(windowed.bytes_in(path.min + self.queue(situation)));
         let wanted = fair.min(self.most(situation, seen));
         let smooth =
             self.window.map_or(wanted, |last| Bytes::new(last.get().midpoint(wanted.get())));
@@ -474,6 +494,51 @@ mod tests {
         );
         assert_eq!(phases(11_500_000, Direction::Up), [probes; 6]);
         assert_eq!(phases(11_600_000, Direction::Down), [probes; 6]);
+    }
+
+    /// A station with a path of 50 ms, a queueing delay of `growth_ms`, and a target of 50 ms. It delivers `own` kbit/s, and
+    /// each of its peers 10 Mbit/s. Returns the phase of the sixth tick, and the queueing delay for which its window is made in each of the first six
+    /// ticks.
+    fn leads(own: u64, growth_ms: u64, both_ways: bool) -> (Phase, [u64; 6]) {
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        (law.share.own, law.share.peers) = (Rate::from_bps(own * 1000), Rate::from_mbps(10));
+        let situation = Situation { both_ways, ..Situation::example(50, growth_ms) };
+        let ticks = [(); 6].map(|()| {
+            let phase = law.advance(Instant::ZERO, &situation);
+            (phase, law.queue(&situation).as_millis())
+        });
+        (ticks[5].0, ticks.map(|(_, queue)| queue))
+    }
+
+    #[test]
+    fn where_both_directions_send_a_station_with_more_than_its_peers_holds_the_window_of_the_delay_it_sees()
+     {
+        assert_eq!(leads(10_600, 30, true), (Phase::Steady, [45, 40, 35, 30, 30, 30]));
+        assert_eq!(leads(10_600, 10, true).1[5], 25, "half of the target at least");
+        assert_eq!(leads(10_600, 60, true).1, [50; 6], "the target at most");
+        assert_eq!(leads(10_500, 30, true).1, [50; 6], "it has as much as its peers");
+        assert_eq!(leads(10_600, 30, false).1, [50; 6], "one direction");
+    }
+
+    #[test]
+    fn where_both_directions_send_a_station_with_more_than_its_peers_does_not_probe() {
+        let phase = |own, both_ways| leads(own, 10, both_ways).0;
+        assert_eq!(phase(10_600, true), Phase::Steady);
+        assert_eq!(phase(10_500, true), Phase::Probing);
+        assert_eq!(phase(10_600, false), Phase::Probing);
+    }
+
+    #[test]
+    fn a_station_that_no_longer_leads_comes_back_to_the_target() {
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        law.share.peers = Rate::from_mbps(10);
+        let situation = Situation { both_ways: true, ..Situation::example(50, 30) };
+        let queues = [11, 11, 11, 11, 11, 10, 10, 10, 10].map(|own| {
+            law.share.own = Rate::from_mbps(own);
+            law.advance(Instant::ZERO, &situation);
+            law.queue(&situation).as_millis()
+        });
+        assert_eq!(queues, [45, 40, 35, 30, 30, 35, 40, 45, 50]);
     }
 
     #[test]
