@@ -10,8 +10,10 @@ use crate::rtt::{common_delays, quantile};
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
 const TOLERANCE_DIVISOR: u64 = 7;
-/// The same for downloads, whose RTT varies more, because it is that of the receiver.
-const TOLERANCE_DIVISOR_DOWN: u64 = 4;
+/// The same where the median is uncertain: where fewer than this number of delays are known, and for downloads, whose RTT varies more, because it is that of
+/// the receiver.
+const TOLERANCE_DIVISOR_UNCERTAIN: u64 = 4;
+const CERTAIN: usize = 5;
 /// The same for uploads of a station that has checked its path: what it measured in the check is no queue. On a path that is longer than those of its peers
 /// its packets wait for less than theirs.
 const TOLERANCE_DIVISOR_CHECKED: u64 = 2;
@@ -46,7 +48,7 @@ impl Path {
     /// know their paths are the upper quartile. So its difference is subtracted, too.
     ///
     /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
-    /// seventh of it from the median is not corrected (of downloads a quarter, and where the station has checked its path, as
+    /// seventh of it from the median is not corrected (of downloads, and where fewer than five delays are known, a quarter, and where the station has checked its path, as
     /// `is_checked` says, half), and one of up to the whole target from the upper
     /// quartile (of uploads; half of it of downloads). The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
@@ -58,9 +60,10 @@ impl Path {
             delay.map_or(Duration::ZERO, |delay| delay.saturating_sub(tolerance))
         };
         let (beside_common, beside_upper) = match seen.direction {
+            Direction::Up if delays.len() < CERTAIN => (TOLERANCE_DIVISOR_UNCERTAIN, 1),
             Direction::Up if is_checked => (TOLERANCE_DIVISOR_CHECKED, 1),
             Direction::Up => (TOLERANCE_DIVISOR, 1),
-            Direction::Down => (TOLERANCE_DIVISOR_DOWN, UPPER_DIVISOR_DOWN),
+            Direction::Down => (TOLERANCE_DIVISOR_UNCERTAIN, UPPER_DIVISOR_DOWN),
         };
         let queue = rtt.growth.max(known(common, target / beside_common));
         let queue = queue.max(known(upper, target / beside_upper));
@@ -115,22 +118,28 @@ mod tests {
 
     #[test]
     fn a_small_difference_is_tolerated() {
-        let min = |target| of(own(120, 30), &peers(&[80, 80]), ms(target)).min;
+        let min = |target| of(own(120, 30), &peers(&[80; 4]), ms(target)).min;
         assert_eq!((min(0), min(70), min(350), min(630)), (ms(70), ms(80), ms(120), ms(120)));
         // The delay is 50 ms shorter than the median.
-        let min = |direction, is_checked| {
+        let min = |count, direction, is_checked| {
             let announce = |peer: PeerView| {
                 let announced = Announcement { down: peer.announced.up, ..peer.announced };
                 PeerView { announced, ..peer }
             };
-            let peers = peers(&[80, 80]).into_iter().map(announce).collect();
+            let peers = peers(&vec![80; count]).into_iter().map(announce).collect();
             let seen = Observation { peers, ..Observation::default() };
             Path::of(own(120, 30), seen.side(direction), ms(84), is_checked).min
         };
-        assert_eq!(min(Direction::Up, false), ms(120 - 50 + 12), "a seventh");
-        assert_eq!(min(Direction::Up, true), ms(120 - 50 + 42), "half after a check");
-        assert_eq!(min(Direction::Down, false), ms(120 - 50 + 21), "a quarter of downloads");
-        assert_eq!(min(Direction::Down, true), ms(120 - 50 + 21));
+        assert_eq!(min(4, Direction::Up, false), ms(120 - 50 + 12), "a seventh");
+        assert_eq!(min(4, Direction::Up, true), ms(120 - 50 + 42), "half after a check");
+        assert_eq!(min(4, Direction::Down, false), ms(120 - 50 + 21), "a quarter of downloads");
+        assert_eq!(
+            min(3, Direction::Up, false),
+            ms(120 - 50 + 21),
+            "a quarter where few delays are known"
+        );
+        assert_eq!(min(3, Direction::Up, true), ms(120 - 50 + 21));
+        assert_eq!(min(4, Direction::Down, true), ms(120 - 50 + 21));
     }
 
     #[test]
