@@ -92,7 +92,7 @@ pub(super) fn of_owner(
 /// its minimum RTT contains this queue. A window for this minimum would be too large for `level`
 /// while the queue lasts.
 fn path(seen: Side<'_>) -> Option<Path> {
-    seen.own().rtt.map(|rtt| Path::of(rtt, seen, Duration::ZERO, false))
+    seen.own().rtt.map(|rtt| Path::of(rtt, seen, Duration::ZERO))
 }
 
 /// The window for the rate `level` at the present RTT, of whose queueing delay at most [`QUEUE`]

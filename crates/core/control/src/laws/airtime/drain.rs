@@ -22,6 +22,7 @@ const CHECK_DIVISOR: u32 = 5;
 /// A check lasts for the tick that starts it and this many further ticks. Two round trips come in
 /// addition, in whole ticks, at most 20.
 const CHECK_TICKS: u32 = 3;
+
 /// Decides whether a station holds less than the window of its share, and how much.
 ///
 /// There are two reasons to hold less.

@@ -310,9 +310,9 @@ impl OneWay {
         let Some(rtt) = own.rtt.filter(|_| own.is_active()) else {
             return (self.idle(seen), None);
         };
-        let checked = self.drain.has_checked();
-        let path = Path::of(rtt, seen, self.target, checked);
+        let path = Path::of(rtt, seen, self.target);
         let mut situation = self.measure(now, seen, path);
+        let checked = self.drain.has_checked();
         let tried = self.neighbours.has_tried_in_vain();
         let peers = match situation.direction {
             Direction::Up => self.share.median,

@@ -14,9 +14,6 @@ const TOLERANCE_DIVISOR: u64 = 7;
 /// the receiver.
 const TOLERANCE_DIVISOR_UNCERTAIN: u64 = 4;
 const CERTAIN: usize = 5;
-/// The same for uploads of a station that has checked its path: what it measured in the check is no queue. On a path that is longer than those of its peers
-/// its packets wait for less than theirs.
-const TOLERANCE_DIVISOR_CHECKED: u64 = 2;
 /// Downloads wait in one queue, so their delays differ less: half of the target is tolerated beside the upper
 /// quartile, and not the whole.
 const UPPER_DIVISOR_DOWN: u64 = 2;
@@ -48,11 +45,11 @@ impl Path {
     /// know their paths are the upper quartile. So its difference is subtracted, too.
     ///
     /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
-    /// seventh of it from the median is not corrected (of downloads, and where fewer than five delays are known, a quarter, and where the station has checked its path, as
-    /// `is_checked` says, half), and one of up to the whole target from the upper
+    /// seventh of it from the median is not corrected (of downloads, and where fewer than five delays are known, a
+    /// quarter), and one of up to the whole target from the upper
     /// quartile (of uploads; half of it of downloads). The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
-    pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration, is_checked: bool) -> Self {
+    pub(crate) fn of(rtt: RttView, seen: Side<'_>, target: Duration) -> Self {
         let mut delays = common_delays(&seen.seen.peers, seen.direction, Some(rtt.growth));
         let common = quantile(&mut delays, 2);
         let upper = quantile(&mut delays, 3).filter(|_| common.is_some_and(|it| it <= target * 2));
@@ -61,7 +58,6 @@ impl Path {
         };
         let (beside_common, beside_upper) = match seen.direction {
             Direction::Up if delays.len() < CERTAIN => (TOLERANCE_DIVISOR_UNCERTAIN, 1),
-            Direction::Up if is_checked => (TOLERANCE_DIVISOR_CHECKED, 1),
             Direction::Up => (TOLERANCE_DIVISOR, 1),
             Direction::Down => (TOLERANCE_DIVISOR_UNCERTAIN, UPPER_DIVISOR_DOWN),
         };
@@ -101,7 +97,7 @@ mod tests {
 
     fn of(rtt: RttView, peers: &[PeerView], target: Duration) -> Path {
         let seen = Observation { peers: peers.to_vec(), ..Observation::default() };
-        Path::of(rtt, seen.side(Direction::Up), target, false)
+        Path::of(rtt, seen.side(Direction::Up), target)
     }
 
     fn path(rtt: RttView, peers: &[PeerView]) -> (Duration, Duration) {
@@ -121,25 +117,18 @@ mod tests {
         let min = |target| of(own(120, 30), &peers(&[80; 4]), ms(target)).min;
         assert_eq!((min(0), min(70), min(350), min(630)), (ms(70), ms(80), ms(120), ms(120)));
         // The delay is 50 ms shorter than the median.
-        let min = |count, direction, is_checked| {
+        let min = |count, direction| {
             let announce = |peer: PeerView| {
                 let announced = Announcement { down: peer.announced.up, ..peer.announced };
                 PeerView { announced, ..peer }
             };
             let peers = peers(&vec![80; count]).into_iter().map(announce).collect();
             let seen = Observation { peers, ..Observation::default() };
-            Path::of(own(120, 30), seen.side(direction), ms(84), is_checked).min
+            Path::of(own(120, 30), seen.side(direction), ms(84)).min
         };
-        assert_eq!(min(4, Direction::Up, false), ms(120 - 50 + 12), "a seventh");
-        assert_eq!(min(4, Direction::Up, true), ms(120 - 50 + 42), "half after a check");
-        assert_eq!(min(4, Direction::Down, false), ms(120 - 50 + 21), "a quarter of downloads");
-        assert_eq!(
-            min(3, Direction::Up, false),
-            ms(120 - 50 + 21),
-            "a quarter where few delays are known"
-        );
-        assert_eq!(min(3, Direction::Up, true), ms(120 - 50 + 21));
-        assert_eq!(min(4, Direction::Down, true), ms(120 - 50 + 21));
+        assert_eq!(min(4, Direction::Up), ms(120 - 50 + 12), "a seventh");
+        assert_eq!(min(3, Direction::Up), ms(120 - 50 + 21), "a quarter among few delays");
+        assert_eq!(min(4, Direction::Down), ms(120 - 50 + 21), "a quarter of downloads");
     }
 
     #[test]
@@ -162,7 +151,7 @@ mod tests {
         };
         let peers = peers.iter().map(down).collect();
         let seen = Observation { peers, ..Observation::default() };
-        let path = Path::of(own(40, 10), seen.side(Direction::Down), ms(20), false);
+        let path = Path::of(own(40, 10), seen.side(Direction::Down), ms(20));
         assert_eq!(path.min, ms(40 - (30 - 10 - 10)));
     }
 

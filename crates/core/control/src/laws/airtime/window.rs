@@ -542,6 +542,25 @@ mod tests {
     }
 
     #[test]
+    fn the_law_gives_a_station_that_leads_the_window_of_the_delay_it_sees() {
+        let held = |tenths: u64, receives: bool| {
+            let mut seen = with_rtt(ms(50), ms(6), at_phy(65, seen(9, 40, &[9, 9, 9])));
+            seen.up.mean_rate = Rate::from_bps(tenths * 100_000);
+            if receives {
+                let max_rate = Some(Rate::from_mbps(40));
+                let announced = &mut seen.peers[0].announced;
+                (announced.up.rate, announced.down) =
+                    (Rate::from_mbps(8), Traffic { max_rate, ..traffic(1) });
+            }
+            settled(&seen).ceiling
+        };
+        // With a share of 10 Mbit/s 48.4 segments are under way in 56 ms, and 52 in 50 ms and the target.
+        assert_eq!(held(99, true), Segments::new(48));
+        assert_eq!(held(90, true), Segments::new(52), "it has as much as its peers");
+        assert_eq!(held(99, false), Segments::new(52), "nobody receives");
+    }
+
+    #[test]
     fn beside_the_other_direction_windows_are_one_aggregate_up_to_one_and_a_half_and_else_even() {
         let mut law = OneWay::new(AirtimeKnobs::default());
         let mut seen = at_phy(65, seen(10, 40, &[10]));
