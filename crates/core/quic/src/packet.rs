@@ -14,8 +14,9 @@ const HANDSHAKE: u16 = 1_200;
 const PROTECTION: u16 = 1 + 8 + 2 + 16;
 /// The header of a STREAM frame that fills its packet: type, stream and an offset of 4 bytes (RFC 9000 section 19.8).
 const STREAM_HEADER: u16 = 1 + 1 + 4;
-/// An ACK frame with one range: type, largest number, delay, count of ranges, first range (RFC 9000 section 19.3).
-const ACK_FRAME: u16 = 1 + 4 + 2 + 1 + 2;
+/// An ACK frame with one range: type, largest number, delay, count of ranges, first range, and the counts of packets with ECT(0),
+/// with ECT(1) and with CE (RFC 9000 section 19.3).
+const ACK_FRAME: u16 = 1 + 4 + 2 + 1 + 2 + 4 + 1 + 2;
 /// A further range of an ACK frame: gap and length.
 const ACK_RANGE: u16 = 1 + 2;
 
@@ -44,6 +45,8 @@ pub struct Data {
     pub offset: u64,
     /// The bytes of the part.
     pub len: u16,
+    /// Whether the path has marked the datagram CE. All datagrams with data leave with ECT(0) (RFC 9000 section 13.4.2).
+    pub is_marked: bool,
 }
 
 /// An acknowledgement (RFC 9000 section 19.3).
@@ -53,6 +56,8 @@ pub struct Ack {
     pub ranges: Vec<(u64, u64)>,
     /// The time for which the acknowledgement of the largest number was held back.
     pub delay: Duration,
+    /// The number of packets that have arrived with CE (RFC 9000 section 19.3.2).
+    pub marked: u64,
     /// The position up to which the stream may be sent (`MAX_STREAM_DATA`, RFC 9000 section 19.10).
     pub limit: u64,
 }

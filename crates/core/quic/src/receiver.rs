@@ -27,6 +27,8 @@ pub struct Receiver {
     largest_at: Instant,
     /// Packets that have arrived since the last acknowledgement.
     unacknowledged: u32,
+    /// Packets that have arrived with CE.
+    marked: u64,
     /// When the next acknowledgement leaves.
     due: Option<Instant>,
     answers: bool,
@@ -44,6 +46,7 @@ impl Default for Receiver {
             ranges: VecDeque::new(),
             largest_at: Instant::ZERO,
             unacknowledged: 0,
+            marked: 0,
             due: None,
             answers: false,
             limit: STREAM_WINDOW,
@@ -76,8 +79,10 @@ impl Receiver {
         }
         self.store(data);
         self.unacknowledged += 1;
-        // A packet out of order is acknowledged at once (RFC 9000 section 13.2.1).
-        let wait = if !in_order || self.unacknowledged >= ACK_EVERY {
+        self.marked += u64::from(data.is_marked);
+        // A packet out of order, or with CE, is acknowledged at once (RFC 9000 section 13.2.1).
+        let at_once = !in_order || data.is_marked;
+        let wait = if at_once || self.unacknowledged >= ACK_EVERY {
             Duration::ZERO
         } else {
             MAX_ACK_DELAY
@@ -158,6 +163,7 @@ impl Receiver {
         Some(Packet::Ack(Rc::new(Ack {
             ranges: self.ranges.iter().copied().collect(),
             delay: now.saturating_since(self.largest_at),
+            marked: self.marked,
             limit: self.limit,
         })))
     }

@@ -19,11 +19,22 @@ const fn at(millis: u64) -> Instant {
 }
 
 fn data(number: u64, part: u64) -> Packet {
-    Packet::Data(Data { number, offset: part * PAYLOAD.get(), len: PAYLOAD.get() as u16 })
+    Packet::Data(Data {
+        number,
+        offset: part * PAYLOAD.get(),
+        len: PAYLOAD.get() as u16,
+        is_marked: false,
+    })
 }
 
 fn ack(ranges: &[(u64, u64)]) -> Packet {
-    Packet::Ack(Rc::new(Ack { ranges: ranges.to_vec(), delay: Duration::ZERO, limit: u64::MAX }))
+    ack_of_marks(ranges, 0)
+}
+
+/// An acknowledgement that reports this many packets with CE so far.
+fn ack_of_marks(ranges: &[(u64, u64)], marked: u64) -> Packet {
+    let ranges = ranges.to_vec();
+    Packet::Ack(Rc::new(Ack { ranges, delay: Duration::ZERO, marked, limit: u64::MAX }))
 }
 
 /// A sender without end whose handshake took 100 ms.
@@ -63,8 +74,8 @@ fn expire(sender: &mut Sender) -> Instant {
 #[test]
 fn a_full_datagram_has_1452_bytes_and_an_acknowledgement_is_short() {
     assert_eq!((data(0, 0).datagram_len(), PAYLOAD.get()), (1_452, 1_419));
-    assert_eq!(ack(&[(0, 9)]).datagram_len(), 37);
-    assert_eq!(ack(&[(5, 9), (0, 3)]).datagram_len(), 40);
+    assert_eq!(ack(&[(0, 9)]).datagram_len(), 44);
+    assert_eq!(ack(&[(5, 9), (0, 3)]).datagram_len(), 47);
 }
 
 #[test]
@@ -152,6 +163,26 @@ fn losses_of_one_window_reduce_it_once() {
     sender.handle_packet(at(201), &ack(&[(5, 9), (1, 3)]));
     assert_eq!(sender.figures().ssthresh, once);
     assert_eq!(sender.figures().congestion_state, CongestionState::Recovery);
+}
+
+#[test]
+fn marks_of_one_window_reduce_it_once_and_nothing_leaves_again() {
+    let mut sender = sender();
+    parts(&mut sender, at(100));
+    sender.handle_packet(at(200), &ack_of_marks(&[(0, 1)], 1));
+    assert_eq!(sender.figures().congestion_state, CongestionState::Recovery);
+    // 0.7 of 10 packets, though the first acknowledgement also ended the slow start.
+    assert_eq!(sender.figures().ssthresh, Segments::new(7));
+    let left = parts(&mut sender, at(200));
+    sender.handle_packet(at(201), &ack_of_marks(&[(0, 9)], 5));
+    assert_eq!(sender.figures().ssthresh, Segments::new(7), "they left before the reduction");
+    let last = 9 + left.len() as u64 + parts(&mut sender, at(201)).len() as u64;
+    sender.handle_packet(at(301), &ack_of_marks(&[(0, last)], 5));
+    assert_eq!(sender.figures().congestion_state, CongestionState::Open, "no new mark");
+    let next = parts(&mut sender, at(301)).last().expect("the window is open").0;
+    sender.handle_packet(at(401), &ack_of_marks(&[(0, next)], 6));
+    assert!(sender.figures().ssthresh < Segments::new(7));
+    assert!(!events(&mut sender).contains(&EventKind::Retransmit));
 }
 
 #[test]
@@ -257,7 +288,8 @@ fn flow_control_holds_the_sender_until_the_receiver_has_read() {
         parts_sent += left.len() as u64;
         next = left.last().map_or(next, |(number, _)| number + 1);
         now += ms(10);
-        let held = Ack { ranges: vec![(0, next - 1)], delay: Duration::ZERO, limit: STREAM_WINDOW };
+        let ranges = vec![(0, next - 1)];
+        let held = Ack { ranges, delay: Duration::ZERO, marked: 0, limit: STREAM_WINDOW };
         sender.handle_packet(now, &Packet::Ack(Rc::new(held)));
     }
     assert_eq!(parts_sent, STREAM_WINDOW / PAYLOAD.get());
@@ -303,6 +335,23 @@ fn one_packet_is_acknowledged_after_25_ms_which_the_acknowledgement_says() {
         panic!("no acknowledgement")
     };
     assert_eq!(ack.delay, ms(25));
+}
+
+#[test]
+fn a_marked_packet_is_acknowledged_at_once_and_counted_once() {
+    let marked = |number| match data(number, number) {
+        Packet::Data(data) => Packet::Data(Data { is_marked: true, ..data }),
+        other => other,
+    };
+    let mut receiver = Receiver::default();
+    receiver.handle_packet(at(0), &marked(0));
+    receiver.handle_packet(at(0), &marked(0));
+    let Some(Packet::Ack(ack)) = receiver.poll_transmit(at(0)) else {
+        panic!("no acknowledgement")
+    };
+    assert_eq!((ack.marked, ack.ranges.as_slice()), (1, &[(0, 0)][..]));
+    receiver.handle_packet(at(1), &data(1, 1));
+    assert_eq!(receiver.poll_transmit(at(1)), None, "it has no mark");
 }
 
 #[test]

@@ -25,8 +25,14 @@ enum { PASS = 1, DROP_CONGESTED = 2 };
  */
 const volatile u64 horizon_ns = 100000000;
 const volatile u64 longest_wait_ns = 50000000;
-/* A backlog of more is signalled by CE (RFC 3168). */
-const volatile u64 mark_ns = 25000000;
+/*
+ * The parts of the largest backlog beyond which datagrams are marked CE (RFC 3168): the second where they wait in it, because a
+ * shorter wait would not keep the rate. A marked datagram does not count in the backlog that is compared with this, as if it had
+ * been dropped: the backlog itself takes several round trips to drain after the sender has slowed down, and each of them would
+ * reduce the sender's window once more.
+ */
+#define MARK_PERCENT 50
+#define MARK_PERCENT_WAITING 80
 /* The longest burst: a longer one would let a flow wait for much longer than for the horizon. */
 const volatile u64 burst_most_ns = 30000000;
 /* So many bytes fit into the virtual queue at any rate: the initial window of QUIC (RFC 9002 section 7.2). */
@@ -245,7 +251,8 @@ static __always_inline bool claim(struct flow_value *value, u32 slot, struct __s
 		return false;
 	value->flow = packet->flow;
 	value->last_ns = now;
-	value->bytes = value->datagrams = value->next_ns = value->departs_ns = value->rate = 0;
+	value->bytes = value->datagrams = value->rate = 0;
+	value->next_ns = value->unmarked_ns = value->departs_ns = 0;
 	value->delayed = value->marked = value->dropped = 0;
 	value->carries = content_of(skb, packet);
 	value->id = FLOW_ID | (now >> 10) * FLOW_SLOTS | slot;
@@ -298,13 +305,13 @@ static __always_inline bool is_governed(u64 now)
 	return heartbeat && (s64)(now - *heartbeat) <= allowed && (s64)(*heartbeat - now) <= allowed;
 }
 
-/* The time that what is in the flow's virtual queue takes. */
-static __always_inline u64 backlog_of(struct flow_value *flow, u64 now, u64 rate)
+/* The time that what is in a virtual queue takes, which had this rate before and is empty at `until`. */
+static __always_inline u64 backlog_of(u64 until, u64 before, u64 now, u64 rate)
 {
-	u64 backlog = flow->next_ns > now ? flow->next_ns - now : 0;
+	u64 backlog = until > now ? until - now : 0;
 
 	/* When the rate rises, the queue is served faster. When it falls, nobody waits for longer than before. */
-	return flow->rate < rate ? backlog * flow->rate / rate : backlog;
+	return before < rate ? backlog * before / rate : backlog;
 }
 
 /* The end of the burst in which this time lies. All flows of the machine have the same bursts. */
@@ -340,26 +347,33 @@ static __always_inline void depart(struct __sk_buff *skb, struct flow_value *flo
 static __always_inline int queue(struct __sk_buff *skb, struct flow_value *flow, u64 now, struct flow_rate *of,
 				 u64 bytes, u32 segments, bool departs)
 {
-	u64 rate = of->rate, longest = departs ? longest_wait_ns : horizon_ns, backlog, next, room;
+	u64 rate = of->rate, longest = departs ? longest_wait_ns : horizon_ns;
+	u64 backlog, unmarked, next, room, taken, mark_above;
 
 	if (!rate) /* it was removed since */
 		return PASS;
-	backlog = backlog_of(flow, now, rate);
+	backlog = backlog_of(flow->next_ns, flow->rate, now, rate);
+	unmarked = backlog_of(flow->unmarked_ns, flow->rate, now, rate);
 	room = burst_bytes * NS_PER_S / rate;
 	if (room < longest)
 		room = longest;
 	flow->rate = rate;
 	if (backlog > room && flow->carries == CARRIES_DATA) {
 		flow->next_ns = now + backlog;
+		flow->unmarked_ns = now + unmarked;
 		__sync_fetch_and_add(&flow->dropped, segments);
 		return DROP_CONGESTED;
 	}
 	/* What is never dropped does not wait for longer either. */
 	next = now + (backlog < room ? backlog : room);
-	flow->next_ns = next + bytes * NS_PER_S / rate;
-	/* At a low rate ten datagrams are no backlog that has to be signalled. */
-	if (backlog > mark_ns && backlog > room / 4 && bpf_skb_ecn_set_ce(skb))
+	taken = bytes * NS_PER_S / rate;
+	flow->next_ns = next + taken;
+	mark_above = room * (departs ? MARK_PERCENT_WAITING : MARK_PERCENT) / 100;
+	if (unmarked > mark_above && bpf_skb_ecn_set_ce(skb))
 		__sync_fetch_and_add(&flow->marked, segments);
+	else
+		unmarked = unmarked < room ? unmarked + taken : room + taken;
+	flow->unmarked_ns = now + unmarked;
 	if (departs && backlog)
 		depart(skb, flow, end_of_burst(next, of->burst_ns), segments);
 	return PASS;

@@ -200,6 +200,7 @@ struct flow_value {
 	u64 bytes;     /* payload that the flow's sockets have handed over, and was not dropped */
 	u64 datagrams; /* likewise */
 	u64 next_ns;   /* when the next datagram may leave, by `rate` */
+	u64 unmarked_ns; /* when the next datagram could leave, if those with CE had been dropped */
 	u64 departs_ns; /* when the last datagram leaves that has to wait */
 	u64 rate;      /* payload bytes per second, of the last datagram that had one */
 	u64 delayed;   /* datagrams with a later departure time */

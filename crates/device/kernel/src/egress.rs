@@ -148,7 +148,7 @@ impl Egress {
     ///
     /// Where the queueing discipline obeys departure times, the datagrams that have to wait leave together at multiples
     /// of `burst`, so that they share an aggregate of 802.11. [`Duration::ZERO`] gives each its own departure time, and
-    /// more than 40 ms count as 40 ms. The mean rate is the same. A datagram waits for at most 100 ms and one burst.
+    /// more than 30 ms count as 30 ms. The mean rate is the same. A datagram waits for at most 50 ms and one burst.
     ///
     /// # Errors
     ///

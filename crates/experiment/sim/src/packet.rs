@@ -33,6 +33,15 @@ pub(crate) enum Packet {
     Presence(Rc<[u8]>),
 }
 
+impl Packet {
+    /// Marks the packet CE (RFC 3168). Returns whether its sender allows that: of what is simulated, data of QUIC leaves with ECT(0).
+    pub(crate) fn mark(&mut self) -> bool {
+        let Self::Quic { packet: wakeai_quic::Packet::Data(data), .. } = self else { return false };
+        data.is_marked = true;
+        true
+    }
+}
+
 impl wakeai_medium::Packet for Packet {
     fn kind(&self) -> Kind {
         match self {

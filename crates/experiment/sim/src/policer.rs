@@ -14,6 +14,11 @@ use crate::packet::{IP_UDP_HEADERS, Packet};
 const HORIZON: Duration = Duration::from_millis(100);
 /// The same where datagrams wait. Each waits for so long at most, and for the end of a burst.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// The part of the longest backlog beyond which datagrams are marked CE. A marked datagram does not count in the backlog that is
+/// compared with it, as if it had been dropped.
+const MARK_PERCENT: u64 = 50;
+/// The same where datagrams wait.
+const MARK_PERCENT_WAITING: u64 = 80;
 /// So many bytes fit into the virtual queue at any rate: the initial window of QUIC (RFC 9002 section 7.2).
 const INITIAL: Bytes = Bytes::new(14_720);
 /// The bit of an agent's id for a flow of datagrams. The ids of TCP connections are below it.
@@ -29,6 +34,8 @@ pub(crate) struct Policer {
     limit: Option<Rate>,
     /// The time at which the virtual queue is empty.
     empty_at: Instant,
+    /// The time at which it would be empty if the datagrams with CE had been dropped.
+    unmarked_empty_at: Instant,
     /// The datagrams that wait; `None` where the host's queueing discipline obeys no departure times.
     waiting: Option<Waiting>,
     /// What the queue has taken: packets, and packets and bytes of payload since the last tick (0.5 s).
@@ -73,7 +80,9 @@ impl Policer {
     pub(crate) fn new(timer: u32, clock: Option<Duration>) -> Self {
         let waiting =
             clock.map(|clock| Waiting { queue: VecDeque::new(), burst: Duration::ZERO, clock });
-        Self { timer, limit: None, empty_at: Instant::ZERO, waiting, sent: 0, recent: (0, 0) }
+        let empty_at = Instant::ZERO;
+        let unmarked_empty_at = Instant::ZERO;
+        Self { timer, limit: None, empty_at, unmarked_empty_at, waiting, sent: 0, recent: (0, 0) }
     }
 
     /// Limits the flow from now on. When the rate rises, what is in the queue is served faster.
@@ -83,37 +92,51 @@ impl Policer {
             && after > before
         {
             let (before, after) = (before.bits_per_second(), after.bits_per_second());
-            self.empty_at = now + self.backlog(now).mul_div(before, after).unwrap_or_default();
+            for empty_at in [&mut self.empty_at, &mut self.unmarked_empty_at] {
+                let backlog = empty_at.saturating_since(now);
+                *empty_at = now + backlog.mul_div(before, after).unwrap_or_default();
+            }
         }
         self.limit = rate;
         self.waiting.iter_mut().for_each(|waiting| waiting.burst = bounds.burst);
-    }
-
-    fn backlog(&self, now: Instant) -> Duration {
-        self.empty_at.saturating_since(now)
     }
 
     fn horizon(&self) -> Duration {
         if self.waiting.is_some() { LONGEST_WAIT } else { HORIZON }
     }
 
+    fn mark_percent(&self) -> u64 {
+        if self.waiting.is_some() { MARK_PERCENT_WAITING } else { MARK_PERCENT }
+    }
+
+    /// The longest backlog that a datagram may find, at this rate.
+    fn room(&self, rate: Rate) -> Duration {
+        rate.time_for(INITIAL).unwrap_or(Duration::MAX).max(self.horizon())
+    }
+
     /// The time from which on the queue takes a datagram.
     pub(crate) fn opens_at(&self) -> Instant {
         let Some(rate) = self.limit else { return Instant::ZERO };
-        let room = rate.time_for(INITIAL).unwrap_or(Duration::MAX).max(self.horizon());
-        Instant::ZERO + self.empty_at.saturating_since(Instant::ZERO + room)
+        Instant::ZERO + self.empty_at.saturating_since(Instant::ZERO + self.room(rate))
     }
 
-    /// Takes a packet. Returns it where it leaves at once; otherwise it waits, or is lost.
-    pub(crate) fn take(&mut self, now: Instant, packet: Packet) -> Option<Packet> {
+    /// Takes a packet, which it may mark. Returns it where it leaves at once; otherwise it waits, or is lost.
+    pub(crate) fn take(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
         if now < self.opens_at() {
             return None;
         }
         let len = payload(&packet);
         let mut served = now;
         if let Some(rate) = self.limit {
+            let taken = rate.time_for(len).unwrap_or(Duration::ZERO);
             served = self.empty_at.max(now);
-            self.empty_at = served + rate.time_for(len).unwrap_or(Duration::ZERO);
+            self.empty_at = served + taken;
+            let unmarked = self.unmarked_empty_at.max(now);
+            let is_long =
+                unmarked.saturating_since(now) > self.room(rate) * self.mark_percent() / 100;
+            if !(is_long && packet.mark()) {
+                self.unmarked_empty_at = unmarked + taken;
+            }
         }
         self.sent += 1;
         self.recent = (self.recent.0 + 1, self.recent.1 + len.get());
@@ -257,6 +280,50 @@ mod tests {
         assert_eq!(pass(&mut policer, ms(6), 1), 0);
         assert_eq!(departures(&mut policer), [10; 4]);
         assert_eq!(pass(&mut policer, ms(10), 2), 2, "none waits any more");
+    }
+
+    /// The number of datagrams of QUIC that pass of `count`, and of these those that are marked.
+    fn marked(policer: &mut Policer, now: Instant, count: u64) -> (usize, usize) {
+        let data = |number| wakeai_quic::Data { number, offset: 0, len: 967, is_marked: false };
+        let packet = |number| Packet::Quic {
+            flow: 0,
+            to_sender: false,
+            packet: wakeai_quic::Packet::Data(data(number)),
+        };
+        let passed: Vec<_> =
+            (0..count).filter_map(|number| policer.take(now, packet(number))).collect();
+        (passed.len(), passed.iter().filter(|packet| is_marked(packet)).count())
+    }
+
+    fn is_marked(packet: &Packet) -> bool {
+        matches!(packet, Packet::Quic { packet: wakeai_quic::Packet::Data(data), .. } if data.is_marked)
+    }
+
+    #[test]
+    fn datagrams_that_find_more_than_50_ms_are_marked_and_do_not_count_in_them() {
+        let mut policer = policer(8_000);
+        // A datagram has 1,000 bytes and is 1 ms. The first 51 find up to 50 ms, and the last one 100 ms.
+        assert_eq!(marked(&mut policer, ms(0), 200), (101, 50));
+        // The backlog is 99 ms, and without the marked datagrams 49 ms.
+        assert_eq!(marked(&mut policer, ms(2), 2), (2, 0));
+        assert_eq!(marked(&mut policer, ms(2), 1), (0, 0));
+    }
+
+    #[test]
+    fn where_datagrams_wait_they_are_marked_from_40_ms_on() {
+        let mut policer = waiting(8_000, 0, 0);
+        marked(&mut policer, ms(0), 200);
+        let mut departs = std::iter::from_fn(|| policer.depart(ms(99)));
+        // The first one did not wait, and the 51st finds 50 ms.
+        assert_eq!(departs.by_ref().take(40).filter(is_marked).count(), 0);
+        assert_eq!((departs.filter(is_marked).count(), policer.departs_at()), (10, None));
+    }
+
+    #[test]
+    fn at_a_low_rate_or_without_one_an_initial_window_is_not_marked() {
+        // A datagram is 80 ms of the 1.2 s of an initial window.
+        assert_eq!(marked(&mut policer(100), ms(0), 10), (10, 0));
+        assert_eq!(marked(&mut Policer::new(0, None), ms(0), 99), (99, 0));
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(super) struct Congestion {
     pub(super) state: CongestionState,
     /// The number of the first packet that was sent after the last reduction.
     reduced_at: u64,
+    /// The packets that the receiver has got with CE, as of the last acknowledgement.
+    marked: u64,
     run: Option<Run>,
     /// When the RTT was first sampled.
     sampled_at: Option<Instant>,
@@ -88,6 +90,7 @@ impl Congestion {
             algorithm: control.start(),
             state: CongestionState::Open,
             reduced_at: 0,
+            marked: 0,
             run: None,
             sampled_at: None,
             delivered: 0,
@@ -163,17 +166,7 @@ impl Congestion {
         if losses.count == 0 {
             return false;
         }
-        // Losses of packets that were sent before a reduction belong to it (RFC 9002 section 7.3.2).
-        if losses.largest >= self.reduced_at {
-            self.change_state(CongestionState::Open, events);
-            let algorithm = &mut self.algorithm;
-            algorithm.prior_cwnd = algorithm.snd_cwnd;
-            algorithm.prr_out = 0;
-            algorithm.snd_ssthresh = algorithm.ssthresh();
-            algorithm.undo_marker = 1;
-            self.change_state(CongestionState::Recovery, events);
-            self.reduced_at = next;
-        }
+        self.reduce(losses.largest, next, events);
         if losses.is_persistent {
             self.run = None;
             self.algorithm.snd_cwnd = MINIMUM_WINDOW;
@@ -183,6 +176,38 @@ impl Congestion {
             self.reduced_at = next;
         }
         losses.is_persistent
+    }
+
+    /// Reacts to the packets with CE that an acknowledgement reports: `marked` in all, and `largest` is the largest packet that
+    /// is newly acknowledged (RFC 9002 section 7.1). [`Self::publish`] comes before.
+    pub(super) fn on_marks(
+        &mut self,
+        marked: u64,
+        largest: u64,
+        next: u64,
+        events: &mut VecDeque<EventKind>,
+    ) {
+        // An acknowledgement that was overtaken reports fewer.
+        if marked > self.marked {
+            self.marked = marked;
+            self.reduce(largest, next, events);
+        }
+    }
+
+    /// Reduces the window once in a round trip: a loss or mark of packet `largest`, sent before the last reduction, belongs to that
+    /// one (RFC 9002 section 7.3.2).
+    fn reduce(&mut self, largest: u64, next: u64, events: &mut VecDeque<EventKind>) {
+        if largest < self.reduced_at {
+            return;
+        }
+        self.change_state(CongestionState::Open, events);
+        let algorithm = &mut self.algorithm;
+        algorithm.prior_cwnd = algorithm.snd_cwnd;
+        algorithm.prr_out = 0;
+        algorithm.snd_ssthresh = algorithm.ssthresh();
+        algorithm.undo_marker = 1;
+        self.change_state(CongestionState::Recovery, events);
+        self.reduced_at = next;
     }
 
     /// Reacts to an acknowledgement, which also showed `lost` losses. [`Self::publish`] comes before.

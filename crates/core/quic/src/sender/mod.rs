@@ -148,6 +148,7 @@ impl Sender {
             self.rtt.sample(rtt, ack.delay);
         }
         let lost = self.detect_losses(now);
+        self.congestion.on_marks(ack.marked, number, self.sent.next(), &mut self.events);
         let acked = Acked { count, largest: number, rtt };
         self.congestion.on_ack(now, acked, lost, &mut self.events);
         if self.stream.is_over() {
@@ -233,7 +234,7 @@ impl Sender {
             self.events.push_back(EventKind::Retransmit);
         }
         let (offset, len) = (Stream::offset(part), self.stream.len(part));
-        Packet::Data(Data { number, offset, len })
+        Packet::Data(Data { number, offset, len, is_marked: false })
     }
 
     /// Notes that a packet leaves that will be acknowledged. The first one after a packet that arrived restarts the idle

@@ -172,13 +172,18 @@ fn a_flow_with_ecn_is_marked_before_anything_is_dropped() {
     setsockopt(&socket, sockopt::Ipv4Tos, &ect).unwrap();
     socket.send(&datagram(QUIC, 1000)).unwrap();
     governed.egress.set_rate(governed.flow(&socket).id, Some(Rate::from_mbps(8)), SINGLY).unwrap();
-    // 60 datagrams are 60 ms, of the 100 ms of the queue; the mark is at 25 ms.
-    for _ in 0..60 {
+    // 95 datagrams are 95 ms, of the 100 ms of the queue; from 50 ms on they are marked.
+    for _ in 0..95 {
         socket.send(&datagram(QUIC, 1000)).unwrap();
     }
     let flow = governed.flow(&socket);
     assert_eq!(flow.dropped, 0, "{flow:?}");
-    assert!((20..=35).contains(&flow.marked), "{flow:?}");
+    assert!((35..=45).contains(&flow.marked), "{flow:?}");
+    // What was marked does not count, so what follows is not marked, though more than 50 ms are in the queue.
+    std::thread::sleep(Duration::from_millis(5));
+    let before = flow.marked;
+    socket.send(&datagram(QUIC, 1000)).unwrap();
+    assert_eq!(governed.flow(&socket).marked, before);
 }
 
 #[test]

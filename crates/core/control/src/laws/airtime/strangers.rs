@@ -41,6 +41,12 @@ const OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE: u32 =
 /// that strangers are sending.
 pub(super) const FOREIGN_BELOW: u64 = 650_000;
 
+/// A release ends where within this time after its begin more stations are heard of than before, and all that are known use their
+/// part of the air, or there are more than so many times as many: they were taken for strangers, because their messages were lost in the
+/// queue for which the release was begun.
+const HEARD_WITHIN: Duration = WINDOW;
+const HEARD_TIMES: u32 = 2;
+
 /// A contest of downloads lasts while the peers have less than this percentage of their share, so that it does
 /// not end as soon as it has an effect. A release ends where most have it of what is expected of them,
 /// in [`SETTLED_TICKS`] ticks in a row for uploads, and in one for downloads.
@@ -128,6 +134,11 @@ pub(super) struct Release {
     episode: Episode,
     /// The number of consecutive ticks in which most stations had what is expected of them.
     regained: u32,
+    /// The number of senders at the last tick, and the number of ticks since it grew last.
+    senders: u32,
+    grew: Option<u32>,
+    /// The number of senders when it began.
+    senders_at_begin: u32,
 }
 
 impl Release {
@@ -154,7 +165,14 @@ impl Release {
             1 => OBEY_WITHIN_ALONE_WITHOUT_PHY_RATE,
             senders => SETTLED_TICKS + senders / SENDERS_PER_TICK,
         };
-        let suspicious = far_too_long && used.is_some_and(|used| used < FOREIGN_BELOW);
+        let before = std::mem::replace(&mut self.senders, situation.senders);
+        let grows = before > 0 && situation.senders > before;
+        self.grew = if grows { Some(0) } else { self.grew.map(|ticks| ticks.saturating_add(1)) };
+        // Downloads are released after few ticks, so these must not be those in which the stations find each other.
+        let are_known = situation.direction == Direction::Up
+            || self.grew.is_none_or(|ticks| ticks >= SETTLED_TICKS);
+        let is_low = used.is_some_and(|used| used < FOREIGN_BELOW);
+        let suspicious = far_too_long && is_low && are_known;
         // Where they have what is expected of them, no stranger sends any more.
         let regained = used.is_some_and(|used| used >= REGAINED_PERCENT * 10_000);
         self.regained = if regained { self.regained + 1 } else { 0 };
@@ -162,13 +180,27 @@ impl Release {
             Direction::Up => SETTLED_TICKS,
             Direction::Down => 1,
         };
-        let has_cause = self.regained < lasting;
-        self.episode.on_tick(now, suspicious, within, has_cause)
+        let has_cause = self.regained < lasting && !self.has_heard_more(now, used);
+        let was_released = self.episode.until.is_some();
+        let is_released = self.episode.on_tick(now, suspicious, within, has_cause);
+        if is_released && !was_released {
+            self.senders_at_begin = self.senders;
+        }
+        is_released
+    }
+
+    /// Whether the stations that were taken for strangers have been heard of.
+    fn has_heard_more(&self, now: Instant, used: Option<u64>) -> bool {
+        let (before, known) = (self.senders_at_begin, self.senders);
+        let use_their_part = used.is_some_and(|used| used >= FOREIGN_BELOW);
+        self.lasts_for(now) <= HEARD_WITHIN
+            && known > before
+            && (use_their_part || known > before.saturating_mul(HEARD_TIMES))
     }
 
     /// Begins a release, because a trial has shown strangers.
     pub(super) fn begin(&mut self, now: Instant) {
-        self.regained = 0;
+        (self.regained, self.senders_at_begin) = (0, self.senders);
         self.episode.begin(now);
     }
 
@@ -318,6 +350,35 @@ mod tests {
         };
         assert_eq!([USED_BY_OTHERS; 3].map(&mut released), [false, true, true]);
         assert!(!released(Some(900_000)));
+    }
+
+    #[test]
+    fn downloads_are_not_released_while_the_stations_find_each_other() {
+        let mut release = Release::default();
+        let mut tick = 0;
+        let mut released = |senders| {
+            tick += 1;
+            let down = Situation { direction: Direction::Down, ..situation(senders, HIGH) };
+            release.on_tick(Instant::ZERO + TICK * tick, &down, USED_BY_OTHERS)
+        };
+        assert!(!released(3) && !released(7));
+        // Two seconds after the last one was heard of, and the second suspicious tick after that.
+        assert_eq!([7; 5].map(&mut released), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_release_ends_when_its_strangers_turn_out_to_have_agents() {
+        let barely = Some(FOREIGN_BELOW);
+        let ends = |senders: u32, used, later| {
+            let mut ticks = Ticks::new();
+            ticks.until_released(2);
+            ticks.count += later;
+            !ticks.tick(senders, HIGH, used)
+        };
+        assert!(ends(3, barely, 0), "all that are known use their part");
+        assert!(ends(5, USED_BY_OTHERS, 0), "more than twice as many are heard of");
+        assert!(!ends(2, barely, 0) && !ends(4, USED_BY_OTHERS, 0));
+        assert!(ends(3, barely, 19) && !ends(3, barely, 20), "within ten seconds");
     }
 
     #[test]

@@ -40,7 +40,7 @@ const KEPT_PERCENT: u64 = 86;
 /// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
 const MISSED_PERCENT: u64 = 15;
 
-/// For so many ticks after the number of senders has changed, stations announce rates (means of two seconds) that they had before, and
+/// For so many ticks after the number of senders has changed, or a trial has ended, stations announce rates (means of two seconds) that they had before, and
 /// so the sum is too large, or too small. These ticks do not count, and a trial in which the number changes tells nothing.
 const STALE_TICKS: usize = 5;
 /// At least so many ticks count before a trial.
@@ -64,6 +64,8 @@ pub(super) struct UploadTrial {
     missed: u64,
     /// Whether the last trial missed it, and found no strangers yet.
     close: bool,
+    /// The number of ticks since the last trial.
+    since: usize,
     /// The number of consecutive ticks in which the peers delivered more than this station.
     less: u32,
 }
@@ -138,7 +140,7 @@ impl UploadTrial {
                 return Tried::Less(running.window);
             }
             let Running { left, before, .. } = *running;
-            self.running = None;
+            (self.running, self.since) = (None, 0);
             let are_same = self.senders.ticks > TRIAL_TICKS as usize;
             if left == 0 && are_same && self.shows_strangers(before) {
                 return Tried::Strangers;
@@ -182,10 +184,12 @@ impl UploadTrial {
     }
 
     /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then,
-    /// or one of them much more than its share.
+    /// or one of them much more than its share. The rates of the trial itself do not count.
     fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
+        self.since = self.since.saturating_add(1);
         let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
-        let less = self.close && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
+        let is_known = self.close && self.since > STALE_TICKS;
+        let less = is_known && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
         self.less = if less { self.less + 1 } else { 0 };
         let released = self.less >= SETTLED_TICKS;
         if released {
@@ -396,6 +400,16 @@ mod tests {
         assert!(!follows(42, false, 3, shares(20)));
         assert!(!follows(43, false, 4, shares(21)), "nothing was missing");
         assert!(!follows(42, true, 4, shares(21)), "its own release goes on");
+    }
+
+    #[test]
+    fn peers_that_deliver_more_while_the_rates_of_the_trial_are_announced_were_not_released() {
+        let mut ticks = Ticks::default();
+        ticks.begins();
+        assert!(!ticks.ends(42));
+        let mut tick = |peers| ticks.tick_in(&situation(), &share(80, 3, peers));
+        assert!((0..STALE_TICKS).all(|_| tick(9) == Tried::Nothing));
+        assert!((0..9).all(|_| tick(3) == Tried::Nothing));
     }
 
     /// Whether the law releases a station of eight, each with a share of 5 Mbit/s of which it delivers 2, and 1.3 in a trial if
