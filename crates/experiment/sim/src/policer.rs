@@ -320,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn at_a_low_rate_or_without_one_an_initial_window_is_not_marked() {
-        // A datagram is 80 ms of the 1.2 s of an initial window.
-        assert_eq!(marked(&mut policer(100), ms(0), 10), (10, 0));
+    fn at_a_low_rate_half_of_an_initial_window_is_not_marked_and_without_a_limit_none_is() {
+        // A datagram is 80 ms, and an initial window 1.2 s.
+        assert_eq!(marked(&mut policer(100), ms(0), 99), (15, 7));
         assert_eq!(marked(&mut Policer::new(0, None), ms(0), 99), (99, 0));
     }
 
