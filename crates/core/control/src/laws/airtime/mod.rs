@@ -22,6 +22,7 @@
 
 mod aggregate;
 mod backoff;
+mod channel;
 mod drain;
 mod neighbours;
 mod path;
@@ -35,11 +36,12 @@ mod window;
 use wakeai_connection::{CongestionState, Direction};
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
+use self::channel::Queue;
 use self::drain::Drain;
 use self::neighbours::Neighbours;
 pub(crate) use self::path::Path;
 use self::rate::RateLimit;
-use self::share::{AirtimeShare, Bottleneck};
+use self::share::{AirtimeShare, Bottleneck, Follows};
 use self::strangers::{Contest, Release};
 use self::upload_trial::{Tried, UploadTrial};
 use crate::driver::TICK;
@@ -51,6 +53,8 @@ use crate::{AirtimeState, Basis, Bounds, Law, Limit, Observation, Phase};
 /// After this many ticks the rates, which are means of so many, show a change whole: that a station has
 /// begun to send, or that its window is another one.
 const SETTLED_TICKS: u32 = MEAN_TICKS;
+/// After this many ticks a station knows what the others deliver: theirs were settled when it had heard of them.
+const KNOWN_TICKS: u32 = 2 * SETTLED_TICKS;
 /// A station is behind where it delivers less than this percentage of its share.
 const BEHIND_PERCENT: u64 = 80;
 
@@ -239,8 +243,18 @@ impl OneWay {
     fn measure(&mut self, now: Instant, seen: Side<'_>, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let delay = if path.common > Duration::ZERO { path.common } else { path.growth };
-        let share =
-            self.share.on_tick(now, self.ticks, seen, delay > self.target, self.neighbours.least);
+        let queue = Queue {
+            exceeds_the_target: delay > self.target,
+            is_too_long: path.is_too_long(self.target),
+        };
+        let follows = match seen.direction {
+            Direction::Up if self.upload_trial.may_follow(seen.seen.unix_time.is_some()) => {
+                Follows::Channel
+            }
+            Direction::Up => Follows::Expected,
+            Direction::Down => self.neighbours.follows(),
+        };
+        let share = self.share.on_tick(now, self.ticks, seen, queue, follows);
         let bottleneck = self.share.bottleneck(seen);
         self.target = target::queue(&self.knobs, seen, Some(path.min), &self.share, bottleneck);
         let own = seen.own();
@@ -278,9 +292,24 @@ impl OneWay {
     /// The window for this tick, where the station holds less than that of its share, to measure something.
     fn less(&mut self, now: Instant, situation: &Situation, mss: Bytes) -> Option<Segments> {
         let drained = self.drain.on_tick(now, self.ticks, situation, mss);
+        if situation.direction == Direction::Up {
+            return drained;
+        }
         let (share, may_begin) = (&mut self.share, drained.is_none());
         let tried = self.neighbours.on_tick(now, self.ticks, situation, share, mss, may_begin);
         drained.into_iter().chain(tried).min()
+    }
+
+    /// Makes the target longer where strangers fill the queue of downloads. Uploads wait in their own stations.
+    fn contest(&mut self, now: Instant, situation: &mut Situation, checked: bool, seen: Side<'_>) {
+        let tried = self.neighbours.has_tried_in_vain();
+        let peers = self.share.peers;
+        if self.contest.on_tick(now, self.ticks, situation, peers, checked, tried) {
+            let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
+            // With the RTT of the strangers' queue the window for the share has the share.
+            let strangers = if tried { situation.path.growth } else { Duration::ZERO };
+            situation.target = situation.target.max(most).max(strangers);
+        }
     }
 
     /// The window of uploads for this tick, where all stations hold less to see whether strangers take the rest.
@@ -291,8 +320,6 @@ impl OneWay {
         seen: Side<'_>,
         may_begin: bool,
     ) -> Option<Segments> {
-        // A contest is no reason to try nothing.
-        let situation = &Situation { target: self.target, ..*situation };
         match self.upload_trial.on_tick(self.ticks, seen, situation, &self.share, may_begin) {
             Tried::Nothing => None,
             Tried::Less(window) => Some(window),
@@ -313,19 +340,8 @@ impl OneWay {
         let path = Path::of(rtt, seen, self.target);
         let mut situation = self.measure(now, seen, path);
         let checked = self.drain.has_checked();
-        let tried = self.neighbours.has_tried_in_vain();
-        let peers = match situation.direction {
-            Direction::Up => self.share.median,
-            Direction::Down => self.share.peers,
-        };
-        if self.contest.on_tick(now, self.ticks, &situation, peers, checked, tried) {
-            let most = self.knobs.queue_max.min(target::access_point_buffer(seen, &self.share));
-            // Downloads wait in the strangers' queue. With its RTT the window for the share has the share.
-            let strangers = match situation.direction {
-                Direction::Down if tried => situation.path.growth,
-                _ => Duration::ZERO,
-            };
-            situation.target = situation.target.max(most).max(strangers);
+        if seen.direction == Direction::Down {
+            self.contest(now, &mut situation, checked, seen);
         }
         let released = self.release.on_tick(now, &situation, self.share.used_by_most);
         let mut phase = if released { Phase::Released } else { self.advance(now, &situation) };

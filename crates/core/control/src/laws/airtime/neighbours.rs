@@ -1,18 +1,18 @@
-//! Tells senders that only share the channel from strangers in the same queue.
+//! Tells senders that only share the channel from strangers in the same queue, for downloads.
 //!
 //! Another access point on the channel, hidden stations and radios of another kind take air. Then the stations of this
-//! access point together deliver less than was expected, and the windows for the expected rate fill its
+//! access point together receive less than was expected, and the windows for the expected rate fill its
 //! queue. Shorter windows make this queue shorter, and cost nothing. Strangers in the queue (stations of this
-//! access point without agents) take what shorter windows leave, and the queue stays.
+//! access point without agents) take what shorter windows leave, and the queue stays. Uploads do not share a queue with strangers, and
+//! follow what the channel leaves without a trial ([`super::channel`]).
 //!
 //! No figure of a tick distinguishes the two, because by Little's law a rate is always a window divided by an RTT. So the
 //! stations try it: all hold less for some seconds. Where the RTT falls with the windows, the share may follow what the
 //! stations deliver.
 
-use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate, Segments};
 
-use super::share::AirtimeShare;
+use super::share::{AirtimeShare, Follows};
 use super::strangers::FOREIGN_BELOW;
 use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 
@@ -20,10 +20,7 @@ use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 /// after so many with a queue that is only somewhat too long: while stations begin, and do not know each other, they deliver
 /// less than is expected of all.
 const LOOKS_LIKE_CONTEST_TICKS: u32 = SETTLED_TICKS - 2;
-const SUSPICIOUS_TICKS: u32 = 12;
-/// The same for downloads. Their queue is the access point's, which strangers share, and no floor gives a receiver
-/// back what it loses to them in the meantime.
-pub(super) const SUSPICIOUS_TICKS_DOWN: u32 = 8;
+pub(super) const SUSPICIOUS_TICKS: u32 = 8;
 /// A station follows its peers after this many ticks in a row in which it delivered more than they did.
 const MORE_TICKS: u32 = 3 * SETTLED_TICKS;
 /// The window during a trial, percent of that of the share.
@@ -55,7 +52,7 @@ pub(super) struct Neighbours {
     before: Duration,
     in_vain: u32,
     /// The least sum of the parts that counts, percent of the expected sum; `None` until a trial has succeeded.
-    pub(super) least: Option<u64>,
+    least: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,16 +127,11 @@ impl Neighbours {
         self.compare_with_peers(comparable, situation, share);
         let part = situation.share.times(BEHIND_PERCENT, 100);
         let all_behind = behind && situation.rate < part && share.peers < part;
-        let down = situation.direction == Direction::Down;
-        let too_long = suspicious && (foreign || down && all_behind);
+        let too_long = suspicious && (foreign || all_behind);
         let contested = suspicious && all_behind && situation.queue_is_long();
         self.suspicious = if too_long { self.suspicious + 1 } else { 0 };
         self.contested = if contested { self.contested + 1 } else { 0 };
-        let suspicious_ticks = match situation.direction {
-            Direction::Up => SUSPICIOUS_TICKS,
-            Direction::Down => SUSPICIOUS_TICKS_DOWN,
-        };
-        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= suspicious_ticks;
+        let due = self.contested >= LOOKS_LIKE_CONTEST_TICKS || self.suspicious >= SUSPICIOUS_TICKS;
         if !due || !may_begin || self.next_trial.is_some_and(|next| now < next) {
             return None;
         }
@@ -152,6 +144,11 @@ impl Neighbours {
     /// Whether the last trial has failed, was in vain, or ended in a release: strangers fill the queue.
     pub(super) fn has_tried_in_vain(&self) -> bool {
         self.trial.is_none() && self.next_trial.is_some() && self.least.is_none()
+    }
+
+    /// What the share follows.
+    pub(super) fn follows(&self) -> Follows {
+        self.least.map_or(Follows::Expected, |least_percent| Follows::Sum { least_percent })
     }
 
     /// Ends a trial without a result.
@@ -215,6 +212,8 @@ impl Neighbours {
 
 #[cfg(test)]
 mod tests {
+    use wakeai_connection::Direction;
+
     use super::*;
 
     const MSS: Bytes = Bytes::new(1448);
@@ -228,7 +227,14 @@ mod tests {
     /// A station among eight, with a path of 40 ms, a target of 10 ms, and a share of 10 Mbit/s of which it delivers 5.
     fn among_eight(growth_ms: u64) -> Situation {
         let rate = Rate::from_mbps(5);
-        Situation { senders: 8, target: ms(10), rate, ..Situation::example(40, growth_ms) }
+        let direction = Direction::Down;
+        Situation {
+            direction,
+            senders: 8,
+            target: ms(10),
+            rate,
+            ..Situation::example(40, growth_ms)
+        }
     }
 
     /// All stations use `used` millionths of the expected sum, this one `own` Mbit/s and a peer `peers`.
@@ -286,7 +292,7 @@ mod tests {
     fn a_queue_that_is_only_somewhat_too_long_has_to_last() {
         // 37.5 ms and a quarter of the path are a long queue, 10 ms and an eighth of it too long a queue.
         let before = |growth_ms| Ticks::default().until_trial(&among_eight(growth_ms)).0;
-        assert_eq!([before(48), before(47), before(16)], [BEFORE, 15, 15]);
+        assert_eq!([before(48), before(47), before(16)], [BEFORE, 11, 11]);
     }
 
     #[test]
@@ -300,7 +306,7 @@ mod tests {
         none(among_eight(161), &half_used());
         none(among_eight(60), &share(Some(800_000), 8, 8));
         none(among_eight(60), &share(None, 5, 5));
-        none(among_eight(20), &share(Some(FOREIGN_BELOW), 5, 5));
+        none(among_eight(20), &share(Some(FOREIGN_BELOW), 5, 8));
         // 60 % of the window are 26 segments.
         none(Situation { connections: 13, ..among_eight(60) }, &half_used());
     }
@@ -362,10 +368,10 @@ mod tests {
         let mut ticks = Ticks::default();
         ticks.until_trial(&among_eight(60));
         ticks.until_end(20);
-        // 65 % of the 35 % that count at least, and a queue that is shorter but still too long.
+        // 80 % of the 35 % that count at least, and a queue that is shorter but still too long.
         let used = |used| share(Some(used), 5, 5);
-        assert!((0..99).all(|_| ticks.tick(&among_eight(40), &used(227_500)).is_none()));
-        assert!((0..99).any(|_| ticks.tick(&among_eight(40), &used(227_499)).is_some()));
+        assert!((0..99).all(|_| ticks.tick(&among_eight(40), &used(280_000)).is_none()));
+        assert!((0..99).any(|_| ticks.tick(&among_eight(40), &used(279_999)).is_some()));
     }
 
     #[test]
@@ -396,13 +402,14 @@ mod tests {
     fn a_station_that_delivers_more_than_its_peers_follows_them() {
         let least = |own: u64, peers| {
             let mut ticks = Ticks::default();
-            let (situation, share) = (among_eight(20), share(Some(500_000), own, peers));
+            let situation = Situation { rate: Rate::from_mbps(8), ..among_eight(20) };
+            let share = share(Some(650_000), own, peers);
             for _ in 0..SETTLED_TICKS + MORE_TICKS {
                 ticks.tick(&situation, &share);
             }
             ticks.neighbours.least
         };
-        assert_eq!(least(8, 6), Some(35));
+        assert_eq!(least(8, 6), Some(45));
         assert_eq!(least(7, 6), None, "it has about what they have");
         assert_eq!(least(12, 8), None, "they have their shares");
         assert_eq!(least(8, 0), None, "nobody has announced a rate");
@@ -427,23 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn downloads_are_tried_where_all_are_behind_and_uploads_only_where_much_is_missing() {
+    fn stations_that_are_all_behind_try_although_not_much_is_missing() {
         // A queue above the target, and not long. Of the expected sum 70 % are used.
-        let is_tried = |direction, own, peers| {
-            let rate = Rate::from_mbps(own);
-            let situation = Situation { direction, rate, ..among_eight(30) };
+        let is_tried = |own, peers| {
+            let situation = Situation { rate: Rate::from_mbps(own), ..among_eight(30) };
             let mut ticks = Ticks::default();
             (0..60).any(|_| ticks.tick(&situation, &share(Some(700_000), own, peers)).is_some())
         };
-        assert!(is_tried(Direction::Down, 7, 7));
-        assert!(!is_tried(Direction::Down, 7, 8), "the peers have their shares");
-        assert!(!is_tried(Direction::Up, 7, 7));
-    }
-
-    #[test]
-    fn downloads_are_tried_earlier() {
-        let before =
-            |direction| Ticks::default().until_trial(&Situation { direction, ..among_eight(47) }).0;
-        assert_eq!([before(Direction::Up), before(Direction::Down)], [15, 11]);
+        assert!(is_tried(7, 7));
+        assert!(!is_tried(7, 8), "the peers have their shares");
     }
 }

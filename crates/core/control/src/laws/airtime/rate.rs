@@ -9,7 +9,8 @@ use wakeai_units::{Bytes, Duration, Instant, Rate};
 
 use super::AirtimeKnobs;
 use super::aggregate::aggregate;
-use super::share::AirtimeShare;
+use super::channel::Queue;
+use super::share::{AirtimeShare, Follows};
 use super::target;
 use crate::driver::TICK;
 use crate::observation::Side;
@@ -74,8 +75,10 @@ impl RateLimit {
         }
         self.ticks = self.ticks.saturating_add(1);
         let delay = announced_delay(seen);
-        let queues = delay.is_some_and(|delay| delay > self.target);
-        let share = self.share.on_tick(now, self.ticks, seen, queues, None);
+        // A longer queue lowers the limit itself, below.
+        let exceeds_the_target = delay.is_some_and(|delay| delay > self.target);
+        let queue = Queue { exceeds_the_target, is_too_long: false };
+        let share = self.share.on_tick(now, self.ticks, seen, queue, Follows::Expected);
         let path = own.rtt.map(|rtt| rtt.min);
         self.target = target::queue(knobs, seen, path, &self.share, self.share.bottleneck(seen));
         self.adapt(delay, seen.seen.senders);
@@ -91,7 +94,7 @@ impl RateLimit {
         let phase = if self.factor > USUAL { Phase::Probing } else { Phase::Steady };
         let state = AirtimeState { senders, rate, share, growth, target: self.target, phase };
         let rate = part.times(u64::from(self.factor), 1000);
-        let rate = if queues { rate.min(self.as_peers(part, share)) } else { rate };
+        let rate = if exceeds_the_target { rate.min(self.as_peers(part, share)) } else { rate };
         Some((rate, state))
     }
 

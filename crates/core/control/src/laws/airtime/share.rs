@@ -3,8 +3,9 @@
 use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use super::SETTLED_TICKS;
 use super::aggregate::{aggregate, alone, nearly_full};
+use super::channel::{Channel, Figures, Queue};
+use super::{KNOWN_TICKS, SETTLED_TICKS};
 use crate::PeerView;
 use crate::observation::Side;
 use crate::rates::AIR_LIMITED_PERCENT;
@@ -13,21 +14,19 @@ use crate::weights::{Basis, delivering, delivers, starving};
 use crate::windowed::WindowedMax;
 
 /// The whole airtime. Parts of the airtime are in millionths.
-const WHOLE: u64 = 1_000_000;
+pub(super) const WHOLE: u64 = 1_000_000;
 /// The limits of the measured sum, percent of the expected sum. They limit the effect of old or
 /// wrong announcements on the share. The lower limit holds only while the queue is longer than its
 /// target, because only then the measured sum is what the air carries. While the queue is short, the
 /// stations deliver less because their windows are short, and a share that followed would shorten
 /// the windows further.
-const LEAST_PERCENT: u64 = 93;
+pub(super) const LEAST_PERCENT: u64 = 93;
 const MOST_PERCENT: u64 = 140;
 /// In the mean of the weights, a weight counts as at most this many times the median weight.
 const HEAVIEST: u64 = 4;
 /// In the mean time for a nearly full aggregate, a time counts as at most this many times the median: a single station
 /// that announces a tiny rate must not lengthen the target of all.
 const LONGEST: u64 = 2;
-/// After so many ticks an active peer that announces an RTT and no rate counts as one that delivers nothing.
-const STARVED_TICKS: u32 = 2 * SETTLED_TICKS;
 /// A bottleneck beyond the air lets all stations together deliver no more than one station alone.
 /// Where the sum of the parts is above this multiple (millionths) of the expected sum, they deliver
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
@@ -41,6 +40,17 @@ pub(super) enum Bottleneck {
     BeyondTheAir,
 }
 
+/// What the share follows where the stations deliver less than is expected of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Follows {
+    /// The expected sum, or [`LEAST_PERCENT`] of it.
+    Expected,
+    /// What the channel leaves to uploads.
+    Channel,
+    /// The highest sum of the last ten seconds, and at least this percentage of the expected one.
+    Sum { least_percent: u64 },
+}
+
 /// The use of the air, and the share of this station.
 ///
 /// The part of the air that a station uses in a direction is its rate divided by its weight
@@ -52,6 +62,8 @@ pub(super) enum Bottleneck {
 pub(super) struct AirtimeShare {
     /// The highest sum of the parts of all stations in the last ten seconds, millionths.
     highest: WindowedMax<u64>,
+    /// What the channel leaves to the uploads of all stations.
+    pub(super) channel: Channel,
     /// The sum of the parts of all senders, divided by the expected sum, millionths. `None` in three
     /// cases: in the first ticks, where the rates of fewer than three quarters of the senders are
     /// known, and where all weights are equal. In the last case there is no expected sum.
@@ -216,21 +228,20 @@ impl AirtimeShare {
     }
 
     /// Takes the figures of a tick. Returns the share of this station, which has been active in this
-    /// direction for `ticks` ticks. `queues` says whether the queue of all senders is longer than its
-    /// target.
+    /// direction for `ticks` ticks.
     pub(super) fn on_tick(
         &mut self,
         now: Instant,
         ticks: u32,
         seen: Side<'_>,
-        queues: bool,
-        least_percent: Option<u64>,
+        queue: Queue,
+        follows: Follows,
     ) -> Rate {
         let mut weights = Weights::of(seen);
         let senders = u64::from(seen.seen.senders.max(1));
         let delivering = weights.parts.len() as u64 + 1;
-        // At first a rate of zero is one that was not measured yet.
-        let starving = if ticks > STARVED_TICKS { starving(seen.seen) as u64 } else { 0 };
+        // At first a rate of zero is one that was not measured yet. Later the peer delivers nothing.
+        let starving = if ticks > KNOWN_TICKS { starving(seen.seen) as u64 } else { 0 };
         let known = delivering + starving;
         let enough = known * 4 >= senders * 3;
         // A sender whose rate is not known counts with the mean of the known parts.
@@ -239,18 +250,30 @@ impl AirtimeShare {
             self.highest.push(now, sum);
         }
         let highest = if enough { self.highest.get() } else { 0 };
+        let mean = weights.parts.iter().sum::<u64>() / (delivering - 1).max(1);
+        let median = quantile(&mut weights.parts, 2);
+        let peer = median.unwrap_or(mean);
+        let is_known = enough && ticks > KNOWN_TICKS && weights.expected.is_some();
+        let left = if follows == Follows::Channel && is_known {
+            self.channel.on_tick(Figures { sum, senders, peer, queue })
+        } else {
+            self.channel = Channel::default();
+            None
+        };
         let carried = match weights.expected {
             None => highest.max(sum),
             Some(expected) => {
                 // The peers may have announced their rates before this station sent.
                 let fresh = !enough || ticks <= SETTLED_TICKS;
-                debug_assert!(least_percent.is_none_or(|percent| percent <= 100));
-                let least = match least_percent {
-                    Some(percent) if enough => expected * percent / 100,
-                    _ if fresh || !queues => expected,
+                let least = match follows {
+                    Follows::Sum { least_percent } if enough => {
+                        debug_assert!(least_percent <= 100);
+                        expected * least_percent / 100
+                    }
+                    _ if fresh || !queue.exceeds_the_target => expected,
                     _ => expected * LEAST_PERCENT / 100,
                 };
-                highest.clamp(least, expected * MOST_PERCENT / 100)
+                left.unwrap_or(highest.clamp(least, expected * MOST_PERCENT / 100))
             }
         };
         let settled = enough && ticks > SETTLED_TICKS;
@@ -267,10 +290,8 @@ impl AirtimeShare {
         };
         let second = second_largest(&weights.parts);
         self.second = expected.map(|expected| part_of(second * senders, expected));
-        let mean = weights.parts.iter().sum::<u64>() / (delivering - 1).max(1);
-        let median = quantile(&mut weights.parts, 2);
         self.own = seen.own().mean_rate;
-        self.peers = weights.rate(weights.left(median.unwrap_or(mean)));
+        self.peers = weights.rate(weights.left(peer));
         self.median = median.map_or(Rate::ZERO, |part| weights.rate(weights.left(part)));
         let equal = carried / senders;
         self.round = weights.round(equal, seen.own().mss());
@@ -317,6 +338,9 @@ mod tests {
     use crate::observation::{peer, traffic, uploads};
     use crate::{Announcement, Observation, OwnTraffic, Traffic};
 
+    const SHORT: Queue = Queue { exceeds_the_target: false, is_too_long: false };
+    const ABOVE_TARGET: Queue = Queue { exceeds_the_target: true, is_too_long: false };
+
     /// A station and its peers, each as (delivery rate, rate reached alone, PHY rate), Mbit/s.
     fn seen(
         own: (u64, Option<u64>, Option<u64>),
@@ -343,7 +367,8 @@ mod tests {
         let mut rate = Rate::ZERO;
         for tick in 1..=ticks {
             let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-            rate = share.on_tick(now, tick, seen.side(Direction::Up), true, None);
+            rate =
+                share.on_tick(now, tick, seen.side(Direction::Up), ABOVE_TARGET, Follows::Expected);
         }
         (share, rate)
     }
@@ -435,20 +460,39 @@ mod tests {
     #[test]
     fn a_low_sum_lowers_the_share_only_while_there_is_a_queue_or_to_the_least_that_was_found() {
         let little = seen((5, Some(50), None), &[(5, Some(50), None)]);
-        let share_with = |queues, least| {
+        let share_with = |queue, follows| {
             let mut share = AirtimeShare::default();
             let rates = (1..=30).map(|tick| {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-                share.on_tick(now, tick, little.side(Direction::Up), queues, least)
+                share.on_tick(now, tick, little.side(Direction::Up), queue, follows)
             });
             rates.last().map(kbps)
         };
-        assert_eq!(share_with(false, None), Some(25_000));
-        assert_eq!(share_with(true, None), Some(25_000 * LEAST_PERCENT / 100));
-        for queues in [false, true] {
-            assert_eq!(share_with(queues, Some(10)), Some(5_000));
-            assert_eq!(share_with(queues, Some(40)), Some(10_000));
+        assert_eq!(share_with(SHORT, Follows::Expected), Some(25_000));
+        assert_eq!(share_with(ABOVE_TARGET, Follows::Expected), Some(25_000 * LEAST_PERCENT / 100));
+        for queue in [SHORT, ABOVE_TARGET] {
+            assert_eq!(share_with(queue, Follows::Sum { least_percent: 10 }), Some(5_000));
+            assert_eq!(share_with(queue, Follows::Sum { least_percent: 40 }), Some(10_000));
         }
+    }
+
+    #[test]
+    fn the_share_follows_what_the_channel_leaves() {
+        let too_long = Queue { exceeds_the_target: true, is_too_long: true };
+        let share_of = |follows, ticks| {
+            let mut share = AirtimeShare::default();
+            let seen = both_ways((5, 0), (5, 0));
+            let rates = (1..=ticks).map(|tick| {
+                let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+                share.on_tick(now, tick, seen.side(Direction::Up), too_long, follows)
+            });
+            rates.last().map(kbps)
+        };
+        // Each delivers a tenth of the air, and may have 1 % more.
+        assert_eq!(share_of(Follows::Channel, KNOWN_TICKS + 1), Some(5_500));
+        let expected = Some(25_000 * LEAST_PERCENT / 100);
+        assert_eq!(share_of(Follows::Channel, KNOWN_TICKS), expected);
+        assert_eq!(share_of(Follows::Expected, KNOWN_TICKS + 1), expected);
     }
 
     /// Two stations that reach 50 Mbit/s alone in each direction: this one with these uploads and downloads,
@@ -480,8 +524,8 @@ mod tests {
                 Instant::ZERO,
                 1,
                 seen.side(direction),
-                false,
-                None,
+                SHORT,
+                Follows::Expected,
             ))
         };
         assert_eq!(share((25, 0), Direction::Up), 25_000, "half of the air");
@@ -498,7 +542,7 @@ mod tests {
             let mut share = AirtimeShare::default();
             for tick in 1..=SETTLED_TICKS + 1 {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
-                share.on_tick(now, tick, seen.side(Direction::Up), false, None);
+                share.on_tick(now, tick, seen.side(Direction::Up), SHORT, Follows::Expected);
             }
             (share.used, kbps(share.total), kbps(share.down))
         };
@@ -565,8 +609,8 @@ mod tests {
             crowd
         };
         let starving = crowd(Some(Duration::from_millis(20)));
-        assert_eq!(share_after(STARVED_TICKS, &starving).0.used, None, "not measured yet");
-        let (share, _) = share_after(STARVED_TICKS + 1, &starving);
+        assert_eq!(share_after(KNOWN_TICKS, &starving).0.used, None, "not measured yet");
+        let (share, _) = share_after(KNOWN_TICKS + 1, &starving);
         assert_eq!(share.used, Some(200_000), "a fifth of the air among five");
         assert_eq!(share_after(30, &crowd(None)).0.used, None, "they have no connection");
     }

@@ -1,8 +1,8 @@
 //! Decides whether stations without agents, or with agents that do not obey, hold a longer queue than
 //! the target. A station with a short window gets little beside them. There are two answers.
 //!
-//! In a *contest* the station holds the longest target, and for downloads that of the queue where it is longer. Each
-//! station can see that it and the others with agents have lost their share.
+//! In a *contest* of downloads the station holds the longest target, or that of the present queue where it is longer. Each
+//! station can see that it and the others with agents have lost their share. Uploads wait in their own stations, and have no contest.
 //!
 //! In a *release* the law sets no bounds, except a floor for at most the first five seconds. Strangers
 //! fill the queue so far that no target gets the share back, or a trial of uploads has shown them
@@ -14,14 +14,13 @@ use wakeai_units::{Duration, Instant, Rate};
 #[cfg(doc)]
 use super::AirtimeKnobs;
 use super::backoff::Backoff;
-use super::neighbours::SUSPICIOUS_TICKS_DOWN;
+use super::neighbours::SUSPICIOUS_TICKS;
 use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation, TICK};
 use crate::windowed::WINDOW;
 
 /// A release begins when the count of suspicious ticks (decisions, one every 0.5 s) reaches
 /// [`SETTLED_TICKS`], and one more per this many senders. Many senders need longer to know each other.
-/// Until then the law must not take them for strangers. A contest begins one tick before the release of
-/// one, so that it comes first.
+/// Until then the law must not take them for strangers.
 const SENDERS_PER_TICK: u32 = 2;
 /// The number for the release of a station without sending peers. It is smaller because the window of
 /// a single station does not build a long queue. So a long queue shows after fewer ticks that
@@ -92,7 +91,7 @@ impl Episode {
 ///
 /// Downloads and strangers wait in one queue, the access point's, so windows for that queue get most of the
 /// share back. It swings with the strangers' windows, and may stay below what counts as a long queue. So there, after a
-/// trial has shown strangers, a queue above the target is enough if it lasts ([`SUSPICIOUS_TICKS_DOWN`]), and the contest
+/// trial has shown strangers, a queue above the target is enough if it lasts ([`SUSPICIOUS_TICKS`]), and the contest
 /// goes on while the queue is shorter for a moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contest(Episode);
@@ -117,12 +116,11 @@ impl Contest {
         // A station that alone is behind has another reason than the queue of strangers.
         let all_behind = if peers > Rate::ZERO { peers < limit } else { path_is_checked };
         let is_long = situation.queue_is_long();
-        let down = situation.direction == Direction::Down && tried_in_vain;
-        let too_long = if down { situation.queue_exceeds_the_target() } else { is_long };
+        let too_long = if tried_in_vain { situation.queue_exceeds_the_target() } else { is_long };
         let lost = too_long && all_behind && situation.rate < limit && situation.senders > 1;
-        let within = if is_long || !down { SETTLED_TICKS - 1 } else { SUSPICIOUS_TICKS_DOWN };
+        let within = if is_long || !tried_in_vain { SETTLED_TICKS - 1 } else { SUSPICIOUS_TICKS };
         let known = if peers > Rate::ZERO { peers } else { situation.rate };
-        let has_cause = too_long || down && known < part(REGAINED_PERCENT);
+        let has_cause = too_long || tried_in_vain && known < part(REGAINED_PERCENT);
         self.0.on_tick(now, lost && tick > SETTLED_TICKS, within, has_cause)
     }
 }
@@ -394,13 +392,14 @@ mod tests {
     /// A station with a share of 10 Mbit/s, a path of 40 ms and a target of 10 ms.
     fn beside(mbps: u64, growth_ms: u64) -> Situation {
         let (target, rate) = (Duration::from_millis(10), Rate::from_mbps(mbps));
-        Situation { target, rate, senders: 8, ..Situation::example(40, growth_ms) }
+        let direction = Direction::Down;
+        Situation { direction, target, rate, senders: 8, ..Situation::example(40, growth_ms) }
     }
 
     /// The first tick of a contest among twenty ticks of this situation. `peers` is the rate of the
     /// others, Mbit/s.
     fn begins(situation: &Situation, peers: u64, path_is_checked: bool) -> Option<u32> {
-        begins_after(true, situation, peers, path_is_checked)
+        begins_after(false, situation, peers, path_is_checked)
     }
 
     /// The same after a trial that was in vain, or without one.
@@ -432,25 +431,30 @@ mod tests {
     }
 
     #[test]
-    fn for_downloads_a_queue_above_the_target_is_enough_if_it_lasts() {
-        let down = |growth| Situation { direction: Direction::Down, ..beside(3, growth) };
-        assert_eq!(begins(&down(100), 3, false), Some(7), "a long queue");
-        assert_eq!(begins(&down(16), 3, false), Some(12), "10 ms and an eighth of the path");
-        assert_eq!(begins(&down(15), 3, false), None);
-        assert_eq!(begins_after(false, &down(16), 3, false), None, "strangers are not shown");
-        assert_eq!(begins_after(false, &down(100), 3, false), Some(7), "a long queue");
-        assert_eq!(begins(&down(16), 8, false), None, "the others have their share");
+    fn after_a_trial_a_queue_above_the_target_is_enough_if_it_lasts() {
+        let begins_after = |growth, peers| begins_after(true, &beside(3, growth), peers, false);
+        assert_eq!(begins_after(100, 3), Some(7), "a long queue");
+        assert_eq!(begins_after(16, 3), Some(12), "10 ms and an eighth of the path");
+        assert_eq!(begins_after(15, 3), None);
+        assert_eq!(begins(&beside(3, 16), 3, false), None, "strangers are not shown");
+        assert_eq!(begins_after(16, 8), None, "the others have their share");
     }
 
     #[test]
-    fn a_contest_of_downloads_ends_when_the_share_is_regained() {
+    fn after_a_trial_a_contest_ends_when_the_share_is_regained() {
         let mut contest = Contest::default();
         let mut tick = 0;
         let mut next = |growth, peers| {
             tick += 1;
-            let situation = Situation { direction: Direction::Down, ..beside(3, growth) };
             let now = Instant::ZERO + TICK * tick;
-            contest.on_tick(now, tick as u32, &situation, Rate::from_mbps(peers), false, true)
+            contest.on_tick(
+                now,
+                tick as u32,
+                &beside(3, growth),
+                Rate::from_mbps(peers),
+                false,
+                true,
+            )
         };
         assert!((0..7).any(|_| next(100, 3)));
         assert!(next(5, 8), "the queue swings, and 90 % are not regained");
@@ -470,7 +474,7 @@ mod tests {
         let mut next = |growth| {
             tick += 1;
             let now = Instant::ZERO + TICK * tick;
-            contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false, true)
+            contest.on_tick(now, tick as u32, &beside(3, growth), Rate::from_mbps(3), false, false)
         };
         assert!((0..7).any(|_| next(100)));
         assert!(!next(20), "the queue is gone");
@@ -516,6 +520,9 @@ mod tests {
     fn in_a_contest_of_downloads_the_target_is_the_queue_of_the_strangers() {
         let [up, down] = Direction::BOTH.map(settled);
         assert_eq!((down.phase, down.target), (Phase::Steady, down.growth));
-        assert!(up.target < up.growth, "uploads wait in their own stations: {up:?}");
+        assert!(
+            up.target < up.growth,
+            "uploads wait in their own stations, and have no contest: {up:?}"
+        );
     }
 }

@@ -8,7 +8,11 @@
 //! the stations together deliver much less. Stations with agents at other access points hold less at the same time, and each
 //! fleet delivers what it did before. The stations of all fleets need clocks that agree to within about half a second, as with NTP.
 //!
-//! One trial is not enough where it shows little: a rate swings by itself. What several of them miss adds up. The station that
+//! Where no strangers were shown, the windows follow what the channel leaves ([`super::channel`]). The trial has to come first, because these
+//! windows soon are too short for half of them to tell anything. A trial while they follow is compared with the mean of the rates before and after it,
+//! because these may rise or fall meanwhile by themselves.
+//!
+//! One trial is not enough where it shows little. What several of them miss adds up. The station that
 //! delivers most does not count, because one that obeys no window takes what the others leave, and announces it.
 
 use std::collections::VecDeque;
@@ -16,7 +20,7 @@ use std::collections::VecDeque;
 use wakeai_units::{Duration, Segments};
 
 use super::share::AirtimeShare;
-use super::{BEHIND_PERCENT, SETTLED_TICKS, Situation};
+use super::{BEHIND_PERCENT, KNOWN_TICKS, SETTLED_TICKS, Situation};
 use crate::observation::Side;
 
 /// A trial begins when the wall clock reaches a multiple of this time.
@@ -25,9 +29,7 @@ const GRID: Duration = Duration::from_secs(4);
 /// the trials of all fleets coincide.
 const FIRST_PAUSE: u64 = 4;
 const LONGEST_PAUSE: u64 = 32;
-/// A station takes part after this many ticks (decisions, one every 0.5 s): before, it does not know what the others deliver.
-const KNOWN_TICKS: u32 = 2 * SETTLED_TICKS;
-/// A trial lasts for this many ticks, and the mean of the last ones counts. It is compared with that of as many before the trial.
+/// A trial lasts for this many ticks (decisions, one every 0.5 s), and the mean of the last ones counts. It is compared with that of as many before the trial.
 const TRIAL_TICKS: u32 = 11;
 const MEAN: usize = 6;
 /// The window during a trial, percent of that of the share.
@@ -38,13 +40,18 @@ const SHORTER_PERCENT: u64 = 75;
 /// loses some percent, because its aggregates are smaller.
 const KEPT_PERCENT: u64 = 86;
 /// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
-const MISSED_PERCENT: u64 = 15;
+const MISSED_PERCENT: u64 = 20;
 
 /// For so many ticks after the number of senders has changed, or a trial has ended, stations announce rates (means of two seconds) that they had before, and
 /// so the sum is too large, or too small. These ticks do not count, and a trial in which the number changes tells nothing.
 const STALE_TICKS: usize = 5;
+/// Where the windows follow what the channel leaves, the rates of this tick after a trial count as well.
+const AFTER_TICKS: usize = STALE_TICKS + 1;
 /// At least so many ticks count before a trial.
 const LEAST_MEAN: usize = 3;
+
+/// A trial begins where the queue was too long within so many ticks. The trials of all fleets have to coincide, and their queues swing.
+const SHORT_TICKS: u32 = 8;
 
 /// A peer that has more than this percentage of its share, besides the one that has most, holds no window any more.
 const AHEAD_PERCENT: u64 = 200;
@@ -57,6 +64,9 @@ pub(super) struct UploadTrial {
     /// The number of the present time of the grid.
     at: Option<u64>,
     running: Option<Running>,
+    ended: Option<Ended>,
+    /// The number of ticks since the last trial.
+    since: usize,
     senders: Senders,
     /// The number of times of the grid from one trial to the next.
     pause: u64,
@@ -64,8 +74,10 @@ pub(super) struct UploadTrial {
     missed: u64,
     /// Whether the last trial missed it, and found no strangers yet.
     close: bool,
-    /// The number of ticks since the last trial.
-    since: usize,
+    /// Whether others on the channel take what is missing: the last trial has shown no strangers, or none is possible.
+    cleared: bool,
+    /// The number of ticks since the queue was longer than the target allows.
+    short: u32,
     /// The number of consecutive ticks in which the peers delivered more than this station.
     less: u32,
 }
@@ -99,6 +111,16 @@ struct Running {
     window: Segments,
 }
 
+/// A trial that waits for the rates after it.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    /// The number of further ticks.
+    left: usize,
+    /// What most delivered before the trial, and in it.
+    before: u64,
+    during: u64,
+}
+
 /// What a tick of [`UploadTrial`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tried {
@@ -125,7 +147,7 @@ impl UploadTrial {
         let last = std::mem::replace(&mut self.at, at);
         let now = at.filter(|at| last.is_some_and(|last| last != *at));
         let Some(used) = share.used_by_most.filter(|_| situation.senders > 1) else {
-            self.running = None;
+            (self.running, self.ended) = (None, None);
             return Tried::Nothing;
         };
         if self.used.len() == MEAN {
@@ -141,24 +163,54 @@ impl UploadTrial {
             }
             let Running { left, before, .. } = *running;
             (self.running, self.since) = (None, 0);
-            let are_same = self.senders.ticks > TRIAL_TICKS as usize;
-            if left == 0 && are_same && self.shows_strangers(before) {
+            let during = self.mean(MEAN);
+            if left == 0 && self.cleared {
+                self.ended = Some(Ended { left: AFTER_TICKS, before, during });
+            } else if left == 0
+                && self.senders.ticks > TRIAL_TICKS as usize
+                && self.shows_strangers(during, before)
+            {
                 return Tried::Strangers;
+            }
+        } else if let Some(ended) = &mut self.ended {
+            ended.left -= 1;
+            if ended.left == 0 {
+                let Ended { before, during, .. } = *ended;
+                self.ended = None;
+                let are_same = self.senders.ticks > TRIAL_TICKS as usize + AFTER_TICKS;
+                let usual = before.midpoint(self.mean(1));
+                if are_same && may_begin && self.shows_strangers(during, usual) {
+                    return Tried::Strangers;
+                }
             }
         }
         if self.peers_were_released(share) && may_begin {
             return Tried::Strangers;
         }
-        let behind = used < BEHIND_PERCENT * 10_000 && situation.queue_exceeds_the_target();
-        let due = now.is_some_and(|at| at.is_multiple_of(self.pause.max(1)));
+        self.short =
+            if situation.queue_exceeds_the_target() { 0 } else { self.short.saturating_add(1) };
+        let was_long = self.short < SHORT_TICKS || share.channel.leaves_less_than(BEHIND_PERCENT);
+        let behind = used < BEHIND_PERCENT * 10_000 && was_long;
+        // Nothing is missing any more. Whoever comes next may be a stranger.
+        self.cleared &= behind || share.channel.leaves_less_than(100);
+        let pause = if self.cleared { self.pause } else { self.pause.min(FIRST_PAUSE) };
+        let due = now.is_some_and(|at| at.is_multiple_of(pause.max(1)));
         let before = self.senders.ticks.saturating_sub(STALE_TICKS).min(MEAN);
         let are_known = before >= LEAST_MEAN && tick > KNOWN_TICKS;
-        if !(due && behind && may_begin && are_known) {
+        if !(due && behind && may_begin && are_known) || self.ended.is_some() {
             return Tried::Nothing;
         }
-        let Some(window) = shorter(seen, situation, share) else { return Tried::Nothing };
+        let Some(window) = shorter(seen, situation, share) else {
+            self.cleared = true;
+            return Tried::Nothing;
+        };
         self.running = Some(Running { left: TRIAL_TICKS, before: self.mean(before), window });
         Tried::Less(window)
+    }
+
+    /// Whether the windows may follow what the channel leaves. Without a clock there is no trial before.
+    pub(super) fn may_follow(&self, has_clock: bool) -> bool {
+        self.cleared || !has_clock
     }
 
     /// The mean of the last `ticks` ticks.
@@ -167,14 +219,15 @@ impl UploadTrial {
         last.clone().sum::<u64>() / (last.len() as u64).max(1)
     }
 
-    /// Takes the result of a trial before which the stations delivered `before`. A trial that shows something is soon followed by
+    /// Takes the result of a trial in which the stations delivered `during` instead of `usual`. A trial that shows something is soon followed by
     /// the next; otherwise the time to the next doubles, because a trial costs goodput.
-    fn shows_strangers(&mut self, before: u64) -> bool {
-        let kept = self.mean(MEAN).saturating_mul(100) / before.max(1);
+    fn shows_strangers(&mut self, during: u64, usual: u64) -> bool {
+        let kept = during.saturating_mul(100) / usual.max(1);
         let shows = kept < KEPT_PERCENT;
         self.missed = (self.missed + KEPT_PERCENT).saturating_sub(kept);
         let found = self.missed >= MISSED_PERCENT;
         self.close = shows && !found;
+        self.cleared = !found;
         let pause = if shows { FIRST_PAUSE } else { self.pause.max(FIRST_PAUSE) * 2 };
         self.pause = pause.min(LONGEST_PAUSE);
         if found {
@@ -186,8 +239,8 @@ impl UploadTrial {
     /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then,
     /// or one of them much more than its share. The rates of the trial itself do not count.
     fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
-        self.since = self.since.saturating_add(1);
         let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
+        self.since = self.since.saturating_add(1);
         let is_known = self.close && self.since > STALE_TICKS;
         let less = is_known && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
         self.less = if less { self.less + 1 } else { 0 };
@@ -278,16 +331,23 @@ mod tests {
             })
         }
 
-        /// Whether strangers are found at the end of the present trial, in which most use `used` percent.
+        /// Whether strangers are found by the present trial, in which most use `used` percent.
         fn ends(&mut self, used: u64) -> bool {
+            self.ends_before(used, 50)
+        }
+
+        /// The same where most use `after` percent after it.
+        fn ends_before(&mut self, used: u64, after: u64) -> bool {
+            let waits = self.trial.cleared;
             for _ in 1..TRIAL_TICKS {
                 assert_eq!(self.tick(used), Tried::Less(Segments::new(12)));
             }
-            match self.tick(used) {
-                Tried::Strangers => true,
-                Tried::Nothing => false,
-                tried @ Tried::Less(_) => panic!("{tried:?}"),
+            let mut tried = self.tick(used);
+            for _ in 0..if waits { AFTER_TICKS } else { 0 } {
+                assert_eq!(tried, Tried::Nothing);
+                tried = self.tick(after);
             }
+            tried == Tried::Strangers
         }
     }
 
@@ -326,8 +386,7 @@ mod tests {
         for (senders, finds) in [(8, true), (10, true), (11, false), (5, false)] {
             let mut ticks = Ticks::default();
             ticks.begins().expect("a trial");
-            let tried = (0..TRIAL_TICKS).map(|_| among(&mut ticks, senders, 20));
-            let tried: Vec<_> = tried.collect();
+            let tried: Vec<_> = (0..TRIAL_TICKS).map(|_| among(&mut ticks, senders, 20)).collect();
             assert_eq!(tried.contains(&Tried::Strangers), finds, "{senders} senders instead of 8");
         }
     }
@@ -347,7 +406,7 @@ mod tests {
     fn one_clear_loss_or_several_small_ones_show_strangers() {
         // Of 50 percent at least 43 are kept where nobody takes them.
         for (used, trials) in
-            [(35, Some(1)), (36, Some(2)), (38, Some(2)), (39, Some(2)), (41, Some(4)), (43, None)]
+            [(33, Some(1)), (34, Some(2)), (38, Some(2)), (39, Some(3)), (41, Some(5)), (43, None)]
         {
             let mut ticks = Ticks::default();
             let found = (1..9).find(|_| {
@@ -410,6 +469,58 @@ mod tests {
         let mut tick = |peers| ticks.tick_in(&situation(), &share(80, 3, peers));
         assert!((0..STALE_TICKS).all(|_| tick(9) == Tried::Nothing));
         assert!((0..9).all(|_| tick(3) == Tried::Nothing));
+    }
+
+    #[test]
+    fn where_the_windows_follow_what_falls_by_itself_shows_no_strangers() {
+        // In the second trial 30 of 50 percent, and then as many as this.
+        for (after, found) in [(50, true), (40, true), (39, false), (20, false)] {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            assert!(!ticks.ends(50));
+            ticks.begins();
+            assert_eq!(ticks.ends_before(30, after), found, "{after}");
+        }
+    }
+
+    #[test]
+    fn the_windows_follow_after_a_trial_without_strangers_until_nothing_is_missing() {
+        let mut ticks = Ticks::default();
+        assert!(ticks.trial.may_follow(false), "without a clock there is no trial");
+        ticks.begins();
+        assert!(!ticks.trial.may_follow(true), "it is under way");
+        ticks.ends(34);
+        assert!(ticks.trial.may_follow(true), "it was not clear");
+        ticks.tick(80);
+        assert!(!ticks.trial.may_follow(true));
+        ticks.begins();
+        ticks.ends(33);
+        assert!(!ticks.trial.may_follow(true), "strangers");
+    }
+
+    #[test]
+    fn where_no_trial_is_possible_the_windows_follow() {
+        let mut ticks = Ticks::default();
+        let situation = Situation { connections: 7, ..situation() };
+        for _ in 0..20 {
+            ticks.tick_in(&situation, &share(50, 3, 3));
+        }
+        assert!(ticks.trial.may_follow(true));
+    }
+
+    #[test]
+    fn a_queue_that_was_too_long_within_four_seconds_is_a_reason() {
+        let tried = |short: u32| {
+            let mut ticks = Ticks::default();
+            let within = Situation { target: ms(28), ..situation() };
+            for tick in 0..15 {
+                let now = if tick < 15 - short { &situation() } else { &within };
+                ticks.tick_in(now, &share(50, 3, 3));
+            }
+            ticks.tick_in(&within, &share(50, 3, 3))
+        };
+        assert!(matches!(tried(SHORT_TICKS - 2), Tried::Less(_)));
+        assert_eq!(tried(SHORT_TICKS), Tried::Nothing);
     }
 
     /// Whether the law releases a station of eight, each with a share of 5 Mbit/s of which it delivers 2, and 1.3 in a trial if

@@ -35,9 +35,6 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// This floor is the window for at least this percentage of the present rate, because what the station
 /// delivered before strangers were found is less than its share.
 const RECOVERY_PERCENT: u64 = 125;
-/// The queue is longer than it should be where it is above the target by this part of the path. With the windows for 93 %
-/// of the air, of which the stations get 80 %, the queueing delay is `q + (R + q)/6`.
-const LONGER_PATH_DIVISOR: u64 = 8;
 /// In the opening phase the floor exceeds the present window by at most this many segments, or by
 /// half of the window where that is more. So the host's queue does not get too many segments at
 /// once.
@@ -93,7 +90,7 @@ impl Situation {
 
     /// Whether the queue is somewhat longer than the target allows.
     pub(super) fn queue_exceeds_the_target(&self) -> bool {
-        self.path.growth > self.target + self.path.min / LONGER_PATH_DIVISOR
+        self.path.is_too_long(self.target)
     }
 
     /// Whether the queue is longer than any target allows, among several senders.
