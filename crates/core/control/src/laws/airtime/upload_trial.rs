@@ -64,6 +64,7 @@ pub(super) struct UploadTrial {
     /// The number of the present time of the grid.
     at: Option<u64>,
     running: Option<Running>,
+    /// The last trial, until the rates after it are known.
     ended: Option<Ended>,
     /// The number of ticks since the last trial.
     since: usize,
@@ -239,8 +240,8 @@ impl UploadTrial {
     /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then,
     /// or one of them much more than its share. The rates of the trial itself do not count.
     fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
-        let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
         self.since = self.since.saturating_add(1);
+        let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
         let is_known = self.close && self.since > STALE_TICKS;
         let less = is_known && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
         self.less = if less { self.less + 1 } else { 0 };
