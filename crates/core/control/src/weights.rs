@@ -90,12 +90,12 @@ pub(crate) fn delivering(seen: &Observation) -> impl Iterator<Item = &PeerView> 
     seen.peers.iter().filter(delivers)
 }
 
-/// The number of active peers that deliver nothing, although the path of a connection is known: what they send is lost.
-pub(crate) fn starving(seen: &Observation) -> usize {
+/// The active peers that deliver nothing, although the path of a connection is known: what they send is lost.
+pub(crate) fn starving(seen: &Observation) -> impl Iterator<Item = &PeerView> {
     let starves = |peer: &&PeerView| {
         let mut ways = Direction::BOTH.into_iter().filter(|of| peer.announced.of(*of).active);
         let known = |of| peer.announced.of(of).min_rtt.is_some();
         !Direction::BOTH.into_iter().any(|of| delivers(peer, of)) && ways.any(known)
     };
-    seen.peers.iter().filter(starves).count()
+    seen.peers.iter().filter(starves)
 }

@@ -54,7 +54,7 @@ impl Default for Channel {
 }
 
 impl Channel {
-    /// Takes the figures of a tick. Returns the sum that the stations share; `None` where the channel leaves them about all of the air.
+    /// Takes the figures of a tick. Returns [`Self::left`].
     ///
     /// The sum falls only where a peer delivers less than the present one gives it, too. Otherwise the station's own path has
     /// become longer.
@@ -69,6 +69,11 @@ impl Channel {
             self.left + senders * RISE
         };
         self.left = left.clamp(LEAST, WHOLE);
+        self.left()
+    }
+
+    /// The sum that the stations share; `None` where the channel leaves them about all of the air.
+    pub(super) fn left(&self) -> Option<u64> {
         self.leaves_less_than(LEAST_PERCENT).then_some(self.left)
     }
 

@@ -356,7 +356,8 @@ impl OneWay {
             Direction::Up => self.try_uploads(now, &situation, seen, holds),
             Direction::Down => None,
         };
-        let less = tried.or(less);
+        // A check of the path needs its short window in a trial, too.
+        let less = less.into_iter().chain(tried).min();
         if less.is_some() {
             phase = Phase::Draining;
         }

@@ -10,6 +10,8 @@ use crate::rtt::{common_delays, quantile};
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
 const TOLERANCE_DIVISOR: u64 = 7;
+/// At most this is tolerated of uploads: a longer queue does not differ by more, and a station that joined it would keep a longer window.
+const MOST_TOLERATED: Duration = Duration::from_micros(2500);
 /// The same where the median is uncertain: where fewer than this number of delays are known, and for downloads, whose RTT varies more, because it is that of
 /// the receiver.
 const TOLERANCE_DIVISOR_UNCERTAIN: u64 = 4;
@@ -49,7 +51,7 @@ impl Path {
     /// know their paths are the upper quartile. So its difference is subtracted, too.
     ///
     /// Short queues differ by chance. With the target queueing delay `target`, a difference of up to a
-    /// seventh of it from the median is not corrected (of downloads, and where fewer than five delays are known, a
+    /// seventh of it from the median, and of at most 2.5 ms, is not corrected (of downloads, and where fewer than five delays are known, a
     /// quarter), and one of up to the whole target from the upper
     /// quartile (of uploads; half of it of downloads). The quartile counts only while the median is at most twice the target: beside strangers
     /// the delays are long, and differ by more.
@@ -60,13 +62,13 @@ impl Path {
         let known = |delay: Option<Duration>, tolerance: Duration| {
             delay.map_or(Duration::ZERO, |delay| delay.saturating_sub(tolerance))
         };
+        let uncertain = target / TOLERANCE_DIVISOR_UNCERTAIN;
         let (beside_common, beside_upper) = match seen.direction {
-            Direction::Up if delays.len() < CERTAIN => (TOLERANCE_DIVISOR_UNCERTAIN, 1),
-            Direction::Up => (TOLERANCE_DIVISOR, 1),
-            Direction::Down => (TOLERANCE_DIVISOR_UNCERTAIN, UPPER_DIVISOR_DOWN),
+            Direction::Up if delays.len() < CERTAIN => (uncertain, target),
+            Direction::Up => ((target / TOLERANCE_DIVISOR).min(MOST_TOLERATED), target),
+            Direction::Down => (uncertain, target / UPPER_DIVISOR_DOWN),
         };
-        let queue = rtt.growth.max(known(common, target / beside_common));
-        let queue = queue.max(known(upper, target / beside_upper));
+        let queue = rtt.growth.max(known(common, beside_common)).max(known(upper, beside_upper));
         let min = rtt.min.min(rtt.current.saturating_sub(queue).max(rtt.min / 4));
         let common = common.unwrap_or(Duration::ZERO);
         Self { min, growth: rtt.current.saturating_sub(min), current: rtt.current, common }
@@ -124,7 +126,8 @@ mod tests {
     #[test]
     fn a_small_difference_is_tolerated() {
         let min = |target| of(own(120, 30), &peers(&[80; 4]), ms(target)).min;
-        assert_eq!((min(0), min(70), min(350), min(630)), (ms(70), ms(80), ms(120), ms(120)));
+        assert_eq!((min(0), min(7), min(14)), (ms(70), ms(71), ms(72)), "a seventh of the target");
+        assert_eq!([min(21), min(630)], [ms(70) + MOST_TOLERATED; 2]);
         // The delay is 50 ms shorter than the median.
         let min = |count, direction| {
             let announce = |peer: PeerView| {
@@ -135,7 +138,7 @@ mod tests {
             let seen = Observation { peers, ..Observation::default() };
             Path::of(own(120, 30), seen.side(direction), ms(84)).min
         };
-        assert_eq!(min(4, Direction::Up), ms(120 - 50 + 12), "a seventh");
+        assert_eq!(min(4, Direction::Up), ms(120 - 50) + MOST_TOLERATED);
         assert_eq!(min(3, Direction::Up), ms(120 - 50 + 21), "a quarter among few delays");
         assert_eq!(min(4, Direction::Down), ms(120 - 50 + 21), "a quarter of downloads");
     }

@@ -32,6 +32,11 @@ const LONGEST: u64 = 2;
 /// more. So the air is the bottleneck, and losses are the reason why a station alone is slow.
 const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 
+/// Only announcements of so many seconds show what a trial changes, and what strangers took meanwhile. Rates are means of as many.
+const RECENT: Duration = Duration::from_secs(2);
+/// So many of them stand for all, where there are more.
+const RECENT_PEERS: u64 = 3;
+
 /// The bottleneck of all senders together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bottleneck {
@@ -71,6 +76,9 @@ pub(super) struct AirtimeShare {
     /// The same for all senders but the one with the largest part, beside three peers at least. A station that takes what
     /// the others lose does not count, whatever it announces.
     pub(super) used_by_most: Option<u64>,
+    /// The same for this station and the peers that announced their rates in the last two seconds ([`RECENT`]), as if all senders delivered like them;
+    /// `None` where fewer than three did, or fewer than all of two. Many stations announce their rates many seconds apart.
+    pub(super) recent_by_most: Option<u64>,
     /// The second-largest part of a peer as a part of the share of each, millionths; `None` where [`Self::used`] is. The
     /// largest one may be that of a station that obeys nothing, or a false announcement.
     pub(super) second: Option<u64>,
@@ -108,6 +116,8 @@ struct Weights {
     own_part: u64,
     /// The parts of the peers that deliver something, both directions together, millionths.
     parts: Vec<u64>,
+    /// Those of them that were announced within [`RECENT`].
+    recent: Vec<u64>,
     /// The traffic of these stations, that of this station first.
     streams: Vec<Stream>,
     /// The expected sum of the parts, millionths; `None` where all weights are equal.
@@ -140,13 +150,17 @@ impl Weights {
         let mut streams: Vec<Stream> = own
             .map(|of| Stream { direction: of, weight: own_weight(of), link_rate, directions })
             .collect();
-        let mut parts = Vec::new();
+        let (mut parts, mut recent) = (Vec::new(), Vec::new());
         for peer in delivering(all) {
             let announced = &peer.announced;
             let moved = Direction::BOTH.into_iter().filter(|of| delivers(peer, *of));
             let directions = moved.clone().count() as u64;
             let link_rate = announced.link_rate.or(link_rate);
-            parts.push(moved.clone().map(|of| part(announced.of(of).rate, weight(peer, of))).sum());
+            let used = moved.clone().map(|of| part(announced.of(of).rate, weight(peer, of))).sum();
+            parts.push(used);
+            if peer.age <= RECENT {
+                recent.push(used);
+            }
             streams.extend(moved.map(|of| Stream {
                 direction: of,
                 weight: weight(peer, of),
@@ -159,6 +173,7 @@ impl Weights {
             own_other: own_part(other),
             own_part: own_part(direction) + own_part(other),
             parts,
+            recent,
             streams,
             expected: (basis != Basis::Equal).then_some(WHOLE),
         }
@@ -204,6 +219,19 @@ impl Weights {
     }
 }
 
+/// The sum of the parts of all `senders`, where `known` of them are these parts, that of this station, and zero, and the others are like them. The station
+/// with the largest part does not count beside three others at least.
+fn sum_of_most(parts: &[u64], own: u64, known: u64, senders: u64) -> u64 {
+    let all = parts.iter().sum::<u64>() + own;
+    match known {
+        4.. => {
+            let largest = parts.iter().copied().max().unwrap_or(0).max(own);
+            (all - largest) / (known - 1) * senders
+        }
+        _ => all / known * senders,
+    }
+}
+
 /// The second-largest of these parts; zero where there are fewer than two.
 fn second_largest(parts: &[u64]) -> u64 {
     let (_, second) = parts.iter().fold((0, 0), |(largest, second), part| {
@@ -241,8 +269,8 @@ impl AirtimeShare {
         let senders = u64::from(seen.seen.senders.max(1));
         let delivering = weights.parts.len() as u64 + 1;
         // At first a rate of zero is one that was not measured yet. Later the peer delivers nothing.
-        let starving = if ticks > KNOWN_TICKS { starving(seen.seen) as u64 } else { 0 };
-        let known = delivering + starving;
+        let starving = || starving(seen.seen).filter(|_| ticks > KNOWN_TICKS);
+        let known = delivering + starving().count() as u64;
         let enough = known * 4 >= senders * 3;
         // A sender whose rate is not known counts with the mean of the known parts.
         let sum = (weights.parts.iter().sum::<u64>() + weights.own_part) / known * senders;
@@ -254,11 +282,16 @@ impl AirtimeShare {
         let median = quantile(&mut weights.parts, 2);
         let peer = median.unwrap_or(mean);
         let is_known = enough && ticks > KNOWN_TICKS && weights.expected.is_some();
-        let left = if follows == Follows::Channel && is_known {
-            self.channel.on_tick(Figures { sum, senders, peer, queue })
-        } else {
-            self.channel = Channel::default();
-            None
+        let left = match follows {
+            // Only a peer that delivers shows whether the channel or the own path is the reason for a long queue.
+            Follows::Channel if is_known && delivering > 1 => {
+                self.channel.on_tick(Figures { sum, senders, peer, queue })
+            }
+            Follows::Channel => self.channel.left(),
+            _ => {
+                self.channel = Channel::default();
+                None
+            }
         };
         let carried = match weights.expected {
             None => highest.max(sum),
@@ -280,13 +313,15 @@ impl AirtimeShare {
         let expected = weights.expected.filter(|_| settled);
         let part_of = |sum: u64, expected: u64| sum.saturating_mul(WHOLE) / expected;
         self.used = expected.map(|expected| part_of(sum, expected));
-        let largest = weights.parts.iter().copied().max().unwrap_or(0).max(weights.own_part);
-        self.used_by_most = match known {
-            4.. => expected.map(|expected| {
-                let most = weights.parts.iter().sum::<u64>() + weights.own_part - largest;
-                part_of(most / (known - 1) * senders, expected)
-            }),
-            _ => self.used,
+        let by_most = |parts: &[u64], known| {
+            expected.map(|all| part_of(sum_of_most(parts, weights.own_part, known, senders), all))
+        };
+        self.used_by_most = by_most(&weights.parts, known);
+        let starving = starving().filter(|peer| peer.age <= RECENT).count();
+        let recent = (weights.recent.len() + starving) as u64;
+        self.recent_by_most = match recent >= RECENT_PEERS.min(senders - 1) {
+            true => by_most(&weights.recent, recent + 1),
+            false => None,
         };
         let second = second_largest(&weights.parts);
         self.second = expected.map(|expected| part_of(second * senders, expected));
@@ -395,6 +430,23 @@ mod tests {
     }
 
     #[test]
+    fn recent_announcements_stand_for_all() {
+        let recent_of = |ages: [u64; 5]| {
+            let peers = [(2, Some(50), None), (4, Some(50), None), (40, Some(50), None)];
+            let mut seen = seen((2, Some(50), None), &[peers.as_slice(), &peers[..2]].concat());
+            for (peer, age) in seen.peers.iter_mut().zip(ages) {
+                peer.age = Duration::from_millis(age);
+            }
+            share_after(SETTLED_TICKS + 1, &seen).0.recent_by_most
+        };
+        // Three stations at 2 of 50 Mbit/s each and two at 4: the mean times six.
+        assert_eq!(recent_of([0; 5]), Some(336_000), "all but the largest");
+        assert_eq!(recent_of([2001, 0, 0, 2001, 2001]), None, "two are too few");
+        assert_eq!(recent_of([0, 2001, 2000, 0, 2001]), Some(240_000), "those at 2");
+        assert_eq!(recent_of([2001; 5]), None);
+    }
+
+    #[test]
     fn the_share_does_not_depend_on_the_own_rate() {
         let few = seen((2, Some(50), None), &[(20, Some(50), None), (20, Some(50), None)]);
         let much = seen((20, Some(50), None), &[(2, Some(50), None), (20, Some(50), None)]);
@@ -479,20 +531,25 @@ mod tests {
     #[test]
     fn the_share_follows_what_the_channel_leaves() {
         let too_long = Queue { exceeds_the_target: true, is_too_long: true };
-        let share_of = |follows, ticks| {
+        let share_beside = |peers, follows, ticks| {
             let mut share = AirtimeShare::default();
-            let seen = both_ways((5, 0), (5, 0));
+            let mut seen = both_ways((5, 0), (5, 0));
+            seen.peers.truncate(peers);
+            seen.senders = peers as u32 + 1;
             let rates = (1..=ticks).map(|tick| {
                 let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
                 share.on_tick(now, tick, seen.side(Direction::Up), too_long, follows)
             });
             rates.last().map(kbps)
         };
+        let share_of = |follows, ticks| share_beside(1, follows, ticks);
         // Each delivers a tenth of the air, and may have 1 % more.
         assert_eq!(share_of(Follows::Channel, KNOWN_TICKS + 1), Some(5_500));
         let expected = Some(25_000 * LEAST_PERCENT / 100);
         assert_eq!(share_of(Follows::Channel, KNOWN_TICKS), expected);
         assert_eq!(share_of(Follows::Expected, KNOWN_TICKS + 1), expected);
+        let alone = Some(50_000 * LEAST_PERCENT / 100);
+        assert_eq!(share_beside(0, Follows::Channel, 30), alone, "no peer shows the channel");
     }
 
     /// Two stations that reach 50 Mbit/s alone in each direction: this one with these uploads and downloads,

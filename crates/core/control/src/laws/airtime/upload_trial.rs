@@ -59,8 +59,8 @@ const AHEAD_PERCENT: u64 = 200;
 /// Decides about trials of uploads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadTrial {
-    /// What most delivered in the last ticks ([`AirtimeShare::used_by_most`]).
-    used: VecDeque<u64>,
+    /// What most delivered in the last ticks ([`AirtimeShare::recent_by_most`]).
+    used: VecDeque<Option<u64>>,
     /// The number of the present time of the grid.
     at: Option<u64>,
     running: Option<Running>,
@@ -77,6 +77,8 @@ pub(super) struct UploadTrial {
     close: bool,
     /// Whether others on the channel take what is missing: the last trial has shown no strangers, or none is possible.
     cleared: bool,
+    /// The number of consecutive ticks without another sender.
+    alone: u32,
     /// The number of ticks since the queue was longer than the target allows.
     short: u32,
     /// The number of consecutive ticks in which the peers delivered more than this station.
@@ -147,8 +149,10 @@ impl UploadTrial {
         let at = seen.seen.unix_time.map(|time| time.as_micros() / GRID.as_micros());
         let last = std::mem::replace(&mut self.at, at);
         let now = at.filter(|at| last.is_some_and(|last| last != *at));
+        self.alone = if situation.senders > 1 { 0 } else { self.alone.saturating_add(1) };
         let Some(used) = share.used_by_most.filter(|_| situation.senders > 1) else {
             (self.running, self.ended) = (None, None);
+            self.cleared &= !self.is_alone();
             return Tried::Nothing;
         };
         if self.used.len() == MEAN {
@@ -156,7 +160,7 @@ impl UploadTrial {
         }
         self.senders.on_tick(situation.senders);
         // What peers announce may be anything.
-        self.used.push_back(used.min(u64::from(u32::MAX)));
+        self.used.push_back(share.recent_by_most.map(|used| used.min(u64::from(u32::MAX))));
         if let Some(running) = &mut self.running {
             running.left -= 1;
             if running.left > 0 && may_begin {
@@ -164,14 +168,14 @@ impl UploadTrial {
             }
             let Running { left, before, .. } = *running;
             (self.running, self.since) = (None, 0);
-            let during = self.mean(MEAN);
-            if left == 0 && self.cleared {
-                self.ended = Some(Ended { left: AFTER_TICKS, before, during });
-            } else if left == 0
-                && self.senders.ticks > TRIAL_TICKS as usize
-                && self.shows_strangers(during, before)
-            {
-                return Tried::Strangers;
+            if let Some(during) = self.mean(MEAN).filter(|_| left == 0) {
+                if self.cleared {
+                    self.ended = Some(Ended { left: AFTER_TICKS, before, during });
+                } else if self.senders.ticks > TRIAL_TICKS as usize
+                    && self.shows_strangers(during, before)
+                {
+                    return Tried::Strangers;
+                }
             }
         } else if let Some(ended) = &mut self.ended {
             ended.left -= 1;
@@ -179,8 +183,8 @@ impl UploadTrial {
                 let Ended { before, during, .. } = *ended;
                 self.ended = None;
                 let are_same = self.senders.ticks > TRIAL_TICKS as usize + AFTER_TICKS;
-                let usual = before.midpoint(self.mean(1));
-                if are_same && may_begin && self.shows_strangers(during, usual) {
+                let after = self.mean(1).filter(|_| are_same && may_begin);
+                if after.is_some_and(|after| self.shows_strangers(during, before.midpoint(after))) {
                     return Tried::Strangers;
                 }
             }
@@ -198,26 +202,36 @@ impl UploadTrial {
         let due = now.is_some_and(|at| at.is_multiple_of(pause.max(1)));
         let before = self.senders.ticks.saturating_sub(STALE_TICKS).min(MEAN);
         let are_known = before >= LEAST_MEAN && tick > KNOWN_TICKS;
-        if !(due && behind && may_begin && are_known) || self.ended.is_some() {
+        let Some(before) = self.mean(before).filter(|_| due && behind && may_begin && are_known)
+        else {
+            return Tried::Nothing;
+        };
+        if self.ended.is_some() {
             return Tried::Nothing;
         }
         let Some(window) = shorter(seen, situation, share) else {
             self.cleared = true;
             return Tried::Nothing;
         };
-        self.running = Some(Running { left: TRIAL_TICKS, before: self.mean(before), window });
+        self.running = Some(Running { left: TRIAL_TICKS, before, window });
         Tried::Less(window)
     }
 
     /// Whether the windows may follow what the channel leaves. Without a clock there is no trial before.
     pub(super) fn may_follow(&self, has_clock: bool) -> bool {
-        self.cleared || !has_clock
+        (self.cleared || !has_clock) && !self.is_alone()
     }
 
-    /// The mean of the last `ticks` ticks.
-    fn mean(&self, ticks: usize) -> u64 {
-        let last = self.used.iter().rev().take(ticks);
-        last.clone().sum::<u64>() / (last.len() as u64).max(1)
+    /// Whether no other station sends. Where messages are lost, a peer may be unknown for a moment.
+    fn is_alone(&self) -> bool {
+        self.alone >= KNOWN_TICKS
+    }
+
+    /// The mean of the last `ticks` ticks; `None` where it is known in fewer than half of them.
+    fn mean(&self, ticks: usize) -> Option<u64> {
+        let known = self.used.iter().rev().take(ticks).flatten();
+        let (count, sum) = (known.clone().count(), known.sum::<u64>());
+        sum.checked_div(count as u64).filter(|_| count * 2 >= ticks)
     }
 
     /// Takes the result of a trial in which the stations delivered `during` instead of `usual`. A trial that shows something is soon followed by
@@ -293,6 +307,7 @@ mod tests {
     fn share(used: u64, own: u64, peers: u64) -> AirtimeShare {
         let mut share = AirtimeShare::default();
         share.used_by_most = Some(used * 10_000);
+        share.recent_by_most = share.used_by_most;
         (share.own, share.peers) = (Rate::from_mbps(own), Rate::from_mbps(peers));
         share
     }
@@ -507,6 +522,15 @@ mod tests {
             ticks.tick_in(&situation, &share(50, 3, 3));
         }
         assert!(ticks.trial.may_follow(true));
+        let alone = Situation { senders: 1, ..situation };
+        for _ in 0..KNOWN_TICKS {
+            assert!(ticks.trial.may_follow(true), "the messages of a peer may be lost");
+            ticks.tick_in(&alone, &share(50, 3, 0));
+        }
+        assert!(!ticks.trial.may_follow(true) && !ticks.trial.may_follow(false), "nobody sends");
+        ticks.tick(50);
+        assert!(!ticks.trial.may_follow(true), "another one comes, and it tries again");
+        assert!(ticks.trial.may_follow(false));
     }
 
     #[test]
