@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wakeai_scenario::{FlowKind, Scenario};
+use wakeai_scenario::{Endpoint, FlowKind, FlowSpec, Scenario, Selector, StationGroup};
 use wakeai_wifi::{QueueDiscipline, Standard};
 use wakeai_world::agent::presence_interval;
 
@@ -28,7 +28,8 @@ pub enum Promise {
     Short,
     /// The applications of this group each ask for this many Mbit/s, and get them.
     Limited(&'static str, f64),
-    /// Only this group has agents: it gets at least 0.95 of its goodput without them.
+    /// Only this group has agents: it gets at least 0.95 of its goodput without them. Where all stations are alike
+    /// ([`Setting::has_like_stations`]), that is an equal part of the goodput of all.
     Beside(&'static str),
     /// A change happens at this second, or transfers end after it. Within 10 s or three presence
     /// intervals, all stations that still send have their new shares to within 10 %.
@@ -270,6 +271,26 @@ impl Setting {
         presence_interval(&self.scenario, stations).as_secs_f64() * intervals
     }
 
+    /// Whether the stations of all groups, and their traffic, are alike.
+    pub fn has_like_stations(&self) -> bool {
+        let (stations, flows) = (&self.scenario.stations, &self.scenario.flows);
+        let host = |group: &StationGroup| {
+            let (name, count) = (String::new(), 1);
+            StationGroup { name, count, ..group.clone() }
+        };
+        let traffic = |of: usize| -> Vec<FlowSpec> {
+            let here = Endpoint::Stations(Selector { group: of, number: None });
+            let any = Endpoint::Stations(Selector { group: 0, number: None });
+            let moves = flows.iter().filter(|flow| [flow.from, flow.to].contains(&here));
+            let end = |end| if end == here { any } else { end };
+            moves
+                .map(|flow| FlowSpec { from: end(flow.from), to: end(flow.to), ..flow.clone() })
+                .collect()
+        };
+        let first = (host(&stations[0]), traffic(0));
+        stations.iter().enumerate().all(|(at, group)| (host(group), traffic(at)) == first)
+    }
+
     /// The number of stations in a group.
     pub fn count_of(&self, group: &str) -> u32 {
         let groups = self.scenario.stations.iter().filter(|one| one.name == group);
@@ -296,6 +317,21 @@ mod tests {
         for name in ["n-rate-falls", "n-10-web", "n-half-old-down", "n-quic-and-tcp", "g-20-sized"]
         {
             assert!(!names.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn stations_with_other_traffic_or_another_host_are_not_alike() {
+        let all = matrix();
+        let alike = |name| {
+            let setting = all.iter().find(|setting| setting.name == name).expect("it exists");
+            setting.has_like_stations()
+        };
+        for name in ["n-half-agents", "g-half-agents-down", "n-half-old-both", "n-one-agent"] {
+            assert!(alike(name), "{name}");
+        }
+        for name in ["n-one-agent-tsq", "n-agents-down-others-up", "n-quic-beside-tcp-down"] {
+            assert!(!alike(name), "{name}");
         }
     }
 

@@ -40,8 +40,18 @@ pub fn measures(row: &LawRow) -> Measures {
         }
         Promise::Beside(group) => {
             let of = |figures: &LawFigures| figures.groups.get(*group).copied().unwrap_or_default();
-            let part = of(&judge.ours) / of(&judge.default);
-            judge.measures.at_least("goodput with agents / without", part, 0.95);
+            let stations = row.setting.scenario.station_count();
+            let part = f64::from(row.setting.count_of(group)) / f64::from(stations);
+            // CUBIC divides the goodput by chance. The mean over all stations that are alike has less of it.
+            let before = match row.setting.has_like_stations() {
+                true => judge.default.goodput * part,
+                false => of(&judge.default),
+            };
+            judge.measures.at_least(
+                "goodput with agents / without",
+                of(&judge.ours) / before,
+                0.95,
+            );
         }
         Promise::Newcomer(_) => judge.newcomer(row.setting.intervals_s(3.0)),
         Promise::Settles(_) => judge.settled(),

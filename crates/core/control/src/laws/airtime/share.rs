@@ -82,6 +82,8 @@ pub(super) struct AirtimeShare {
     /// The second-largest part of a peer as a part of the share of each, millionths; `None` where [`Self::used`] is. The
     /// largest one may be that of a station that obeys nothing, or a false announcement.
     pub(super) second: Option<u64>,
+    /// The part of a peer ([`Figures::peer`]) as one of the share of each, millionths; `None` where [`Self::used`] is.
+    pub(super) peer: Option<u64>,
     /// The rate at which this station would use the median of the peers' parts; zero with fewer
     /// than three peers.
     pub(super) median: Rate,
@@ -325,6 +327,7 @@ impl AirtimeShare {
         };
         let second = second_largest(&weights.parts);
         self.second = expected.map(|expected| part_of(second * senders, expected));
+        self.peer = expected.map(|expected| part_of(peer * senders, expected));
         self.own = seen.own().mean_rate;
         self.peers = weights.rate(weights.left(peer));
         self.median = median.map_or(Rate::ZERO, |part| weights.rate(weights.left(part)));
@@ -682,6 +685,11 @@ mod tests {
         assert_eq!(second(&[5, 40, 5, 15]), Some(1_500_000));
         assert_eq!(second(&[5, 40, 5, 40]), Some(4_000_000));
         assert_eq!(second(&[5]), Some(0), "there is none");
+        let (three, _) = share_after(
+            SETTLED_TICKS + 1,
+            &seen((9, Some(50), None), &[(6, Some(50), None), (4, Some(50), None)]),
+        );
+        assert_eq!(three.peer, Some(300_000), "the mean of two");
         assert_eq!(share_after(SETTLED_TICKS, &seen((5, Some(50), None), &[])).0.second, None);
     }
 

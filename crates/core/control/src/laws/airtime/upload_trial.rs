@@ -195,7 +195,9 @@ impl UploadTrial {
         self.short =
             if situation.queue_exceeds_the_target() { 0 } else { self.short.saturating_add(1) };
         let was_long = self.short < SHORT_TICKS || share.channel.leaves_less_than(BEHIND_PERCENT);
-        let behind = used < BEHIND_PERCENT * 10_000 && was_long;
+        // A station that alone is behind has another reason than strangers.
+        let less = |part: u64| part < BEHIND_PERCENT * 10_000;
+        let behind = less(used) && share.peer.is_none_or(less) && was_long;
         // Nothing is missing any more. Whoever comes next may be a stranger.
         self.cleared &= behind || share.channel.leaves_less_than(100);
         let pause = if self.cleared { self.pause } else { self.pause.min(FIRST_PAUSE) };
@@ -308,6 +310,7 @@ mod tests {
         let mut share = AirtimeShare::default();
         share.used_by_most = Some(used * 10_000);
         share.recent_by_most = share.used_by_most;
+        share.peer = Some(peers * 100_000);
         (share.own, share.peers) = (Rate::from_mbps(own), Rate::from_mbps(peers));
         share
     }
@@ -531,6 +534,15 @@ mod tests {
         ticks.tick(50);
         assert!(!ticks.trial.may_follow(true), "another one comes, and it tries again");
         assert!(ticks.trial.may_follow(false));
+    }
+
+    #[test]
+    fn a_station_that_alone_is_behind_makes_no_trial() {
+        let tries = |peers| {
+            let mut ticks = Ticks::default();
+            (0..40).any(|_| ticks.tick_in(&situation(), &share(50, 3, peers)) != Tried::Nothing)
+        };
+        assert!(tries(7) && !tries(8), "a peer has 80 % of its share");
     }
 
     #[test]
