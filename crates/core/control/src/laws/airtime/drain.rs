@@ -10,7 +10,7 @@ use crate::rtt::ENOUGH;
 /// The tick at which a station may begin to drain together with others, counted from its first tick
 /// of sending. By then the stations that began together know each other. After as many consecutive
 /// doubtful ticks the station checks whether its path has become longer. At a doubtful tick the station
-/// sees a longer queueing delay than the others, and delivers less than its share.
+/// sees a longer queueing delay than the others, and alone delivers less than its share.
 const KNOWN_TICKS: u32 = 6;
 /// The window of a station that drains with others, percent of its share times the measured minimum
 /// RTT. The usual window adds the target queueing delay to this RTT.
@@ -35,7 +35,7 @@ const CHECK_TICKS: u32 = 3;
 /// The second reason: the station's own path may have become longer. The station then permanently
 /// sees a longer queueing delay than the others. It checks the cause with a small window: where the
 /// RTT does not fall with the window, the cause is a longer path, and not a queue
-/// ([`crate::rtt::RttWatch`]).
+/// ([`crate::rtt::RttWatch`]). Where the others are behind their shares as well, their common reason is another one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
     /// Whether the station drains together with others.
@@ -102,7 +102,8 @@ impl Drain {
         let own = situation.path.growth.saturating_sub(situation.path.common);
         let behind =
             situation.rate < situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
-        let doubtful = own > situation.target.max(situation.path.min / 4) && behind;
+        let alone = behind && !situation.peers_are_behind;
+        let doubtful = alone && own > situation.target.max(situation.path.min / 4);
         self.doubt = if doubtful { self.doubt + 1 } else { 0 };
         // Where the excess is more than twice as long as at the last check, something has changed since.
         let waits = self.next_check.is_some_and(|next| now < next) && own <= self.excess * 2;
@@ -216,6 +217,8 @@ mod tests {
             all
         };
         assert_eq!(drained(40, common), [0_u32; 0], "all see it, so it is a queue");
+        let all_behind = |_| Situation { peers_are_behind: true, ..grown_alone() };
+        assert_eq!(drained(40, all_behind), [0_u32; 0], "its path is not the reason");
         let often = drained(10 + 120 + 240, |_| grown_alone());
         assert_eq!(often.len(), 3 * 4, "after 60 s and 120 s: {often:?}");
     }
