@@ -43,9 +43,10 @@ pub fn measures(row: &LawRow) -> Measures {
             let stations = row.setting.scenario.station_count();
             let part = f64::from(row.setting.count_of(group)) / f64::from(stations);
             // CUBIC divides the goodput by chance. The mean over all stations that are alike has less of it.
-            let before = match row.setting.has_like_stations() {
-                true => judge.default.goodput * part,
-                false => of(&judge.default),
+            let before = if row.setting.has_like_stations() {
+                judge.default.goodput * part
+            } else {
+                of(&judge.default)
             };
             judge.measures.at_least(
                 "goodput with agents / without",

@@ -100,9 +100,9 @@ impl Drain {
             return true;
         }
         let own = situation.path.growth.saturating_sub(situation.path.common);
-        let behind =
-            situation.rate < situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
-        let alone = behind && !situation.peers_are_behind;
+        let least = situation.share.mul_div(BEHIND_PERCENT, 100).unwrap_or(Rate::ZERO);
+        let peers_are_behind = situation.peers > Rate::ZERO && situation.peers < least;
+        let alone = situation.rate < least && !peers_are_behind;
         let doubtful = alone && own > situation.target.max(situation.path.min / 4);
         self.doubt = if doubtful { self.doubt + 1 } else { 0 };
         // Where the excess is more than twice as long as at the last check, something has changed since.
@@ -217,7 +217,7 @@ mod tests {
             all
         };
         assert_eq!(drained(40, common), [0_u32; 0], "all see it, so it is a queue");
-        let all_behind = |_| Situation { peers_are_behind: true, ..grown_alone() };
+        let all_behind = |_| Situation { peers: Rate::from_mbps(7), ..grown_alone() };
         assert_eq!(drained(40, all_behind), [0_u32; 0], "its path is not the reason");
         let often = drained(10 + 120 + 240, |_| grown_alone());
         assert_eq!(often.len(), 3 * 4, "after 60 s and 120 s: {often:?}");

@@ -193,8 +193,8 @@ struct Situation {
     trouble: bool,
     /// Whether stations send and stations receive.
     both_ways: bool,
-    /// Whether the median of the peers (the mean of fewer than three) is behind as well.
-    peers_are_behind: bool,
+    /// The rate of a peer ([`AirtimeShare::peers`]).
+    peers: Rate,
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ impl Situation {
             phy_rate_known: true,
             trouble: false,
             both_ways: false,
-            peers_are_behind: false,
+            peers: Rate::ZERO,
         }
     }
 }
@@ -272,7 +272,6 @@ impl OneWay {
         });
         self.trouble = if trouble { self.trouble.saturating_add(1) } else { 0 };
         let rate = own.mean_rate.max(own.delivery_rate);
-        let peers = self.share.peers;
         Situation {
             direction: seen.direction,
             path,
@@ -288,7 +287,7 @@ impl OneWay {
             connections: count(connections),
             trouble,
             both_ways: seen.seen.has_both_directions(),
-            peers_are_behind: peers > Rate::ZERO && peers < share.times(BEHIND_PERCENT, 100),
+            peers: self.share.peers,
         }
     }
 }

@@ -321,10 +321,8 @@ impl AirtimeShare {
         self.used_by_most = by_most(&weights.parts, known);
         let starving = starving().filter(|peer| peer.age <= RECENT).count();
         let recent = (weights.recent.len() + starving) as u64;
-        self.recent_by_most = match recent >= RECENT_PEERS.min(senders - 1) {
-            true => by_most(&weights.recent, recent + 1),
-            false => None,
-        };
+        let are_enough = recent >= RECENT_PEERS.min(senders - 1);
+        self.recent_by_most = by_most(&weights.recent, recent + 1).filter(|_| are_enough);
         let second = second_largest(&weights.parts);
         self.second = expected.map(|expected| part_of(second * senders, expected));
         self.peer = expected.map(|expected| part_of(peer * senders, expected));
