@@ -18,7 +18,7 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// PHY rate made all weights equal, and the queue of downloads had a larger part of the path. Version 8 took stations that join for strangers, and had a limit between whole aggregates. In version 9 a joined station kept a
 /// longer path, and beside the other direction a station with more than its peers held the window of all. In version 10 a release went on
 /// where its strangers turned out to have agents. Version 11 had contests of uploads, and took what they delivered after shorter windows for what the channel leaves.
-/// Version 12 took old announcements for results of a trial, and stations that joined a long queue kept a longer window.
+/// Version 12 took old announcements for results of a trial, checked paths where all were behind, and stations that joined a long queue kept a longer window.
 pub const AIRTIME_VERSION: u8 = 13;
 /// The version of the formulas of all other laws.
 const FIRST_VERSION: u8 = 1;

@@ -10,12 +10,12 @@ use crate::rtt::{common_delays, quantile};
 /// Queueing delays that differ from the median by up to the target divided by this number are not
 /// corrected.
 const TOLERANCE_DIVISOR: u64 = 7;
-/// At most this is tolerated of uploads: a longer queue does not differ by more, and a station that joined it would keep a longer window.
-const MOST_TOLERATED: Duration = Duration::from_micros(2500);
 /// The same where the median is uncertain: where fewer than this number of delays are known, and for downloads, whose RTT varies more, because it is that of
 /// the receiver.
 const TOLERANCE_DIVISOR_UNCERTAIN: u64 = 4;
 const CERTAIN: usize = 5;
+/// At most this is tolerated beside a certain median of uploads. Where the target is long, a station that joined the queue would keep a longer window otherwise.
+const MOST_TOLERATED: Duration = Duration::from_micros(2500);
 /// Downloads wait in one queue, so their delays differ less: half of the target is tolerated beside the upper
 /// quartile, and not the whole.
 const UPPER_DIVISOR_DOWN: u64 = 2;

@@ -553,6 +553,21 @@ mod tests {
         assert_eq!(share_beside(0, Follows::Channel, 30), alone, "no peer shows the channel");
     }
 
+    #[test]
+    fn what_the_channel_leaves_is_kept_while_no_peer_is_heard() {
+        let too_long = Queue { exceeds_the_target: true, is_too_long: true };
+        let mut share = AirtimeShare::default();
+        let mut seen = both_ways((5, 0), (5, 0));
+        let mut next = |tick: u32, seen: &Observation| {
+            let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+            kbps(share.on_tick(now, tick, seen.side(Direction::Up), too_long, Follows::Channel))
+        };
+        let with_peer = (1..=KNOWN_TICKS + 1).map(|tick| next(tick, &seen)).last();
+        assert_eq!(with_peer, Some(5_500));
+        (seen.peers, seen.senders) = (Vec::new(), 1);
+        assert_eq!(next(KNOWN_TICKS + 2, &seen), 11_000, "the whole of the sum");
+    }
+
     /// Two stations that reach 50 Mbit/s alone in each direction: this one with these uploads and downloads,
     /// Mbit/s, and a peer with those.
     fn both_ways(own: (u64, u64), peer_moves: (u64, u64)) -> Observation {
@@ -670,6 +685,12 @@ mod tests {
         assert_eq!(share_after(KNOWN_TICKS, &starving).0.used, None, "not measured yet");
         let (share, _) = share_after(KNOWN_TICKS + 1, &starving);
         assert_eq!(share.used, Some(200_000), "a fifth of the air among five");
+        assert_eq!(share.recent_by_most, Some(0), "the others");
+        let mut long_ago = starving.clone();
+        for peer in &mut long_ago.peers {
+            peer.age = RECENT + RECENT;
+        }
+        assert_eq!(share_after(KNOWN_TICKS + 1, &long_ago).0.recent_by_most, None);
         assert_eq!(share_after(30, &crowd(None)).0.used, None, "they have no connection");
     }
 

@@ -411,6 +411,29 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_needs_recent_announcements_before_it_and_in_half_of_its_last_ticks() {
+        let unknown = || {
+            let mut share = share(20, 3, 3);
+            share.recent_by_most = None;
+            share
+        };
+        let mut ticks = Ticks::default();
+        assert!((0..99).all(|_| ticks.tick_in(&situation(), &unknown()) == Tried::Nothing));
+        for (known, finds) in [(3, true), (2, false), (0, false)] {
+            let mut ticks = Ticks::default();
+            ticks.begins().expect("a trial");
+            let tried: Vec<_> = (1..=TRIAL_TICKS)
+                .map(|tick| {
+                    let is_known = tick > TRIAL_TICKS - known;
+                    let share = if is_known { share(20, 3, 3) } else { unknown() };
+                    ticks.tick_in(&situation(), &share)
+                })
+                .collect();
+            assert_eq!(tried.contains(&Tried::Strangers), finds, "{known} of {MEAN} ticks");
+        }
+    }
+
+    #[test]
     fn what_was_announced_before_others_came_does_not_count_in_the_next_trial() {
         let mut ticks = Ticks::default();
         (0..8).for_each(|_| assert_eq!(ticks.tick(40), Tried::Nothing));
@@ -588,6 +611,36 @@ mod tests {
             in_trial = if state.phase == Phase::Draining { in_trial + 1 } else { 0 };
             state.phase == Phase::Released
         })
+    }
+
+    #[test]
+    fn a_check_of_the_path_keeps_its_shorter_window_in_a_trial() {
+        let max_rate = Some(Rate::from_mbps(40));
+        let mut law = Airtime::new(AirtimeKnobs::default());
+        let mut window = |tick: u64| {
+            // The station alone is behind from tick 10 on, which starts a check, and its peers from tick 16 on, the eighth second.
+            let (own, theirs) = (if tick < 10 { 5 } else { 2 }, if tick < 16 { 5 } else { 2 });
+            let growth = if tick < 10 { ms(1) } else { ms(50) };
+            let rtt = Some(RttView { current: ms(20) + growth, min: ms(20), growth });
+            let (mean_rate, connections) = (Rate::from_mbps(own), vec![example()]);
+            let up = OwnTraffic { connections, rtt, mean_rate, max_rate, ..OwnTraffic::default() };
+            let theirs = Traffic { max_rate, growth: ms(1), ..traffic(theirs) };
+            let seen = Observation {
+                unix_time: Some(ms(500) * tick),
+                up,
+                senders: 8,
+                peers: (1..8).map(|station| peer(station, uploads(theirs))).collect(),
+                ..Observation::default()
+            };
+            let (bounds, basis) = law.on_tick(wakeai_units::Instant::ZERO + ms(500) * tick, &seen);
+            let Basis::Airtime { up: Some(state), .. } = basis else { panic!("it sends") };
+            (state.phase, bounds.ceiling)
+        };
+        let windows: Vec<_> = (1..=20).map(&mut window).collect();
+        let at = |tick: usize| windows[tick - 1];
+        assert!((15..=20).all(|tick| at(tick).0 == Phase::Draining), "{windows:?}");
+        assert_eq!(at(14).0, Phase::Steady);
+        assert!(at(17).1 < at(20).1, "the check, and then the trial: {windows:?}");
     }
 
     #[test]
