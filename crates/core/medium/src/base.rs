@@ -3,15 +3,20 @@
 
 use std::collections::VecDeque;
 
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Wired;
 
-use crate::MAX_PACKET;
+use crate::{MAX_PACKET, generator};
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::error::ConfigError;
 use crate::node::{Arrival, Delivery, Destination, Node, Packet, Receivers, StationId, Stations};
 use crate::ranges;
 use crate::wired::Wire;
+
+/// Keeps the losses of the wire apart from what the medium draws with the same seed: the letters WIRELOSS.
+const SEED_OF_LOSSES: u64 = u64::from_be_bytes(*b"WIRELOSS");
 
 /// The wired leg between one access point and the server.
 #[derive(Clone, Debug)]
@@ -68,16 +73,19 @@ pub(crate) enum WiredEvent {
 }
 
 impl<P: Packet> Base<P> {
-    /// A base for stations with the extra delays `wired_delays`, which use the legs `leg_of`.
+    /// A base for stations with the extra delays `wired_delays`, which use the legs `leg_of`. The losses of the legs
+    /// are drawn from generators of their own, which follow from the state of `rng`.
     pub(crate) fn new<'a>(
         legs: impl Iterator<Item = &'a Wired>,
         leg_of: Vec<u32>,
         wired_delays: Vec<Duration>,
+        rng: &Pcg64Mcg,
     ) -> Self {
         let stations = wired_delays.len();
+        let mut seeds = generator(rng.clone().next_u64() ^ SEED_OF_LOSSES);
+        let mut wire = |wired, flows| Wire::new(wired, flows, Pcg64Mcg::from_rng(&mut seeds));
         // The last flow downwards is for the server's broadcasts.
-        let leg =
-            |wired| Leg { up: Wire::new(wired, stations), down: Wire::new(wired, stations + 1) };
+        let leg = |wired| Leg { up: wire(wired, stations), down: wire(wired, stations + 1) };
         Self {
             legs: legs.map(leg).collect(),
             leg_of,

@@ -142,6 +142,8 @@ pub struct WireCounters {
     pub offered: u64,
     /// Packets that were dropped because the queue was full.
     pub queue_drops: u64,
+    /// Packets that the wire lost at random.
+    pub losses: u64,
     /// Packets that arrived at the other end.
     pub delivered: u64,
 }

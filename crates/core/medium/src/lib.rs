@@ -52,6 +52,7 @@
 
 mod base;
 mod cellular;
+mod chance;
 mod counters;
 mod error;
 mod medium;

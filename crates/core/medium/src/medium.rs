@@ -75,8 +75,8 @@ pub enum Change {
 
 impl<P: Packet> Medium<P> {
     /// An idle medium at [`Instant::ZERO`]. `rng` gives every backoff and every frame error of
-    /// Wi-Fi: the same seed and the same calls give the same run. On a cellular link nothing is
-    /// random.
+    /// Wi-Fi, and the losses of the wire: the same seed and the same calls give the same run. Nothing
+    /// else is random on a cellular link.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<P: Packet> Medium<P> {
     pub fn new(config: &MediumConfig, rng: Pcg64Mcg) -> Result<Self, ConfigError> {
         let air = match config {
             MediumConfig::Wifi(config) => Air::Wifi(Wifi::new(config, rng)?),
-            MediumConfig::Cellular(config) => Air::Cellular(Cellular::new(config)?),
+            MediumConfig::Cellular(config) => Air::Cellular(Cellular::new(config, &rng)?),
         };
         Ok(Self { air })
     }

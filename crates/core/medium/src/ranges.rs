@@ -13,6 +13,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 pub(crate) fn wired(wired: &Wired) -> Result<(), ConfigError> {
     range("wired.rate", wired.rate.bits_per_second(), 1, u64::MAX, "1bit/s and more")?;
     limit("wired.queue", wired.queue)?;
+    let losses = u64::from(wired.loss_ppm);
+    range("wired.loss_ppm", losses, 0, 1_000_000, "0 to 1000000 parts per million")?;
     delay("wired.delay", wired.delay)
 }
 

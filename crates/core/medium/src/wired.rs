@@ -3,12 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Bytes, Duration, Instant, Serializer};
 use wakeai_wifi::{QueueLimit, Wired};
 
+use crate::chance;
 use crate::counters::WireCounters;
 
-/// One direction: a queue, a rate, a delay, and an extra delay for each flow.
+/// One direction: a queue, a rate, a delay, losses, and an extra delay for each flow.
 ///
 /// A flow is the traffic of one station, or of the broadcast address. The packets of a flow never
 /// overtake each other. Where the extra delay is lowered while packets are on their way, later
@@ -18,6 +20,10 @@ pub(crate) struct Wire<T> {
     line: Serializer,
     delay: Duration,
     limit: QueueLimit,
+    /// The share of packets that is lost, in parts per million.
+    loss_ppm: u32,
+    /// Draws the losses.
+    rng: Pcg64Mcg,
     /// The departure times and the lengths of the packets that are still at the sending end.
     departures: VecDeque<(Instant, u32)>,
     /// The sum of the lengths in `departures`.
@@ -35,13 +41,15 @@ struct WireFlow<T> {
 }
 
 impl<T> Wire<T> {
-    pub(crate) fn new(config: &Wired, flows: usize) -> Self {
+    pub(crate) fn new(config: &Wired, flows: usize, rng: Pcg64Mcg) -> Self {
         let flow = || WireFlow { last_arrival: Instant::ZERO, on_their_way: VecDeque::new() };
-        let Wired { rate, delay, queue } = *config;
+        let Wired { rate, delay, queue, loss_ppm } = *config;
         Self {
             line: Serializer::new(rate),
             delay,
             limit: queue,
+            loss_ppm,
+            rng,
             departures: VecDeque::new(),
             bytes: 0,
             flows: (0..flows).map(|_| flow()).collect(),
@@ -86,12 +94,13 @@ impl<T> Wire<T> {
         }
     }
 
-    /// Packets at the sending end and on their way.
+    /// Packets on their way, or still at the sending end, that are not lost.
     pub(crate) fn packets(&self) -> usize {
         self.flows.iter().map(|flow| flow.on_their_way.len()).sum()
     }
 
-    /// Sends a packet of `length` bytes. Where the queue is full, the packet is given back.
+    /// Sends a packet of `length` bytes. Where the queue is full, the packet is given back. A packet that is lost
+    /// leaves the sending end as the others do, and does not arrive.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -112,6 +121,10 @@ impl<T> Wire<T> {
         debug_assert!(last.is_none_or(|(last, _)| *last <= departure), "the line keeps the order");
         self.departures.push_back((departure, length as u32));
         self.bytes += length as u64;
+        if chance::happens(self.loss_ppm, &mut self.rng) {
+            counters.losses += 1;
+            return Ok(());
+        }
         let (number, flow_id) = (self.sent, flow as u32);
         self.sent += 1;
         let flow = &mut self.flows[flow];
@@ -137,7 +150,9 @@ impl<T> Wire<T> {
         let on_their_way = &mut self.flows[flow as usize].on_their_way;
         let (_, _, packet) = on_their_way.pop_front()?;
         counters.delivered += 1;
-        debug_assert!(counters.delivered + counters.queue_drops <= counters.offered);
+        debug_assert!(
+            counters.delivered + counters.queue_drops + counters.losses <= counters.offered
+        );
         if let Some((arrival, number, _)) = on_their_way.front() {
             *head = Reverse((*arrival, *number, flow));
         } else {

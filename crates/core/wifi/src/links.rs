@@ -14,15 +14,19 @@ pub struct Wired {
     pub delay: Duration,
     /// The limit of each direction's queue, including the packet on the wire.
     pub queue: QueueLimit,
+    /// The share of packets that each direction loses at random, in parts per million. They have taken
+    /// their time on the wire.
+    pub loss_ppm: u32,
 }
 
 impl Default for Wired {
-    /// 1 Gbit/s, 1 ms, 1000 packets.
+    /// 1 Gbit/s, 1 ms, 1000 packets, no losses.
     fn default() -> Self {
         Self {
             rate: Rate::from_mbps(1_000),
             delay: Duration::from_millis(1),
             queue: QueueLimit::Packets(1_000),
+            loss_ppm: 0,
         }
     }
 }

@@ -134,9 +134,9 @@ pub struct Drops {
     pub hosts: u64,
     /// Dropped at the access point's full queue for the air.
     pub access_point: u64,
-    /// Dropped at the full queue of the wired leg, towards the server.
+    /// Dropped at the full queue of the wired leg, or lost there, towards the server.
     pub wired_up: u64,
-    /// Dropped at the full queue of the wired leg, from the server.
+    /// Dropped at the full queue of the wired leg, or lost there, from the server.
     pub wired_down: u64,
     /// Dropped by a sender on the air after the last retry.
     pub air: u64,

@@ -94,8 +94,8 @@ fn drops(counters: &Counters) -> Drops {
     Drops {
         hosts: counters.stations.iter().map(|station| station.queue_drops).sum(),
         access_point: counters.access_point.queue_drops,
-        wired_up: counters.wired_up.queue_drops,
-        wired_down: counters.wired_down.queue_drops,
+        wired_up: counters.wired_up.queue_drops + counters.wired_up.losses,
+        wired_down: counters.wired_down.queue_drops + counters.wired_down.losses,
         air: counters.contenders().map(|sender| sender.retry_drops).sum(),
     }
 }

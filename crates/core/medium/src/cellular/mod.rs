@@ -12,6 +12,7 @@
 mod direction;
 mod turns;
 
+use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{Cell, QueueLimit, Wired};
 
@@ -84,7 +85,7 @@ pub(crate) enum CellEvent {
 }
 
 impl<P: Packet> Cellular<P> {
-    pub(crate) fn new(config: &CellularConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &CellularConfig, rng: &Pcg64Mcg) -> Result<Self, ConfigError> {
         validate(config)?;
         let CellularConfig { cell, buffer, wired, stations } = config;
         let Cell { uplink, downlink, scheduler } = *cell;
@@ -93,7 +94,7 @@ impl<P: Packet> Cellular<P> {
         let buffers = vec![*buffer; stations.len()];
         let delays: Vec<_> = stations.iter().map(|station| station.wired_delay).collect();
         Ok(Self {
-            base: Base::new([wired].into_iter(), vec![0; delays.len()], delays),
+            base: Base::new([wired].into_iter(), vec![0; delays.len()], delays, rng),
             uplink: CellDirection::new(uplink, scheduler, queues),
             downlink: CellDirection::new(downlink, scheduler, buffers),
         })

@@ -1,7 +1,5 @@
 //! The link between a station and the access point: its rates, and the times of its control frames.
 
-use rand_core::Rng;
-use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Rate};
 use wakeai_wifi::{Bss, DSSS_RATES, LONGEST_PPDU, Mode, Protection, Standard, StationRadio};
 
@@ -141,11 +139,6 @@ impl StationLink {
         let psdu = self.limits.psdu.min(self.rate.longest_psdu(data));
         Limits { psdu, ..self.limits }
     }
-}
-
-/// Draws whether an MPDU arrives damaged.
-pub(crate) fn is_damaged(ppm: u32, rng: &mut Pcg64Mcg) -> bool {
-    ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }
 
 /// The rate with the preamble of the BSS.

@@ -119,9 +119,12 @@ impl<P: Packet> Wifi<P> {
         let links = links?;
         let stations = links.len();
         let rules = rules(config);
-        let channels = channel::channels(config, &rules, rng)?;
+        let delays = configs.iter().map(|station| station.wired_delay).collect();
+        let wires = access_points.iter().map(|one| &one.wired);
         let access_point_of: Vec<u32> =
             configs.iter().map(|station| station.access_point).collect();
+        let base = Base::new(wires, access_point_of.clone(), delays, &rng);
+        let channels = channel::channels(config, &rules, rng)?;
         let states: Result<Vec<_>, _> = (0..)
             .zip(access_points)
             .map(|(place, one)| {
@@ -134,10 +137,8 @@ impl<P: Packet> Wifi<P> {
                 Ok(state)
             })
             .collect();
-        let delays = configs.iter().map(|station| station.wired_delay).collect();
-        let wires = access_points.iter().map(|one| &one.wired);
         Ok(Self {
-            base: Base::new(wires, access_point_of.clone(), delays),
+            base,
             access_points: states?,
             access_point_of,
             uplinks: (0..stations).map(|_| Frames::new()).collect(),

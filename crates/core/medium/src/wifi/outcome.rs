@@ -4,9 +4,9 @@ use wakeai_units::{Duration, Instant};
 
 use super::attempt::{Attempt, Contender, Path, Receiver, Turn};
 use super::contention::Backoff;
-use super::link::is_damaged;
 use super::ports::queue_mut;
 use super::{AccessPointState, Wifi};
+use crate::chance;
 use crate::counters::{Airtime, BytesByKind, ContenderCounters};
 use crate::node::{Node, Packet, StationId, Stations};
 
@@ -39,7 +39,7 @@ impl<P: Packet> Wifi<P> {
         let rng = &mut self.channels[number].rng;
         let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         let bytes = frames.bytes_by_kind(psdu);
-        let arrived = || !is_damaged(ppm, rng);
+        let arrived = || !chance::happens(ppm, rng);
         let gone = self.base.departures.of(watched);
         let settled = frames.settle(psdu, retry_limit, arrived, gone);
         let answered = settled.acknowledged > 0;
@@ -99,7 +99,7 @@ impl<P: Packet> Wifi<P> {
                 if Node::Station(to) == from {
                     continue;
                 }
-                if is_damaged(self.links[station as usize].frame_error_ppm, &mut channel.rng) {
+                if chance::happens(self.links[station as usize].frame_error_ppm, &mut channel.rng) {
                     self.damaged.push(station as usize);
                 } else {
                     receivers.insert(to);

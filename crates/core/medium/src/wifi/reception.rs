@@ -9,9 +9,9 @@ use wakeai_units::Instant;
 use super::Wifi;
 use super::attempt::{Attempt, Path};
 use super::frames::{DELIMITER, Frames};
-use super::link::is_damaged;
 use super::phy::PhyRate;
 use super::ports::queue_mut;
+use crate::chance;
 use crate::node::Packet;
 
 /// An aggregate on the air that did not collide. Its last MPDU is not handled here but in
@@ -77,7 +77,7 @@ impl<P: Packet> Wifi<P> {
         let Reception { path, station, place, .. } = reception;
         let ppm = self.frame_error_ppm(path, station);
         let channel = &mut self.channels[number];
-        let damaged = is_damaged(ppm, &mut channel.rng);
+        let damaged = chance::happens(ppm, &mut channel.rng);
         let frames = queue_mut(&mut self.uplinks, &mut self.access_points, path);
         frames.decode(place, damaged);
         channel.reception = reception.seek(frames, place + 1);

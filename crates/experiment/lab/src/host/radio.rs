@@ -321,9 +321,9 @@ fn wire(interface: &str, wired: Wired) -> Vec<String> {
     let under_way = u128::from(rate) * u128::from(wired.delay.as_nanos())
         / (8_000_000_000 * u128::from(MTU_BYTES));
     let limit = packets + under_way as u64 + 1;
+    let (delay, loss) = (wired.delay.as_micros(), f64::from(wired.loss_ppm) / 1e4);
     let words = format!(
-        "qdisc add dev {interface} root netem rate {rate}bit delay {}us limit {limit}",
-        wired.delay.as_micros()
+        "qdisc add dev {interface} root netem rate {rate}bit delay {delay}us limit {limit} loss {loss}%"
     );
     words.split(' ').map(str::to_owned).collect()
 }
@@ -406,9 +406,13 @@ mod tests {
             rate: Rate::from_mbps(120),
             delay: Duration::from_millis(100),
             queue: QueueLimit::Packets(50),
+            loss_ppm: 1_500,
         };
         let words = wire("eth0", wired).join(" ");
         // 120 Mbit/s for 100 ms are 1.5 MB.
-        assert!(words.ends_with("rate 120000000bit delay 100000us limit 1051"), "{words}");
+        assert!(
+            words.ends_with("rate 120000000bit delay 100000us limit 1051 loss 0.15%"),
+            "{words}"
+        );
     }
 }

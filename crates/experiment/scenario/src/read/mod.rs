@@ -128,6 +128,7 @@ fn wired(field: &Field<'_>, defaults: Wired) -> Wired {
         rate: wired.read_or("rate", defaults.rate, rate),
         delay: wired.read_or("delay", defaults.delay, delay),
         queue: wired.read_or("queue", defaults.queue, limit),
+        loss_ppm: wired.read_or("loss", defaults.loss_ppm, Field::parts_per_million),
     };
     wired.finish();
     read

@@ -5,10 +5,10 @@ use wakeai_units::{Duration, Instant};
 use super::super::Wifi;
 use super::super::attempt::{Attempt, Contender, Path, Receiver, Turn};
 use super::super::frames::{DELIMITER, Psdu};
-use super::super::link::is_damaged;
 use super::super::ports::queue_mut;
 use super::radio::Lock;
 use super::{Due, Partial};
+use crate::chance;
 use crate::counters::{Airtime, BytesByKind};
 use crate::node::{Node, Packet, StationId, Stations};
 
@@ -253,7 +253,7 @@ impl<P: Packet> Wifi<P> {
                 place: next,
                 from: if single { ppdu.start } else { ppdu.start + link.rate.until(from) },
                 to: if single { ppdu.end } else { ppdu.start + link.rate.until(end) },
-                damaged: is_damaged(link.frame_error_ppm, rng),
+                damaged: chance::happens(link.frame_error_ppm, rng),
             });
             place = next + 1;
             bytes = end.next_multiple_of(4);
@@ -467,7 +467,7 @@ impl<P: Packet> Wifi<P> {
                     continue;
                 }
                 let ppm = self.links[station as usize].frame_error_ppm;
-                if heard.contains(to) && !is_damaged(ppm, rng) {
+                if heard.contains(to) && !chance::happens(ppm, rng) {
                     receivers.insert(to);
                 } else {
                     losses += 1;
