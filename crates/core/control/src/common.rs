@@ -19,8 +19,11 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// longer path, and beside the other direction a station with more than its peers held the window of all. In version 10 a release went on
 /// where its strangers turned out to have agents. Version 11 had contests of uploads, and took what they delivered after shorter windows for what the channel leaves.
 /// Version 12 took old announcements for results of a trial, checked paths where all were behind, and stations that joined a long queue kept a longer window.
-pub const AIRTIME_VERSION: u8 = 13;
-/// The version of the formulas of all other laws.
+/// Version 13 repeated a trial that told nothing after four seconds.
+pub const AIRTIME_VERSION: u8 = 14;
+/// The version of the formulas of `shimada-before` and `shimada-after`. In version 1 the floor followed from what the stations deliver.
+const SHIMADA_VERSION: u8 = 2;
+/// The version of all other laws.
 const FIRST_VERSION: u8 = 1;
 
 /// The number of a law in messages: 0 is `none`, an agent that bounds nothing, and the others are in
@@ -29,8 +32,6 @@ const FIRST_VERSION: u8 = 1;
 pub struct LawNumber(pub u8);
 
 impl LawNumber {
-    const AIRTIME: Self = Self(4);
-
     fn of(law: Option<&LawConfig>) -> Self {
         Self(law.map_or(0, |law| law.name() as u8 + 1))
     }
@@ -90,7 +91,11 @@ impl CommonLaw {
             }),
             _ => None,
         };
-        let version = if number == LawNumber::AIRTIME { AIRTIME_VERSION } else { FIRST_VERSION };
+        let version = match law.map(LawConfig::name) {
+            Some(LawName::Airtime) => AIRTIME_VERSION,
+            Some(LawName::ShimadaBefore | LawName::ShimadaAfter) => SHIMADA_VERSION,
+            Some(LawName::Fixed) | None => FIRST_VERSION,
+        };
         Self {
             law: number,
             version,
@@ -229,6 +234,12 @@ mod tests {
         }
         let config = ControllerConfig::new(StationId(1), [2; 6], [7; 32]);
         assert_eq!(CommonLaw::new(None, &config).law.to_string(), "none");
+        let versions: Vec<u8> = LawName::ALL.iter().map(|&law| held(law, |_| ()).version).collect();
+        assert_eq!(
+            versions,
+            [FIRST_VERSION, SHIMADA_VERSION, SHIMADA_VERSION, AIRTIME_VERSION],
+            "fixed, the laws of the papers, airtime"
+        );
     }
 
     #[test]

@@ -8,12 +8,12 @@ use rand_pcg::Pcg64Mcg;
 use wakeai_units::{Duration, Instant};
 use wakeai_wifi::Wired;
 
-use crate::{MAX_PACKET, generator};
 use crate::counters::{Airtime, ContenderCounters, Counters};
 use crate::error::ConfigError;
 use crate::node::{Arrival, Delivery, Destination, Node, Packet, Receivers, StationId, Stations};
 use crate::ranges;
 use crate::wired::Wire;
+use crate::{MAX_PACKET, generator};
 
 /// Keeps the losses of the wire apart from what the medium draws with the same seed: the letters WIRELOSS.
 const SEED_OF_LOSSES: u64 = u64::from_be_bytes(*b"WIRELOSS");

@@ -25,6 +25,7 @@ fn config(stations: usize, scheduler: Scheduler) -> CellularConfig {
             rate: Rate::from_mbps(100_000),
             delay: Duration::ZERO,
             queue: QueueLimit::Packets(1_000_000),
+            ..Wired::default()
         },
         stations: vec![one; stations],
     }

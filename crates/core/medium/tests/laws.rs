@@ -65,6 +65,7 @@ prop_compose! {
         ]),
         queue in prop::sample::select(vec![QueueDiscipline::Fifo, QueueDiscipline::Fq]),
         (buffer, host, wire) in (limit(), 1_usize..60, limit()),
+        loss_ppm in prop::sample::select(vec![0, 0, 1_000, 300_000, 1_000_000]),
         (retry_limit, cw_min, txop_us) in (1_u8..8, 0_u16..16, prop::sample::select(vec![0, 500, 3_000])),
         (eifs_after_collision, mixed) in any::<(bool, bool)>(),
         ampdu in 1_u64..70_000,
@@ -83,6 +84,7 @@ prop_compose! {
         contend(&mut config, Contention { cw_min, txop, ..Contention::of(standard) });
         config.access_points[0].wired.rate = Rate::from_mbps(20);
         config.access_points[0].wired.queue = wire;
+        config.access_points[0].wired.loss_ppm = loss_ppm;
         config.access_points[0].bss.amsdu = Bytes::new(amsdu);
         for (zone, station) in (1..).zip(&mut config.stations) {
             (station.queue, station.host_queue, station.zone) = (host, host_queue, zone);
@@ -211,7 +213,8 @@ fn assert_conserved(medium: &Medium<Datagram>) {
         .map(|c| c.offered - c.queue_drops - c.retry_drops - c.delivered - c.broadcasts)
         .sum();
     let wires = [counters.wired_up, counters.wired_down];
-    let on_wires: u64 = wires.iter().map(|w| w.offered - w.queue_drops - w.delivered).sum();
+    let on_wires: u64 =
+        wires.iter().map(|w| w.offered - w.queue_drops - w.losses - w.delivered).sum();
     assert_eq!(in_the_air + on_wires, medium.packets_inside() as u64);
     // Packets from the stations and from the server go to the wire or to the access point's queue.
     let handed_on: u64 = counters.stations.iter().map(|c| c.delivered).sum();
@@ -289,7 +292,7 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
             Medium::<Datagram>::new(&MediumConfig::Wifi(config), wakeai_medium::generator(1));
         made.map(|_| ()).unwrap_err()
     };
-    let cases: [(Edit, &str); 10] = [
+    let cases: [(Edit, &str); 11] = [
         (
             |c| c.access_points[0].buffer = QueueLimit::Packets(0),
             "buffer is 0; allowed: 1 and more packets",
@@ -307,6 +310,10 @@ fn a_configuration_out_of_range_says_what_was_found_and_what_is_allowed() {
         (
             |c| c.access_points[0].wired.rate = Rate::ZERO,
             "wired.rate is 0; allowed: 1bit/s and more",
+        ),
+        (
+            |c| c.access_points[0].wired.loss_ppm = 1_000_001,
+            "wired.loss_ppm is 1000001; allowed: 0 to 1000000 parts per million",
         ),
         (
             |c| c.access_points[0].bss.width = wakeai_wifi::Width::Mhz80,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Datagram, TO_SERVER, config, drain, medium, run, station, to_station};
 use proptest::prelude::*;
-use wakeai_medium::{Change, Node, StationId};
+use wakeai_medium::{Change, Delivery, Medium, Node, StationId};
 use wakeai_units::{Duration, Instant, Rate};
 use wakeai_wifi::{QueueLimit, Standard};
 
@@ -64,6 +64,44 @@ fn a_full_wire_drops_and_counts_both_ways() {
     assert_eq!((up.offered, up.queue_drops + up.delivered), (100, 100));
     assert!(up.queue_drops > 50, "100 packets come within 50 ms, and 12 ms carry one");
     assert_eq!(arrived.len() as u64, up.delivered + counters.wired_down.delivered);
+}
+
+/// Sends 4000 packets each way over a wire that loses this share of them. Returns the medium, and the ids of the packets that
+/// arrived at the server and at the station.
+fn losing(loss_ppm: u32, seed: u64) -> (Medium<Datagram>, Vec<u64>, Vec<u64>) {
+    let mut config = config(Standard::N, 1);
+    config.access_points[0].wired.loss_ppm = loss_ppm;
+    let mut medium = medium(&config, seed);
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    let mut arrive = |delivery: Delivery<Datagram>| {
+        let ids = if delivery.to == Node::Server { &mut up } else { &mut down };
+        ids.push(delivery.packet.id);
+    };
+    for id in 0..4_000 {
+        let now = Instant::ZERO + Duration::from_millis(id * 2);
+        medium.enqueue(now, station(0), TO_SERVER, packet(id)).unwrap();
+        medium.enqueue(now, Node::Server, to_station(0), packet(id)).unwrap();
+        run(&mut medium, now, &mut arrive);
+    }
+    run(&mut medium, Instant::MAX, arrive);
+    (medium, up, down)
+}
+
+#[test]
+fn a_wire_loses_its_share_of_packets_each_way_and_the_same_ones_with_the_same_seed() {
+    let (medium, up, down) = losing(100_000, 1);
+    let counters = medium.counters();
+    for (wire, arrived) in [(counters.wired_up, &up), (counters.wired_down, &down)] {
+        assert_eq!((wire.offered, wire.queue_drops), (4_000, 0));
+        // 400 are expected, with a standard deviation of 19.
+        assert!((320..480).contains(&wire.losses), "{}", wire.losses);
+        assert_eq!(arrived.len() as u64, 4_000 - wire.losses);
+    }
+    assert_ne!(up, down, "each way has losses of its own");
+    assert_eq!(losing(100_000, 1).1, up);
+    assert_ne!(losing(100_000, 2).1, up);
+    assert_eq!(losing(0, 1).1.len(), 4_000);
+    assert!(losing(1_000_000, 1).2.is_empty());
 }
 
 proptest! {

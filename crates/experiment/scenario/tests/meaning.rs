@@ -49,6 +49,7 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
         rate: Rate::from_mbps(1_000),
         delay: Duration::from_millis(1),
         queue: QueueLimit::Packets(1_000),
+        loss_ppm: 0,
     };
     assert_eq!(scenario.wired, wired);
     let group = &scenario.stations[0];

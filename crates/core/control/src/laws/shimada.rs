@@ -6,7 +6,7 @@ use wakeai_units::{Duration, Instant, Segments};
 
 use crate::{Basis, Bounds, Law, Observation};
 
-/// Candidate 1: a station's share of the path and of the access point's buffer.
+/// Candidate 1 of both bounds: a station's share of the path and of the access point's buffer.
 ///
 /// The paper (§3.2 step 2) does not print its formula. This formula follows Keceli, Inan and
 /// Ayanoglu (arXiv 0806.1089): uplink windows are limited so that the ACKs of all stations fit in
@@ -14,7 +14,10 @@ use crate::{Basis, Bounds, Law, Observation};
 /// the buffer in packets, `d` the data segments per ACK and `n` the number of stations that send.
 /// Then
 ///
-/// ceiling = (C·R/MSS + d·B) / n, floor = (C·R/MSS) / n.
+/// floor = ceiling = (C·R/MSS + d·B) / n.
+///
+/// A floor of (C·R/MSS) / n, without the buffer, would follow from what the present windows deliver, and could not
+/// raise windows that are too small (docs/decisions/050).
 ///
 /// The result is `None` while `C` or `R` is unknown.
 fn by_senders(observation: &Observation) -> Option<Bounds> {
@@ -25,8 +28,9 @@ fn by_senders(observation: &Observation) -> Option<Bounds> {
     let path = Segments::in_flight(observation.total_rate, rtt.min, observation.mss());
     let acks = observation.access_point_buffer.saturating_mul(observation.segments_per_ack);
     let senders = observation.senders.max(1);
-    let share = |total: Segments| Segments::new((total.get() / senders).max(1));
-    Some(Bounds::window(share(path), share(path.saturating_add(Segments::new(acks)))))
+    let total = path.saturating_add(Segments::new(acks));
+    let share = Segments::new((total.get() / senders).max(1));
+    Some(Bounds::window(share, share))
 }
 
 /// One row of table 1: the smallest queueing delay of the row (ms), the ceiling and the floor
@@ -143,11 +147,16 @@ mod tests {
             (bounds.floor.get(), bounds.ceiling.get())
         };
         // At 48 Mbit/s a path of 512 ms holds 2122 segments, and the buffer holds the ACKs of 600.
-        // With six stations the floor is 353 and the ceiling is 453.
+        // Each of six stations has 453.
         assert_eq!(bounds(&seen(6, 48, 512, 0)), (300, 453));
         assert_eq!(bounds(&seen(6, 48, 512, 200)), (100, 453));
         assert_eq!(bounds(&seen(1, 48, 512, 0)), (300, 600), "alone: the table decides");
-        assert_eq!(bounds(&seen(40, 48, 2, 0)), (1, 15), "many stations divide the windows");
+        assert_eq!(bounds(&seen(40, 48, 2, 0)), (15, 15), "many stations divide the windows");
+        assert_eq!(
+            bounds(&seen(6, 1, 512, 0)),
+            (107, 107),
+            "what small windows deliver does not keep them small"
+        );
         assert_eq!(bounds(&seen(6, 0, 512, 0)), (300, 600), "no rate yet: the table alone");
     }
 }

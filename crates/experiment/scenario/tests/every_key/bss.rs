@@ -25,6 +25,7 @@ pub(super) const CASES: &[Case] = &[
     Case::run(BSSS, &[("bss.near.hears", "[\"tablet\"]")]),
     Case::run(BSSS, &[("bss.near.wired.rate", "5Mbit/s")]),
     Case::run(BSSS, &[("bss.near.wired.delay", "20ms")]),
+    Case::run(BSSS, &[("bss.near.wired.loss", "0.01")]),
     Case::run(
         &[TWO, SENDERS, RECEIVERS, ("bss.near.wired.rate", "5Mbit/s")],
         &[("bss.near.wired.queue", "8")],

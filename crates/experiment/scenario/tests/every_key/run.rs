@@ -10,4 +10,5 @@ pub(super) const CASES: &[Case] = &[
     Case::run(&[], &[("wired.delay", "20ms")]),
     Case::run(&[("wired.rate", "5Mbit/s")], &[("wired.queue", "8")]),
     Case::run(&[("wired.rate", "5Mbit/s")], &[("wired.queue", "12kB")]),
+    Case::run(&[], &[("wired.loss", "0.01")]),
 ];

@@ -168,6 +168,8 @@ impl UploadTrial {
             }
             let Running { left, before, .. } = *running;
             (self.running, self.since) = (None, 0);
+            // What tells nothing costs as much as what tells something.
+            self.pause = self.pause.max(FIRST_PAUSE);
             if let Some(during) = self.mean(MEAN).filter(|_| left == 0) {
                 if self.cleared {
                     self.ended = Some(Ended { left: AFTER_TICKS, before, during });
