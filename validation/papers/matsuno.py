@@ -265,7 +265,7 @@ def windows(recorded: wakeai.Result, wire: str, name: str) -> Figure:
         deviation="The middleware of these runs holds the windows between the floor and the ceiling of Shimada et al., table 1. "
         "Without control CUBIC's windows grow until a queue is full, at both rates. At 100 Mbit/s the paper's windows without control "
         "stayed small, so there the floor raised them. A queue of few packets for the port of 100 Mbit/s (the paper has a switch of this rate) "
-        "keeps ours small, too: with 20 to 100 packets the windows, the congestion events, the aggregate goodput and Jain's index "
+        "keeps ours small, too: with 50 to 100 packets the windows, the congestion events, the aggregate goodput and Jain's index "
         "rise under the middleware, as in the paper (the table below figures 8 and 9). It is not counted, because the tablets then get more "
         "than the phones, unlike in figures 6 and 7.",
         command=command(UNEQUAL, f"{WIRES[wire]}-shimada", repeat=1, records=True, keys=DEVICES),
