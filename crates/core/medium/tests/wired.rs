@@ -79,8 +79,8 @@ fn losing(loss_ppm: u32, seed: u64) -> (Medium<Datagram>, Vec<u64>, Vec<u64>) {
     };
     for id in 0..4_000 {
         let now = Instant::ZERO + Duration::from_millis(id * 2);
-        medium.enqueue(now, station(0), TO_SERVER, packet(id)).unwrap();
-        medium.enqueue(now, Node::Server, to_station(0), packet(id)).unwrap();
+        medium.enqueue(now, station(0), TO_SERVER, packet(id)).expect("the queue has room");
+        medium.enqueue(now, Node::Server, to_station(0), packet(id)).expect("the queue has room");
         run(&mut medium, now, &mut arrive);
     }
     run(&mut medium, Instant::MAX, arrive);

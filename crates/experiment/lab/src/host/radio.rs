@@ -321,9 +321,11 @@ fn wire(interface: &str, wired: Wired) -> Vec<String> {
     let under_way = u128::from(rate) * u128::from(wired.delay.as_nanos())
         / (8_000_000_000 * u128::from(MTU_BYTES));
     let limit = packets + under_way as u64 + 1;
-    let (delay, loss) = (wired.delay.as_micros(), f64::from(wired.loss_ppm) / 1e4);
+    let delay = wired.delay.as_micros();
+    let loss = f64::from(wired.loss_ppm) / 1e4;
+    let losses = if loss > 0.0 { format!(" loss {loss}%") } else { String::new() };
     let words = format!(
-        "qdisc add dev {interface} root netem rate {rate}bit delay {delay}us limit {limit} loss {loss}%"
+        "qdisc add dev {interface} root netem rate {rate}bit delay {delay}us limit {limit}{losses}"
     );
     words.split(' ').map(str::to_owned).collect()
 }
