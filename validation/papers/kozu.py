@@ -246,8 +246,8 @@ def moving(repeat: int) -> Figure:
         agrees=all(gain > -0.01 for gain in gains),
         deviation="In ours the path is always full, so one connection gains what the other one loses, and the index rises. Where the two RTTs change places, the goodputs even out over the "
         "run with either algorithm. The "
-        "paper's connections left much of the path unused (figure 3), so both could gain. Nearly all do where packets are lost and where the RTT at which the "
-        "change equals CUBIC is that of Linux, 100 ms (the second table). It is not counted: figure 4 does not agree then, because connections that leave "
+        "paper's connections left much of the path unused (figure 3), so both could gain. Nearly all do where packets are lost and `rtt_ref` is 100 ms, the RTT for which Linux "
+        "scales CUBIC (the second table). It is not counted: figure 4 does not agree then, because connections that leave "
         "the path unused take nothing from each other.",
         command=command(MOVING, "wire-fair-grows", repeat=repeat),
         columns=["bottleneck", "RTTs", "CUBIC: first", "second", "Jain", "RTT-fair: first", "second", "Jain", "of each", "of the total"],
@@ -288,7 +288,7 @@ def tried() -> Table:
     return Table(
         heads,
         rows,
-        f"What was tried, {TRIED} seeds: `--set wired.loss=…` and `--set flows.1.rtt_ref=… --set flows.2.rtt_ref=…` for the commands of figures 10, 4 and 5",
+        f"What was tried, {TRIED} seeds: `--set wired.loss=…` and `--set flows.1.rtt_ref=… --set flows.2.rtt_ref=…` for the commands of figures 10, 4 and 5; the indices are those of the FIFO",
     )
 
 

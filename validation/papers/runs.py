@@ -38,7 +38,7 @@ def simulate(
     """Runs conditions of a scenario file, whose path is relative to the root of the project.
 
     Without `solos` no station is run alone, which takes as long as the runs themselves: for figures that need no
-    solo goodput, in scenarios without agents.
+    solo goodput, without agents of `airtime` and without reservations.
     """
     print(f"  {scenario}: {', '.join(conditions)}", file=sys.stderr)
     given = {} if solos else {f"stations.{name}.max": "1Gbit/s" for name in groups(scenario)}

@@ -19,7 +19,7 @@ const PLAIN: &str = "name = \"extreme\"\nduration = \"300ms\"\n\
     [[conditions]]\nname = \"default\"\n[[conditions]]\nname = \"airtime\"\nlaw = \"airtime\"\n";
 
 /// The keys that are changed, and their values.
-const EXTREMES: [&[(&str, &str)]; 33] = [
+const EXTREMES: [&[(&str, &str)]; 34] = [
     &[("duration", "1ms")],
     &[("warmup", "299ms")],
     &[("access_point.buffer", "1")],
@@ -49,6 +49,7 @@ const EXTREMES: [&[(&str, &str)]; 33] = [
     &[("wired.rate", "1kbit/s")],
     &[("wired.rate", "1000Gbit/s"), ("wired.delay", "0s")],
     &[("wired.queue", "1")],
+    &[("wired.loss", "1.0")],
     &[("flows.1.size", "1B"), ("flows.1.chunks", "1")],
     &[("flows.1.limit", "1kbit/s")],
     &[("flows.1.limit", "1000Gbit/s")],

@@ -416,5 +416,7 @@ mod tests {
             words.ends_with("rate 120000000bit delay 100000us limit 1051 loss 0.15%"),
             "{words}"
         );
+        let words = wire("eth0", Wired { loss_ppm: 0, ..wired }).join(" ");
+        assert!(words.ends_with("limit 1051"), "{words}");
     }
 }
