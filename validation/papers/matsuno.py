@@ -243,7 +243,7 @@ def at_the_port() -> Table:
     for packets in PORT_QUEUES:
         result = simulate(UNEQUAL, names, repeat=1, records=True, keys=DEVICES | {"wired.queue": packets}, solos=False)
         samples, events = result.to_polars("samples"), result.to_polars("events").filter(pl.col("event") == "error")
-        means = {name: samples.filter(pl.col("condition") == name).group_by("station").agg(pl.mean("cwnd"))["cwnd"].sum() for name in names}
+        means = {name: samples.filter(pl.col("condition") == name).group_by("station", maintain_order=True).agg(pl.mean("cwnd"))["cwnd"].sum() for name in names}
         row: list[Cell] = [packets, *(float(means[name]) for name in names)]
         row += [len(events.filter(pl.col("condition") == name)) for name in names]
         found = by_station(result, names[0])

@@ -68,7 +68,7 @@ def window() -> Figure:
         found[loss] = {}
         for axes, (label, condition) in zip(places, LAWS.items(), strict=True):
             rows = result.to_polars("samples").filter(pl.col("condition") == condition)
-            found[loss][label] = number(rows.group_by("station").agg(pl.mean("cwnd"))["cwnd"].mean())
+            found[loss][label] = number(rows.group_by("station", maintain_order=True).agg(pl.mean("cwnd"))["cwnd"].mean())
             if loss == LOSSES[0]:
                 one = rows.filter(pl.col("station") == "nexus1")
                 axes.plot(one["at_ns"] / 1e9, one["cwnd"], color=COLOURS[0])

@@ -195,7 +195,7 @@ def tried() -> Table:
 
 def times(result: wakeai.Result, condition: str) -> tuple[float, float, float]:
     """Least, largest and mean completion, each a mean over the repeats, s."""
-    each = flows(result, condition).group_by("repeat").agg(
+    each = flows(result, condition).group_by("repeat", maintain_order=True).agg(
         least=pl.min("completion_s"), most=pl.max("completion_s"), mean=pl.mean("completion_s")
     )
     least, most, middle = (number(each[column].mean()) for column in ("least", "most", "mean"))
@@ -217,7 +217,7 @@ def rates(recorded: wakeai.Result, scenario: str, name: str, direction: str) -> 
     """Figure 8 or 9."""
     drawing, (axes,) = draw.panels(1)
     rows = recorded.to_polars("goodput").with_columns(at_s=(pl.col("at_ns") / 1e9).ceil())
-    seconds = rows.group_by("station", "at_s").agg(mbps=pl.sum("bytes") * 8e-6).sort("at_s")
+    seconds = rows.group_by("station", "at_s").agg(mbps=pl.sum("bytes") * 8e-6).sort("station", "at_s")
     for (_,), line in seconds.group_by("station", maintain_order=True):
         axes.plot(line["at_s"], line["mbps"], linewidth=0.6, alpha=0.7)
     draw.finish(axes, f"{direction}, 40 stations, seed 1", "time, s", "goodput, Mbit/s", legend=False)
