@@ -353,3 +353,38 @@ fn a_solo_run_leaves_time_after_a_long_warmup() {
     let first = solo_lengths(&plan[0].condition.experiment).next();
     assert_eq!(first, Some(Duration::from_secs(150)));
 }
+
+#[test]
+fn a_bss_has_the_keys_of_the_wire_that_it_leaves_out_from_wired() {
+    let text = r#"
+name = "two"
+duration = "10s"
+[access_point]
+standard = "802.11n"
+[wired]
+rate = "50Mbit/s"
+delay = "7ms"
+queue = 9
+loss = 0.01
+[[bss]]
+name = "as-wired"
+[[bss]]
+name = "own"
+wired = { rate = "5Mbit/s" }
+[[stations]]
+name = "a"
+bss = "own"
+[[flows]]
+from = "a"
+to = "server"
+"#;
+    let scenario = parse(text);
+    let wired = Wired {
+        rate: Rate::from_mbps(50),
+        delay: Duration::from_millis(7),
+        queue: QueueLimit::Packets(9),
+        loss_ppm: 10_000,
+    };
+    let own = Wired { rate: Rate::from_mbps(5), ..wired };
+    assert_eq!(scenario.bsss.iter().map(|bss| bss.wired).collect::<Vec<_>>(), [wired, own]);
+}

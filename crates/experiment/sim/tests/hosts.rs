@@ -27,6 +27,18 @@ fn an_overflow_is_local_congestion_only_to_linux() {
 }
 
 #[test]
+fn what_the_wire_loses_is_among_the_drops_and_is_sent_again() {
+    let lossless = run("").outcome.drops.unwrap();
+    assert_eq!((lossless.wired_up, lossless.wired_down), (0, 0));
+    let losing = run("\"wired.loss\" = 0.01");
+    let drops = losing.outcome.drops.unwrap();
+    assert_eq!(drops.wired_up, losing.counters.wired_up.losses);
+    assert_eq!(drops.wired_down, losing.counters.wired_down.losses);
+    assert!(drops.wired_up > 0 && drops.wired_down > 0, "{drops:?}");
+    assert!(losing.outcome.flows.iter().all(|flow| flow.retransmits > Some(0)));
+}
+
+#[test]
 fn small_queues_keep_the_wait_in_the_host_short() {
     let median = |outcome: &SimOutcome| outcome.outcome.rtt[0].percentile(50.0).unwrap();
     let (fifo, small) = (run(""), run("\"stations.tablet.host_queue\" = \"tsq\""));
