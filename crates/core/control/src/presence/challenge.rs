@@ -11,11 +11,10 @@
 
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::iter::empty;
 
 use wakeai_units::{Duration, Instant};
 
-use super::marks::{Mark, Marks, Sieve};
+use super::marks::Mark;
 use super::received::{Head, Received};
 use super::{BootId, Challenge};
 use crate::places::Places;
@@ -44,10 +43,8 @@ pub(crate) struct Challenges {
     boot: BootId,
     count: u64,
     epochs: VecDeque<Epoch>,
-    /// The challenges of all epochs.
-    sieve: Sieve,
-    /// The incarnations that were dropped at the end of an epoch.
-    retired: Sieve,
+    /// The marks of the challenges of all epochs, and of some that ended.
+    marks: Vec<Mark>,
 }
 
 impl Challenges {
@@ -55,8 +52,7 @@ impl Challenges {
     /// group key.
     pub(crate) fn new(now: Instant, group_key: &[u8; 32], boot: BootId) -> Self {
         let key = blake3::derive_key("Wakeai presence v2 challenge", group_key);
-        let (sieve, retired) = (Sieve::of(empty()), Sieve::of(empty()));
-        let mut this = Self { key, boot, count: 0, epochs: VecDeque::new(), sieve, retired };
+        let mut this = Self { key, boot, count: 0, epochs: VecDeque::new(), marks: Vec::new() };
         this.open(now);
         this
     }
@@ -86,20 +82,15 @@ impl Challenges {
 
     /// Whether `boot` was dropped at the end of an epoch that is still kept.
     pub(crate) fn retired(&self, boot: BootId) -> bool {
-        self.retired.passes(Mark::of_boot(boot))
-            && self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
+        self.epochs.iter().any(|epoch| epoch.closed_by == Some(boot))
     }
 
     /// Whether a message proves by its answers that its incarnation is live. The marks of the answers
     /// show for most messages that they do not.
     pub(super) fn prove(&self, received: &Received) -> bool {
-        let Received { head: Head { boot, marks: Marks(marks), .. }, message } = received;
-        let is_of_ours = |mark: &Mark| {
-            let mut ours = self.epochs.iter().map(|epoch| Mark::of(epoch.challenge));
-            self.sieve.passes(*mark) && ours.any(|own| own == *mark)
-        };
+        let Received { head: Head { boot, marks, .. }, message } = received;
         let later = || self.epochs.iter().rev().take_while(|epoch| epoch.closed_by != Some(*boot));
-        marks.iter().any(is_of_ours)
+        self.marks.iter().any(|own| marks.contain(*own))
             && later().any(|epoch| message.answers.contains(&epoch.challenge))
     }
 
@@ -110,9 +101,7 @@ impl Challenges {
             self.epochs.pop_front();
         }
         self.epochs.push_back(Epoch { challenge, since: now, closed_by: None });
-        let epochs = || self.epochs.iter();
-        self.sieve = Sieve::of(epochs().map(|epoch| Mark::of(epoch.challenge)));
-        self.retired = Sieve::of(epochs().filter_map(|epoch| epoch.closed_by).map(Mark::of_boot));
+        self.marks = self.epochs.iter().map(|epoch| Mark::of(epoch.challenge)).collect();
     }
 }
 
@@ -325,16 +314,6 @@ mod tests {
                 assert!(proves(&ours, THEM, &answers[..=slot]), "{challenge:?} in {slot}");
             }
         }
-    }
-
-    #[test]
-    fn an_incarnation_with_the_mark_of_a_retired_one_is_not_retired() {
-        let mut ours = challenges();
-        ours.retire(at(0), THEM);
-        let mut alike = THEM;
-        alike.0[15] ^= 1;
-        assert_eq!(Mark::of_boot(alike), Mark::of_boot(THEM));
-        assert!(ours.retired(THEM) && !ours.retired(alike));
     }
 
     #[test]

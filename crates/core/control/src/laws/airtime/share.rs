@@ -34,7 +34,7 @@ const TOGETHER_MORE: u64 = WHOLE * 12 / 10;
 
 /// Only announcements of so many seconds show what a trial changes, and what strangers took meanwhile. Rates are means of as many.
 const RECENT: Duration = Duration::from_secs(2);
-/// So many of them stand for all, where there are more.
+/// So many of them stand for all; of few peers, half.
 const RECENT_PEERS: u64 = 3;
 
 /// The bottleneck of all senders together.
@@ -77,7 +77,7 @@ pub(super) struct AirtimeShare {
     /// the others lose does not count, whatever it announces.
     pub(super) used_by_most: Option<u64>,
     /// The same for this station and the peers that announced their rates in the last two seconds ([`RECENT`]), as if all senders delivered like them;
-    /// `None` where fewer than three did, or fewer than all of two. Many stations announce their rates many seconds apart.
+    /// `None` where fewer than three did, or fewer than half of four or fewer peers. Many stations announce their rates many seconds apart.
     pub(super) recent_by_most: Option<u64>,
     /// The second-largest part of a peer as a part of the share of each, millionths; `None` where [`Self::used`] is. The
     /// largest one may be that of a station that obeys nothing, or a false announcement.
@@ -321,7 +321,7 @@ impl AirtimeShare {
         self.used_by_most = by_most(&weights.parts, known);
         let starving = starving().filter(|peer| peer.age <= RECENT).count();
         let recent = (weights.recent.len() + starving) as u64;
-        let are_enough = recent >= RECENT_PEERS.min(senders - 1);
+        let are_enough = recent >= RECENT_PEERS.min((senders - 1).div_ceil(2));
         self.recent_by_most = by_most(&weights.recent, recent + 1).filter(|_| are_enough);
         let second = second_largest(&weights.parts);
         self.second = expected.map(|expected| part_of(second * senders, expected));
@@ -445,6 +445,18 @@ mod tests {
         assert_eq!(recent_of([2001, 0, 0, 2001, 2001]), None, "two are too few");
         assert_eq!(recent_of([0, 2001, 2000, 0, 2001]), Some(240_000), "those at 2");
         assert_eq!(recent_of([2001; 5]), None);
+    }
+
+    #[test]
+    fn of_few_peers_half_are_enough_recent_announcements() {
+        for (peers, least) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (9, 3)] {
+            let of = |recent| {
+                let mut seen = seen((2, Some(50), None), &vec![(2, Some(50), None); peers]);
+                seen.peers.iter_mut().skip(recent).for_each(|peer| peer.age = RECENT * 2);
+                share_after(SETTLED_TICKS + 1, &seen).0.recent_by_most
+            };
+            assert_eq!((of(least - 1), of(least).is_some()), (None, true), "{least} of {peers}");
+        }
     }
 
     #[test]

@@ -30,11 +30,11 @@ const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
 /// The same in addition where stations send and stations receive, so that the access point, which has as many turns as one of them, finds
 /// frames for its turns.
 const ROOM_SINGLE_BOTH_WAYS: Duration = Duration::from_millis(1);
-/// With room in the air, the queue of downloads: this number of turns, and this part of the path. The
+/// With room in the air, the queue of downloads: so many turns, percent of one, and this part of the path. The
 /// access point's queue mixes the packets of the stations, so that a turn has a part of a window. Beside
-/// uploads, whose packets wait in the stations, it is a turn less.
-const MIXED_TURNS: u64 = 4;
-const MIXED_TURNS_BESIDE_UPLOADS: u64 = 3;
+/// uploads, whose packets wait in the stations, there are fewer.
+const MIXED_TURNS_PERCENT: u64 = 400;
+const MIXED_TURNS_BESIDE_UPLOADS_PERCENT: u64 = 225;
 const MIXED_PATH_DIVISOR: u64 = 64;
 /// The minimum RTT that is assumed where it has not been measured yet.
 pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
@@ -90,9 +90,15 @@ fn mixed(seen: Side<'_>, path: Duration) -> Duration {
     let rates = rates.map(|peer| peer.announced.link_rate).chain([own]);
     let turns = rates.filter_map(turn);
     let (count, sum) = turns.fold((0, Duration::ZERO), |(n, sum), one| (n + 1, sum + one));
-    let wanted =
-        if seen.seen.has_both_directions() { MIXED_TURNS_BESIDE_UPLOADS } else { MIXED_TURNS };
-    if count == 0 { Duration::ZERO } else { sum * wanted / count + path / MIXED_PATH_DIVISOR }
+    let percent = if seen.seen.has_both_directions() {
+        MIXED_TURNS_BESIDE_UPLOADS_PERCENT
+    } else {
+        MIXED_TURNS_PERCENT
+    };
+    if count == 0 {
+        return Duration::ZERO;
+    }
+    sum * percent / (count * 100) + path / MIXED_PATH_DIVISOR
 }
 
 /// The mean of the minimum RTTs of all traffic for which one is announced, that of this station included.
@@ -173,21 +179,22 @@ mod tests {
     #[test]
     fn while_a_station_receives_the_target_of_all_is_some_turns_and_a_part_of_the_path() {
         let target = |up: bool, down: bool, direction| {
-            let mut seen = seen(Some(65), &[120]);
+            let mut seen = seen(Some(65), &[60]);
             (seen.peers[0].announced.up.active, seen.peers[0].announced.down.active) = (up, down);
             seen.peers[0].announced.link_rate = Some(Rate::from_mbps(65));
             let (knobs, share) = (AirtimeKnobs::default(), share(0, 20));
-            queue(&knobs, seen.side(direction), Some(ms(120)), &share, Bottleneck::Air)
+            queue(&knobs, seen.side(direction), Some(ms(60)), &share, Bottleneck::Air)
         };
         // A turn at 65 Mbit/s is 0.28 ms and the longest transmission, 5.484 ms.
-        let mixed = |turns: u64| Duration::from_micros(turns * (280 + 5_484) + 120_000 / 64);
+        let mixed =
+            |percent: u64| Duration::from_micros(percent * (280 + 5_484) / 100 + 60_000 / 64);
         for direction in Direction::BOTH {
-            for (up, turns) in [(true, 3), (false, 4)] {
-                let (found, mixed) = (target(up, true, direction), mixed(turns));
+            for (up, percent) in [(true, 225), (false, 400)] {
+                let (found, mixed) = (target(up, true, direction), mixed(percent));
                 assert!(found.as_micros().abs_diff(mixed.as_micros()) <= 1, "{found} of {mixed}");
             }
         }
-        assert_eq!(target(true, false, Direction::Up), ms(16));
+        assert_eq!(target(true, false, Direction::Up), ms(11));
     }
 
     #[test]

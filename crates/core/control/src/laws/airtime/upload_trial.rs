@@ -150,17 +150,22 @@ impl UploadTrial {
         let last = std::mem::replace(&mut self.at, at);
         let now = at.filter(|at| last.is_some_and(|last| last != *at));
         self.alone = if situation.senders > 1 { 0 } else { self.alone.saturating_add(1) };
-        let Some(used) = share.used_by_most.filter(|_| situation.senders > 1) else {
-            (self.running, self.ended) = (None, None);
+        let used = share.used_by_most.filter(|_| situation.senders > 1);
+        let is_idle = self.running.is_none() && self.ended.is_none();
+        if used.is_none() && is_idle {
             self.cleared &= !self.is_alone();
             return Tried::Nothing;
-        };
+        }
         if self.used.len() == MEAN {
             self.used.pop_front();
         }
-        self.senders.on_tick(situation.senders);
+        // A peer whose messages were lost may be unknown for a moment. The others go on with a trial meanwhile.
+        if used.is_some() {
+            self.senders.on_tick(situation.senders);
+        }
         // What peers announce may be anything.
-        self.used.push_back(share.recent_by_most.map(|used| used.min(u64::from(u32::MAX))));
+        let recent = share.recent_by_most.filter(|_| used.is_some());
+        self.used.push_back(recent.map(|used| used.min(u64::from(u32::MAX))));
         if let Some(running) = &mut self.running {
             running.left -= 1;
             if running.left > 0 && may_begin {
@@ -191,6 +196,7 @@ impl UploadTrial {
                 }
             }
         }
+        let Some(used) = used else { return Tried::Nothing };
         if self.peers_were_released(share) && may_begin {
             return Tried::Strangers;
         }
@@ -394,7 +400,24 @@ mod tests {
         // Four segments per connection are 28, and more than half of the window.
         none(Situation { connections: 7, ..situation() }, usual());
         // A rate of 8 Mbit/s over a path that may have 25 ms needs 20 of 25 segments.
-        none(situation(), share(50, 8, 8));
+        none(situation(), share(50, 8, 3));
+    }
+
+    #[test]
+    fn a_trial_goes_on_while_the_messages_of_peers_are_lost() {
+        let mut unknown = share(20, 3, 3);
+        unknown.used_by_most = None;
+        let alone = Situation { senders: 1, ..situation() };
+        for (then, lost) in [(situation(), unknown), (alone, share(20, 3, 3))] {
+            let mut ticks = Ticks::default();
+            ticks.begins().expect("a trial");
+            for tick in 1..TRIAL_TICKS {
+                let is_lost = (3..6).contains(&tick);
+                let tried = if is_lost { ticks.tick_in(&then, &lost) } else { ticks.tick(20) };
+                assert_eq!(tried, Tried::Less(Segments::new(12)), "{tick}");
+            }
+            assert_eq!(ticks.tick(20), Tried::Strangers);
+        }
     }
 
     /// A tick among this many senders, in which most use `used` percent.

@@ -25,6 +25,9 @@ const LEADS_PERCENT: u64 = 105;
 /// Beside whole aggregates, a part of one of this percentage or more is a further one. Of a smaller part there is a further
 /// one in some ticks, so that the mean window grows evenly.
 const FULL_PART_PERCENT: u64 = 60;
+/// Slow stations, and those without aggregation, have so many packets in an aggregate at most. With them windows are a few segments, and
+/// 2.5 rounded to 4 has a share and a half.
+const FEW_PACKETS: u64 = 2;
 /// The shortest minimum RTT with an opening phase. In this phase the window may double in each
 /// round trip. A shorter path needs no opening phase, because the probe grows fast enough.
 const OPENING_RTT: Duration = Duration::from_millis(150);
@@ -239,14 +242,14 @@ impl OneWay {
     /// Beside traffic of the other direction it is one up to one and a half, and only even above: the
     /// weights of the two directions differ a little, and a further step between them would be far from equal.
     ///
-    /// Stations that send frames one by one compensate for the rounding in the next ticks, because
+    /// Stations with at most [`FEW_PACKETS`] in an aggregate compensate for the rounding in the next ticks, because
     /// their windows are a few segments.
     fn rounded(&mut self, window: Bytes, seen: Side<'_>) -> Segments {
         let (link_rate, mss) = (seen.seen.link_rate, seen.own().mss().get());
         let even = |bytes: u64| ((bytes + mss) / (2 * mss) * 2).max(2);
         let (packets, bytes) = (aggregate::packets(link_rate, seen.own().mss()), window.get());
         let one = packets * mss;
-        let whole = if packets == 1 {
+        let whole = if packets <= FEW_PACKETS {
             let due = bytes.saturating_add_signed(self.owed);
             let whole = even(due);
             let rest = due.cast_signed() - (whole * mss).cast_signed();
@@ -571,13 +574,16 @@ mod tests {
 
     #[test]
     fn later_ticks_compensate_where_windows_are_a_few_frames() {
-        let seen = at_phy(54, seen(10, 40, &[]));
-        let mut law = OneWay::new(AirtimeKnobs::default());
-        let seen = seen.side(Direction::Up);
-        let held = (0..40).map(|_| law.rounded(Bytes::new(1448 * 27 / 10), seen).get());
-        let held: Vec<u32> = held.collect();
-        assert!(held.iter().all(|window| [2, 4].contains(window)), "{held:?}");
-        assert_eq!(held.iter().sum::<u32>(), 108, "27 tenths in each of 40 ticks: {held:?}");
+        // At 5 Mbit/s an aggregate has two packets.
+        for link_mbps in [54, 5] {
+            let seen = at_phy(link_mbps, seen(10, 40, &[]));
+            let mut law = OneWay::new(AirtimeKnobs::default());
+            let seen = seen.side(Direction::Up);
+            let held = (0..40).map(|_| law.rounded(Bytes::new(1448 * 27 / 10), seen).get());
+            let held: Vec<u32> = held.collect();
+            assert!(held.iter().all(|window| [2, 4].contains(window)), "{held:?}");
+            assert_eq!(held.iter().sum::<u32>(), 108, "27 tenths in each of 40 ticks: {held:?}");
+        }
     }
 
     #[test]
