@@ -28,6 +28,10 @@ impl Marks {
     }
 
     /// Whether an answer has this mark. All are compared at once, which processors do with one instruction or two.
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "`||` ends at the first, and compares one by one"
+    )]
     pub(super) fn contain(&self, mark: Mark) -> bool {
         self.0.iter().fold(false, |found, one| found | (*one == mark))
     }
