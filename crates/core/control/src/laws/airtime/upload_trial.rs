@@ -403,20 +403,41 @@ mod tests {
         none(situation(), share(50, 8, 3));
     }
 
+    /// Ticks in which the messages of peers are lost: the rates of too few are known, or nobody else. What is left of them
+    /// shows 90 percent.
+    fn lost() -> [(Situation, AirtimeShare); 2] {
+        let mut unknown = share(90, 3, 3);
+        unknown.used_by_most = None;
+        [(situation(), unknown), (Situation { senders: 1, ..situation() }, share(90, 3, 3))]
+    }
+
     #[test]
     fn a_trial_goes_on_while_the_messages_of_peers_are_lost() {
-        let mut unknown = share(20, 3, 3);
-        unknown.used_by_most = None;
-        let alone = Situation { senders: 1, ..situation() };
-        for (then, lost) in [(situation(), unknown), (alone, share(20, 3, 3))] {
+        for (then, lost) in lost() {
             let mut ticks = Ticks::default();
             ticks.begins().expect("a trial");
             for tick in 1..TRIAL_TICKS {
-                let is_lost = (3..6).contains(&tick);
+                let is_lost = (6..9).contains(&tick);
                 let tried = if is_lost { ticks.tick_in(&then, &lost) } else { ticks.tick(20) };
                 assert_eq!(tried, Tried::Less(Segments::new(12)), "{tick}");
             }
-            assert_eq!(ticks.tick(20), Tried::Strangers);
+            assert_eq!(ticks.tick(20), Tried::Strangers, "lost ticks do not count");
+        }
+    }
+
+    #[test]
+    fn a_trial_that_ended_waits_for_the_rates_after_it_while_messages_are_lost() {
+        for (then, lost) in lost() {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            assert!(!ticks.ends(50));
+            ticks.begins();
+            for _ in 0..TRIAL_TICKS {
+                ticks.tick(30);
+            }
+            ticks.tick_in(&then, &lost);
+            let tried: Vec<_> = (1..AFTER_TICKS).map(|_| ticks.tick(50)).collect();
+            assert_eq!(tried.last(), Some(&Tried::Strangers), "{tried:?}");
         }
     }
 
