@@ -20,8 +20,9 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// where its strangers turned out to have agents. Version 11 had contests of uploads, and took what they delivered after shorter windows for what the channel leaves.
 /// Version 12 took old announcements for results of a trial, checked paths where all were behind, and stations that joined a long queue kept a longer window.
 /// Version 13 repeated a trial that told nothing after four seconds. In version 14 a trial ended where the messages of
-/// all peers were lost, queues beside downloads were longer, and stations at about 6 Mbit/s had up to a share and a half.
-pub const AIRTIME_VERSION: u8 = 15;
+/// all peers were lost, queues beside downloads were longer, and stations at about 6 Mbit/s had up to a share and a half. In version 15
+/// windows did not follow the channel before a trial, and beside others on it they were those of nearly full aggregates.
+pub const AIRTIME_VERSION: u8 = 16;
 /// The version of the formulas of `shimada-before` and `shimada-after`. In version 1 the floor followed from what the stations deliver.
 const SHIMADA_VERSION: u8 = 2;
 /// The version of all other laws.

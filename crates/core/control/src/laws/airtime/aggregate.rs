@@ -6,20 +6,22 @@ use wakeai_wifi::{DSSS_RATES, LEGACY_RATES, LONGEST_PPDU, Standard};
 /// The time of a turn beside its data: contention, preamble, SIFS, acknowledgement.
 const TURN_OVERHEAD: Duration = Duration::from_micros(280);
 /// In busy air an aggregate is nearly full where it has this part (permille) of the largest goodput.
-const NEARLY_FULL_PERMILLE: u64 = 985;
+pub(super) const NEARLY_FULL_PERMILLE: u64 = 985;
+/// The same where others on the channel take air. With more stations the goodput rises less with the window, because more turns collide.
+pub(super) const FULL_ENOUGH_PERMILLE: u64 = 960;
 /// The bytes of a packet in an aggregate beside its payload: headers of TCP/IP and 802.11, and the
 /// delimiter and padding of the subframe (802.11-2020 §9.7).
 pub(super) const BESIDE_PAYLOAD: u64 = 92;
 /// The part of the air that the data of stations that aggregate have beside the access point's turns
 /// with TCP ACKs, percent. Without aggregation the ACKs take turns in which data would collide.
 const BESIDE_ACKS_PERCENT: u64 = 83;
-/// The payload of a nearly full aggregate at this PHY rate.
+/// The payload of an aggregate at this PHY rate that has a part `permille` of the largest goodput.
 ///
 /// With `a` bytes in the largest aggregate and `o` bytes in the time of a turn beside its data, an
 /// aggregate of `w` bytes has the part `w (a + o) / (a (w + o))` of the largest goodput. So a part
 /// `f` needs `w = f a o / (a + o - f a)`. Without aggregation it is two packets, because the receiver
 /// acknowledges every second one at once.
-pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
+pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes, permille: u64) -> Bytes {
     let packet = mss.get() + BESIDE_PAYLOAD;
     let two_packets = Bytes::new(mss.get().saturating_mul(2));
     let (Some(rate), packets @ 2..) = (link_rate, packets(link_rate, mss)) else {
@@ -27,7 +29,7 @@ pub(super) fn nearly_full(link_rate: Option<Rate>, mss: Bytes) -> Bytes {
     };
     let most = u128::from(packets * packet);
     let overhead = u128::from(rate.bytes_in(TURN_OVERHEAD).get().max(1));
-    let f = u128::from(NEARLY_FULL_PERMILLE);
+    let f = u128::from(permille);
     let bytes = f * most * overhead / (1000 * (most + overhead) - f * most);
     let payload = bytes * u128::from(mss.get()) / u128::from(packet);
     Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
@@ -83,12 +85,15 @@ mod tests {
 
     #[test]
     fn a_nearly_full_aggregate_has_985_permille_of_the_goodput() {
-        let segments = |rate| nearly_full(Some(mbps(rate)), MSS).get() / MSS.get();
+        let full = |rate, permille| nearly_full(Some(mbps(rate)), MSS, permille).get() / MSS.get();
+        let segments = |rate| full(rate, NEARLY_FULL_PERMILLE);
         // At 65 Mbit/s the largest aggregate has 28 packets, and 1.48 fit in the time beside the data.
         assert_eq!(segments(65), 21);
         assert_eq!(segments(390), 38);
         assert_eq!(segments(54), 2, "frames one by one");
-        assert_eq!(nearly_full(None, MSS), Bytes::new(2896));
+        assert_eq!(nearly_full(None, MSS, NEARLY_FULL_PERMILLE), Bytes::new(2896));
+        // Beside others on the channel.
+        assert_eq!((full(65, FULL_ENOUGH_PERMILLE), full(390, FULL_ENOUGH_PERMILLE)), (15, 33));
     }
 
     #[test]

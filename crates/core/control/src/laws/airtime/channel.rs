@@ -16,7 +16,12 @@ use super::share::{LEAST_PERCENT, WHOLE};
 /// What each station has above what it delivers: 1 % of the air.
 const ADDED: u64 = WHOLE / 100;
 /// By so much for each station the sum rises in each tick (a decision, one every 0.5 s) with a queue within its target.
-const RISE: u64 = WHOLE * 3 / 1000;
+const RISE: u64 = WHOLE / 1000;
+/// After this many such ticks in a row it rises twice as fast, because others on the channel may have gone. After twice as many it
+/// doubles again, and so on.
+const DOUBLING_TICKS: u32 = 8;
+/// It doubles at most this many times.
+const MOST_DOUBLINGS: u32 = 3;
 /// The least sum that is followed.
 const LEAST: u64 = WHOLE / 20;
 
@@ -28,6 +33,11 @@ pub(super) struct Queue {
     /// That of this station is longer than its target and a part of the path
     /// ([`super::Situation::queue_exceeds_the_target`]).
     pub(super) is_too_long: bool,
+}
+
+impl Queue {
+    /// In a trial the windows are others than those for the share, and their queue says nothing about it.
+    pub(super) const OF_OTHER_WINDOWS: Self = Self { exceeds_the_target: true, is_too_long: false };
 }
 
 /// The figures of a tick.
@@ -45,11 +55,13 @@ pub(super) struct Figures {
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     left: u64,
+    /// The number of consecutive ticks with a queue within its target.
+    short: u32,
 }
 
 impl Default for Channel {
     fn default() -> Self {
-        Self { left: WHOLE }
+        Self { left: WHOLE, short: 0 }
     }
 }
 
@@ -61,12 +73,13 @@ impl Channel {
     pub(super) fn on_tick(&mut self, figures: Figures) -> Option<u64> {
         let Figures { sum, senders, peer, queue } = figures;
         let given = self.left * LEAST_PERCENT / 100;
+        self.short = if queue.exceeds_the_target { 0 } else { self.short.saturating_add(1) };
         let left = if queue.is_too_long && peer.saturating_mul(senders) < given {
             sum.saturating_add(senders * ADDED)
         } else if queue.exceeds_the_target {
             self.left
         } else {
-            self.left + senders * RISE
+            self.left + senders * (RISE << (self.short / DOUBLING_TICKS).min(MOST_DOUBLINGS))
         };
         self.left = left.clamp(LEAST, WHOLE);
         self.left()
@@ -112,10 +125,42 @@ mod tests {
     fn with_a_queue_within_the_target_the_windows_rise_to_those_of_the_whole_air() {
         let mut channel = Channel::default();
         tick(&mut channel, 15, TOO_LONG);
-        assert_eq!(tick(&mut channel, 15, SHORT), Some(652));
         let rises: Vec<_> = (0..40).map(|_| tick(&mut channel, 15, SHORT)).collect();
-        assert_eq!((rises[22], rises[23], rises[39]), (Some(928), None, None));
+        // By .4 % in each of seven ticks, by .8 % in each of the next eight, then by 1.6 and 3.2 %.
+        let after = |ticks: usize| rises[ticks - 1];
+        assert_eq!((after(1), after(7), after(8)), (Some(644), Some(668), Some(676)));
+        assert_eq!((after(15), after(16), after(23)), (Some(732), Some(748), Some(860)));
+        assert_eq!((after(25), after(26), after(40)), (Some(924), None, None));
         assert_eq!(channel.left, WHOLE);
+    }
+
+    #[test]
+    fn the_rise_doubles_three_times() {
+        let mut channel = Channel::default();
+        tick(&mut channel, 0, TOO_LONG);
+        let rises: Vec<_> = (0..600).map(|_| tick(&mut channel, 0, SHORT)).collect();
+        assert_eq!(rises[22..32].iter().flatten().last(), Some(&558), "by 3.2 % from the 24th on");
+        assert_eq!(rises[599], None);
+    }
+
+    #[test]
+    fn in_a_trial_what_is_left_stays() {
+        let mut channel = Channel::default();
+        let held = tick(&mut channel, 10, TOO_LONG);
+        for percent in [5, 20] {
+            assert_eq!(tick(&mut channel, percent, Queue::OF_OTHER_WINDOWS), held);
+        }
+    }
+
+    #[test]
+    fn after_a_queue_above_the_target_the_windows_rise_slowly_again() {
+        let mut channel = Channel::default();
+        tick(&mut channel, 10, TOO_LONG);
+        (0..20).for_each(|_| {
+            tick(&mut channel, 10, SHORT);
+        });
+        let held = tick(&mut channel, 10, BETWEEN);
+        assert_eq!(tick(&mut channel, 10, SHORT), held.map(|left| left + 4));
     }
 
     #[test]

@@ -246,9 +246,13 @@ impl OneWay {
     fn measure(&mut self, now: Instant, seen: Side<'_>, path: Path) -> Situation {
         self.ticks = self.ticks.saturating_add(1);
         let delay = if path.common > Duration::ZERO { path.common } else { path.growth };
-        let queue = Queue {
-            exceeds_the_target: delay > self.target,
-            is_too_long: path.is_too_long(self.target),
+        let queue = if self.upload_trial.is_running() {
+            Queue::OF_OTHER_WINDOWS
+        } else {
+            Queue {
+                exceeds_the_target: delay > self.target,
+                is_too_long: path.is_too_long(self.target),
+            }
         };
         let follows = match seen.direction {
             Direction::Up if self.upload_trial.may_follow(seen.seen.unix_time.is_some()) => {

@@ -3,7 +3,7 @@
 use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration, Instant, Rate};
 
-use super::aggregate::{aggregate, alone, nearly_full};
+use super::aggregate::{FULL_ENOUGH_PERMILLE, NEARLY_FULL_PERMILLE, aggregate, alone, nearly_full};
 use super::channel::{Channel, Figures, Queue};
 use super::{KNOWN_TICKS, SETTLED_TICKS};
 use crate::PeerView;
@@ -206,13 +206,13 @@ impl Weights {
         part - self.own_other.min(part / 2)
     }
 
-    /// The mean time in which a station that uses `part` of the air moves a nearly full aggregate. A
+    /// The mean time in which a station that uses `part` of the air moves a nearly full aggregate, which has `permille` of the largest goodput. A
     /// peer whose PHY rate is not known counts as one with the PHY rate of this station. Aggregates are limited in time, so
     /// that honest stations need about the same.
-    fn round(&self, part: u64, mss: Bytes) -> Duration {
+    fn round(&self, part: u64, mss: Bytes, permille: u64) -> Duration {
         let time = |stream: &Stream| {
             let rate = stream.weight.times(part / stream.directions, WHOLE);
-            rate.time_for(nearly_full(stream.link_rate, mss)).unwrap_or(Duration::MAX)
+            rate.time_for(nearly_full(stream.link_rate, mss, permille)).unwrap_or(Duration::MAX)
         };
         let mut times: Vec<Duration> = self.streams.iter().map(time).collect();
         let median = *times.select_nth_unstable(self.streams.len() / 2).1;
@@ -330,7 +330,8 @@ impl AirtimeShare {
         self.peers = weights.rate(weights.left(peer));
         self.median = median.map_or(Rate::ZERO, |part| weights.rate(weights.left(part)));
         let equal = carried / senders;
-        self.round = weights.round(equal, seen.own().mss());
+        let full = if left.is_some() { FULL_ENOUGH_PERMILLE } else { NEARLY_FULL_PERMILLE };
+        self.round = weights.round(equal, seen.own().mss(), full);
         let (mean, down) = weights.mean();
         self.total = mean.times(equal * senders, WHOLE);
         self.down = down.times(equal * senders, WHOLE);
@@ -640,15 +641,30 @@ mod tests {
     fn a_round_is_the_mean_time_for_a_nearly_full_aggregate_at_the_share() {
         let fast = seen((20, Some(50), Some(65)), &[(20, Some(50), Some(65)); 3]);
         let (share, rate) = share_after(1, &fast);
-        let window = nearly_full(Some(Rate::from_mbps(65)), fast.mss());
+        let window = nearly_full(Some(Rate::from_mbps(65)), fast.mss(), NEARLY_FULL_PERMILLE);
         assert_eq!(Some(share.round), rate.time_for(window));
         // The share of the slow station is a fifth of that of the fast one, and so is its aggregate.
         let slow = seen((4, Some(10), Some(13)), &[(20, Some(50), Some(65))]);
         let (share, rate) = share_after(1, &slow);
         let times = [(13, rate), (65, rate.mul_div(5, 1).unwrap())].map(|(link, rate)| {
-            rate.time_for(nearly_full(Some(Rate::from_mbps(link)), slow.mss())).unwrap()
+            let link = Some(Rate::from_mbps(link));
+            rate.time_for(nearly_full(link, slow.mss(), NEARLY_FULL_PERMILLE)).unwrap()
         });
         assert_eq!(share.round, (times[0] + times[1]) / 2);
+    }
+
+    #[test]
+    fn where_the_windows_follow_the_channel_a_round_is_one_of_aggregates_that_are_full_enough() {
+        let seen = seen((8, Some(50), Some(65)), &[(8, Some(50), Some(65)); 3]);
+        let queue = Queue { exceeds_the_target: true, is_too_long: true };
+        let mut share = AirtimeShare::default();
+        let rates = (1..=20).map(|tick| {
+            let now = Instant::ZERO + Duration::from_millis(500) * u64::from(tick);
+            share.on_tick(now, tick, seen.side(Direction::Up), queue, Follows::Channel)
+        });
+        let rate = rates.last().expect("it ticked");
+        let window = nearly_full(Some(Rate::from_mbps(65)), seen.mss(), FULL_ENOUGH_PERMILLE);
+        assert_eq!(Some(share.round), rate.time_for(window));
     }
 
     #[test]

@@ -4,13 +4,14 @@
 //! whose windows are short, deliver less than is expected. That alone does not show strangers: another access point on the
 //! channel takes air as well, and there the windows are right as they are.
 //!
-//! So all stations hold half of their windows for some seconds, at the same wall-clock time. Strangers take what that leaves, and
+//! So all stations hold half of their usual windows for some seconds, at the same wall-clock time. Strangers take what that leaves, and
 //! the stations together deliver much less. Stations with agents at other access points hold less at the same time, and each
 //! fleet delivers what it did before. The stations of all fleets need clocks that agree to within about half a second, as with NTP.
 //!
-//! Where no strangers were shown, the windows follow what the channel leaves ([`super::channel`]). The trial has to come first, because these
-//! windows soon are too short for half of them to tell anything. A trial while they follow is compared with the mean of the rates before and after it,
-//! because these may rise or fall meanwhile by themselves.
+//! Where the stations deliver less than is expected, they first remember what they deliver with the usual windows ([`Reference`]). From then
+//! on the windows follow what the channel leaves ([`super::channel`]), so that no queue is long while the stations wait for the trial. Such windows soon are too short
+//! for half of them to tell anything, so the first trial is one of half of the usual windows. Where it shows no strangers, the windows go on following. A later trial is one of half of
+//! the present windows, and is compared with the mean of the rates before and after it, because these may rise or fall meanwhile by themselves.
 //!
 //! One trial is not enough where it shows little. What several of them miss adds up. The station that
 //! delivers most does not count, because one that obeys no window takes what the others leave, and announces it.
@@ -29,7 +30,7 @@ const GRID: Duration = Duration::from_secs(4);
 /// the trials of all fleets coincide.
 const FIRST_PAUSE: u64 = 4;
 const LONGEST_PAUSE: u64 = 32;
-/// A trial lasts for this many ticks (decisions, one every 0.5 s), and the mean of the last ones counts. It is compared with that of as many before the trial.
+/// A trial lasts for this many ticks (decisions, one every 0.5 s), and the mean of the last ones counts. It is compared with that of at most as many before it.
 const TRIAL_TICKS: u32 = 11;
 const MEAN: usize = 6;
 /// The window during a trial, percent of that of the share.
@@ -49,10 +50,16 @@ const STALE_TICKS: usize = 5;
 const AFTER_TICKS: usize = STALE_TICKS + 1;
 /// At least so many ticks count before a trial.
 const LEAST_MEAN: usize = 3;
+/// What a trial is compared with is measured anew after so many ticks. The first trial begins within [`FIRST_PAUSE`].
+const LONGEST_AGE: usize = 40;
 
 /// A trial begins where the queue was too long within so many ticks. The trials of all fleets have to coincide, and their queues swing.
 const SHORT_TICKS: u32 = 8;
 
+/// Peers that a trial has released show it within this many ticks after it.
+const FOLLOWED_TICKS: usize = 4 * STALE_TICKS;
+/// Where peers were released, most deliver more than this percentage of what they did before the trial.
+const GAINED_PERCENT: u64 = 110;
 /// A peer that has more than this percentage of its share, besides the one that has most, holds no window any more.
 const AHEAD_PERCENT: u64 = 200;
 
@@ -68,13 +75,17 @@ pub(super) struct UploadTrial {
     ended: Option<Ended>,
     /// The number of ticks since the last trial.
     since: usize,
+    /// What the next trial is compared with. From then until the trial the windows follow what the channel leaves.
+    reference: Option<Reference>,
+    /// The number of consecutive ticks with the usual windows in which the stations delivered less than expected, or in which that was not known.
+    usual: usize,
     senders: Senders,
     /// The number of times of the grid from one trial to the next.
     pause: u64,
     /// The percentage by which the trials missed [`KEPT_PERCENT`].
     missed: u64,
-    /// Whether the last trial missed it, and found no strangers yet.
-    close: bool,
+    /// What the last trial was compared with, where it kept less than [`KEPT_PERCENT`] of that, and found no strangers yet.
+    close: Option<u64>,
     /// Whether others on the channel take what is missing: the last trial has shown no strangers, or none is possible.
     cleared: bool,
     /// The number of consecutive ticks without another sender.
@@ -93,16 +104,33 @@ struct Senders {
 }
 
 impl Senders {
-    /// Takes the number of senders at a tick. Up to a quarter more or fewer are about as many. Before the first such tick the
-    /// stations that began together have found each other.
-    fn on_tick(&mut self, count: u32) {
+    /// Takes the number of senders at the `tick`th tick of this station. Up to a quarter more or fewer are about as many. Before the first such
+    /// tick the stations that began together have found each other, and whom a station finds in its first ticks began when it did.
+    fn on_tick(&mut self, count: u32, tick: u32) {
         if self.count == 0 {
             *self = Self { count, ticks: STALE_TICKS + MEAN };
         } else if self.count.abs_diff(count) * 4 > self.count {
-            *self = Self { count, ticks: 0 };
+            let ticks = if tick <= KNOWN_TICKS { STALE_TICKS } else { 0 };
+            *self = Self { count, ticks };
         }
         self.ticks = self.ticks.saturating_add(1);
     }
+
+    /// Whether others came or went at this tick, whose rates are not announced yet.
+    fn have_changed(self) -> bool {
+        self.ticks == 1
+    }
+}
+
+/// What a trial is compared with.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    /// What most delivered.
+    used: u64,
+    /// The window of the trial: half of the one at that time.
+    window: Segments,
+    /// The number of ticks since then.
+    age: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,12 +176,22 @@ impl UploadTrial {
     ) -> Tried {
         let at = seen.seen.unix_time.map(|time| time.as_micros() / GRID.as_micros());
         let last = std::mem::replace(&mut self.at, at);
+        if let Some(reference) = &mut self.reference {
+            reference.age += 1;
+        }
         let now = at.filter(|at| last.is_some_and(|last| last != *at));
         self.alone = if situation.senders > 1 { 0 } else { self.alone.saturating_add(1) };
         let used = share.used_by_most.filter(|_| situation.senders > 1);
         let is_idle = self.running.is_none() && self.ended.is_none();
+        let is_usual = is_idle && may_begin && !self.cleared && self.reference.is_none();
+        self.usual = if is_usual { self.usual.saturating_add(1) } else { 0 };
         if used.is_none() && is_idle {
             self.cleared &= !self.is_alone();
+            // What comes before a gap says nothing of what comes after it.
+            self.used.clear();
+            if self.is_alone() {
+                (self.reference, self.usual) = (None, 0);
+            }
             return Tried::Nothing;
         }
         if self.used.len() == MEAN {
@@ -161,7 +199,10 @@ impl UploadTrial {
         }
         // A peer whose messages were lost may be unknown for a moment. The others go on with a trial meanwhile.
         if used.is_some() {
-            self.senders.on_tick(situation.senders);
+            self.senders.on_tick(situation.senders, tick);
+        }
+        if self.senders.have_changed() {
+            self.reference = None;
         }
         // What peers announce may be anything.
         let recent = share.recent_by_most.filter(|_| used.is_some());
@@ -172,7 +213,7 @@ impl UploadTrial {
                 return Tried::Less(running.window);
             }
             let Running { left, before, .. } = *running;
-            (self.running, self.since) = (None, 0);
+            (self.running, self.since, self.reference) = (None, 0, None);
             // What tells nothing costs as much as what tells something.
             self.pause = self.pause.max(FIRST_PAUSE);
             if let Some(during) = self.mean(MEAN).filter(|_| left == 0) {
@@ -207,29 +248,49 @@ impl UploadTrial {
         let less = |part: u64| part < BEHIND_PERCENT * 10_000;
         let behind = less(used) && share.peer.is_none_or(less) && was_long;
         // Nothing is missing any more. Whoever comes next may be a stranger.
-        self.cleared &= behind || share.channel.leaves_less_than(100);
+        let missing = behind || share.channel.leaves_less_than(100);
+        self.cleared &= missing;
         let pause = if self.cleared { self.pause } else { self.pause.min(FIRST_PAUSE) };
         let due = now.is_some_and(|at| at.is_multiple_of(pause.max(1)));
-        let before = self.senders.ticks.saturating_sub(STALE_TICKS).min(MEAN);
-        let are_known = before >= LEAST_MEAN && tick > KNOWN_TICKS;
-        let Some(before) = self.mean(before).filter(|_| due && behind && may_begin && are_known)
-        else {
-            return Tried::Nothing;
-        };
-        if self.ended.is_some() {
-            return Tried::Nothing;
+        // In the first ticks the rates rise.
+        if !(less(used) && share.peer.is_none_or(less)) && tick > KNOWN_TICKS {
+            self.usual = 0;
         }
-        let Some(window) = shorter(seen, situation, share) else {
-            self.cleared = true;
+        // The windows that follow the channel change, and so does what a later trial is compared with.
+        let is_old = self.reference.is_some_and(|reference| reference.age > LONGEST_AGE);
+        if self.cleared || !missing || !may_begin || is_old {
+            self.reference = None;
+        }
+        if self.reference.is_none() && behind && may_begin && tick > KNOWN_TICKS {
+            self.refer(seen, situation, share);
+        }
+        let tries = due && behind && may_begin && self.ended.is_none();
+        let Some(Reference { used: before, window, .. }) = self.reference.filter(|_| tries) else {
             return Tried::Nothing;
         };
         self.running = Some(Running { left: TRIAL_TICKS, before, window });
         Tried::Less(window)
     }
 
+    /// Keeps what most deliver as [`Self::reference`], where their rates are those of the present windows. Where no trial is
+    /// possible, the windows follow the channel without one.
+    fn refer(&mut self, seen: Side<'_>, situation: &Situation, share: &AirtimeShare) {
+        let held = if self.cleared { usize::MAX } else { self.usual };
+        let settled = self.senders.ticks.min(held).saturating_sub(STALE_TICKS).min(MEAN);
+        let Some(used) = self.mean(settled).filter(|_| settled >= LEAST_MEAN) else { return };
+        self.reference =
+            shorter(seen, situation, share).map(|window| Reference { used, window, age: 0 });
+        self.cleared |= self.reference.is_none();
+    }
+
+    /// Whether a trial is under way.
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Whether the windows may follow what the channel leaves. Without a clock there is no trial before.
     pub(super) fn may_follow(&self, has_clock: bool) -> bool {
-        (self.cleared || !has_clock) && !self.is_alone()
+        (self.cleared || self.reference.is_some() || !has_clock) && !self.is_alone()
     }
 
     /// Whether no other station sends. Where messages are lost, a peer may be unknown for a moment.
@@ -251,7 +312,7 @@ impl UploadTrial {
         let shows = kept < KEPT_PERCENT;
         self.missed = (self.missed + KEPT_PERCENT).saturating_sub(kept);
         let found = self.missed >= MISSED_PERCENT;
-        self.close = shows && !found;
+        self.close = (shows && !found).then_some(usual);
         self.cleared = !found;
         let pause = if shows { FIRST_PAUSE } else { self.pause.max(FIRST_PAUSE) * 2 };
         self.pause = pause.min(LONGEST_PAUSE);
@@ -261,17 +322,20 @@ impl UploadTrial {
         found
     }
 
-    /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then,
-    /// or one of them much more than its share. The rates of the trial itself do not count.
+    /// Whether peers have found strangers in the trial that nearly showed them to this station. They deliver more than it does then, and than
+    /// before the trial, or one of them much more than its share. The rates of the trial itself do not count.
     fn peers_were_released(&mut self, share: &AirtimeShare) -> bool {
         self.since = self.since.saturating_add(1);
         let ahead = share.second.is_some_and(|second| second > AHEAD_PERCENT * 10_000);
-        let is_known = self.close && self.since > STALE_TICKS;
-        let less = is_known && (ahead || share.own < share.peers.times(BEHIND_PERCENT, 100));
+        let is_known = (STALE_TICKS + 1..=FOLLOWED_TICKS).contains(&self.since);
+        let behind = share.own < share.peers.times(BEHIND_PERCENT, 100);
+        let gained =
+            |usual: u64| share.used_by_most.is_some_and(|used| used > usual * GAINED_PERCENT / 100);
+        let less = self.close.is_some_and(|usual| is_known && (ahead || behind && gained(usual)));
         self.less = if less { self.less + 1 } else { 0 };
         let released = self.less >= SETTLED_TICKS;
         if released {
-            (self.less, self.close) = (0, false);
+            (self.less, self.close) = (0, None);
         }
         released
     }
@@ -536,16 +600,24 @@ mod tests {
 
     #[test]
     fn peers_that_were_released_are_followed_after_a_trial_that_nearly_showed_strangers() {
-        let follows = |used, is_released, peers, second| {
+        let follows_with = |most, used, is_released, peers, second| {
             let mut ticks = Ticks::default();
             ticks.begins();
             ticks.ends(used);
             ticks.is_released = is_released;
-            let mut share = share(80, 3, peers);
+            let mut share = share(most, 3, peers);
             share.second = Some(second);
             (0..20).any(|_| ticks.tick_in(&situation(), &share) == Tried::Strangers)
         };
+        let follows =
+            |used, is_released, peers, second| follows_with(80, used, is_released, peers, second);
         let shares = |tenths: u64| tenths * 100_000;
+        assert!(!follows_with(55, 42, false, 4, shares(8)), "most have what they had, 50 percent");
+        assert!(follows_with(56, 42, false, 4, shares(8)));
+        assert!(
+            follows_with(50, 42, false, 3, shares(21)),
+            "one delivers twice its share and more"
+        );
         assert!(follows(42, false, 4, shares(8)), "most deliver more");
         assert!(follows(42, false, 3, shares(21)), "one delivers twice its share and more");
         assert!(!follows(42, false, 3, shares(20)));
@@ -561,6 +633,21 @@ mod tests {
         let mut tick = |peers| ticks.tick_in(&situation(), &share(80, 3, peers));
         assert!((0..STALE_TICKS).all(|_| tick(9) == Tried::Nothing));
         assert!((0..9).all(|_| tick(3) == Tried::Nothing));
+    }
+
+    #[test]
+    fn peers_that_deliver_more_long_after_a_trial_were_not_released_by_it() {
+        let released = |wait: usize| {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            assert!(!ticks.ends(42));
+            let mut tick = |peers| ticks.tick_in(&situation(), &share(80, 3, peers));
+            (0..wait).for_each(|_| assert_eq!(tick(3), Tried::Nothing));
+            (0..9).any(|_| tick(9) == Tried::Strangers)
+        };
+        // The tick in which the trial ends counts, too.
+        let latest = FOLLOWED_TICKS - 1 - SETTLED_TICKS as usize;
+        assert_eq!((released(latest), released(latest + 1)), (true, false));
     }
 
     #[test]
@@ -580,7 +667,6 @@ mod tests {
         let mut ticks = Ticks::default();
         assert!(ticks.trial.may_follow(false), "without a clock there is no trial");
         ticks.begins();
-        assert!(!ticks.trial.may_follow(true), "it is under way");
         ticks.ends(34);
         assert!(ticks.trial.may_follow(true), "it was not clear");
         ticks.tick(80);
@@ -588,6 +674,154 @@ mod tests {
         ticks.begins();
         ticks.ends(33);
         assert!(!ticks.trial.may_follow(true), "strangers");
+    }
+
+    #[test]
+    fn the_windows_follow_as_soon_as_what_the_usual_ones_deliver_is_known() {
+        let mut ticks = Ticks::default();
+        let after = (1..20).find(|_| {
+            ticks.tick(50);
+            ticks.trial.may_follow(true)
+        });
+        assert_eq!(after, Some(KNOWN_TICKS + 1));
+        // They deliver less than before now. The trial is compared with what the usual windows delivered, and its window is half of theirs.
+        let begins = |ticks: &mut Ticks| {
+            let then = (Situation { windowed: Rate::from_mbps(6), ..situation() }, share(40, 2, 2));
+            (0..99).find_map(|_| match ticks.tick_in(&then.0, &then.1) {
+                Tried::Less(window) => Some(window.get()),
+                _ => None,
+            })
+        };
+        assert_eq!(begins(&mut ticks), Some(12));
+        assert!(ticks.trial.is_running() && ticks.trial.may_follow(true));
+        assert!(ticks.ends(33), "33 of 50, although 33 of 40 would be too much");
+    }
+
+    #[test]
+    fn what_the_usual_windows_delivered_is_measured_anew_after_a_trial_that_tells_nothing() {
+        let mut ticks = Ticks::default();
+        ticks.begins();
+        let unknown = || {
+            let mut share = share(20, 3, 3);
+            share.recent_by_most = None;
+            share
+        };
+        (0..TRIAL_TICKS).for_each(|_| {
+            ticks.tick_in(&situation(), &unknown());
+        });
+        let after = (1..30).find(|_| {
+            ticks.tick(50);
+            ticks.trial.may_follow(true)
+        });
+        // The rates are those of the trial for five ticks, and three have to be known.
+        assert_eq!(after, Some(STALE_TICKS as u32 + LEAST_MEAN as u32));
+    }
+
+    #[test]
+    fn the_windows_stop_following_where_others_come_or_nothing_is_missing() {
+        let follows = |then: &dyn Fn(&mut Ticks)| {
+            let mut ticks = Ticks::default();
+            (0..=KNOWN_TICKS).for_each(|_| {
+                ticks.tick(50);
+            });
+            assert!(ticks.trial.may_follow(true));
+            then(&mut ticks);
+            ticks.trial.may_follow(true)
+        };
+        assert!(follows(&|ticks| {
+            ticks.tick(50);
+        }));
+        assert!(!follows(&|ticks| {
+            ticks.tick(80);
+        }));
+        assert!(!follows(&|ticks| {
+            among(ticks, 12, 50);
+        }));
+        assert!(!follows(&|ticks| {
+            ticks.is_released = true;
+            ticks.tick(50);
+        }));
+    }
+
+    #[test]
+    fn whom_a_station_finds_in_its_first_ticks_began_when_it_did() {
+        let ready_after = |alone_ticks: u32| {
+            let mut ticks = Ticks::default();
+            (0..alone_ticks).for_each(|_| {
+                among(&mut ticks, 2, 50);
+            });
+            (1..40).find(|_| {
+                among(&mut ticks, 8, 50);
+                ticks.trial.may_follow(true)
+            })
+        };
+        // Three ticks have to be known, and the rates of those that came later are settled after five.
+        assert_eq!((ready_after(KNOWN_TICKS - 2), ready_after(KNOWN_TICKS)), (Some(3), Some(8)));
+    }
+
+    /// The number of ticks until the windows follow, in which most use 50 percent.
+    fn until_it_follows(ticks: &mut Ticks) -> Option<usize> {
+        (1..99).find(|_| {
+            ticks.tick(50);
+            ticks.trial.may_follow(true)
+        })
+    }
+
+    #[test]
+    fn rates_from_before_something_was_missing_do_not_count() {
+        let mut ticks = Ticks::default();
+        (0..30).for_each(|_| assert_eq!(ticks.tick(85), Tried::Nothing));
+        assert_eq!(until_it_follows(&mut ticks), Some(STALE_TICKS + LEAST_MEAN));
+        assert_eq!(ticks.trial.reference.expect("it follows").used, 500_000);
+    }
+
+    #[test]
+    fn rates_from_before_a_gap_do_not_count() {
+        let mut ticks = Ticks::default();
+        (0..6).for_each(|_| assert_eq!(ticks.tick(70), Tried::Nothing));
+        let mut unknown = share(50, 3, 3);
+        unknown.used_by_most = None;
+        (0..6).for_each(|_| assert_eq!(ticks.tick_in(&situation(), &unknown), Tried::Nothing));
+        // Half of six have to be known.
+        assert_eq!(until_it_follows(&mut ticks), Some(3));
+        assert_eq!(ticks.trial.reference.expect("it follows").used, 500_000);
+    }
+
+    #[test]
+    fn after_a_release_the_usual_windows_are_measured_first() {
+        let mut ticks = Ticks { is_released: true, ..Ticks::default() };
+        (0..30).for_each(|_| assert_eq!(ticks.tick(50), Tried::Nothing));
+        ticks.is_released = false;
+        assert_eq!(until_it_follows(&mut ticks), Some(STALE_TICKS + LEAST_MEAN));
+    }
+
+    #[test]
+    fn what_a_trial_would_be_compared_with_does_not_get_old() {
+        let mut ticks = Ticks { has_no_clock: true, ..Ticks::default() };
+        let follows: Vec<bool> = (0..70)
+            .map(|_| {
+                ticks.tick(50);
+                ticks.trial.may_follow(true)
+            })
+            .collect();
+        let first = follows.iter().position(|follows| *follows).expect("it follows");
+        let end = follows[first..].iter().position(|follows| !*follows).expect("an end");
+        assert_eq!((first, end), (KNOWN_TICKS as usize, LONGEST_AGE + 1));
+        let again = follows[first + end..].iter().position(|follows| *follows);
+        assert_eq!(again, Some(STALE_TICKS + LEAST_MEAN));
+    }
+
+    #[test]
+    fn a_station_that_is_alone_does_not_follow() {
+        let mut ticks = Ticks { has_no_clock: true, ..Ticks::default() };
+        until_it_follows(&mut ticks);
+        let alone = Situation { senders: 1, ..situation() };
+        (0..KNOWN_TICKS).for_each(|_| {
+            ticks.tick_in(&alone, &share(50, 3, 0));
+        });
+        assert!(!ticks.trial.may_follow(true));
+        ticks.tick(50);
+        assert!(!ticks.trial.may_follow(true), "another one comes, and its rate is not known");
     }
 
     #[test]
@@ -668,9 +902,11 @@ mod tests {
         let max_rate = Some(Rate::from_mbps(40));
         let mut law = Airtime::new(AirtimeKnobs::default());
         let mut window = |tick: u64| {
-            // The station alone is behind from tick 10 on, which starts a check, and its peers from tick 16 on, the eighth second.
-            let (own, theirs) = (if tick < 10 { 5 } else { 2 }, if tick < 16 { 5 } else { 2 });
-            let growth = if tick < 10 { ms(1) } else { ms(50) };
+            // All are behind, so that the windows follow. Then the peers are not, and from tick 18 on the station alone is behind, which starts a
+            // check. From tick 24 on, the twelfth second, the peers are behind again, too.
+            let own = if tick < 18 { 2 } else { 1 };
+            let theirs = if (12..24).contains(&tick) { 5 } else { 2 };
+            let growth = ms(50);
             let rtt = Some(RttView { current: ms(20) + growth, min: ms(20), growth });
             let (mean_rate, connections) = (Rate::from_mbps(own), vec![example()]);
             let up = OwnTraffic { connections, rtt, mean_rate, max_rate, ..OwnTraffic::default() };
@@ -686,11 +922,11 @@ mod tests {
             let Basis::Airtime { up: Some(state), .. } = basis else { panic!("it sends") };
             (state.phase, bounds.ceiling)
         };
-        let windows: Vec<_> = (1..=20).map(&mut window).collect();
+        let windows: Vec<_> = (1..=30).map(&mut window).collect();
         let at = |tick: usize| windows[tick - 1];
-        assert!((15..=20).all(|tick| at(tick).0 == Phase::Draining), "{windows:?}");
-        assert_eq!(at(14).0, Phase::Steady);
-        assert!(at(17).1 < at(20).1, "the check, and then the trial: {windows:?}");
+        assert!((23..=30).all(|tick| at(tick).0 == Phase::Draining), "{windows:?}");
+        assert_eq!(at(22).0, Phase::Steady);
+        assert!(at(25).1 < at(30).1, "the check, and then the trial: {windows:?}");
     }
 
     #[test]

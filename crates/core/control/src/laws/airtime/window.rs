@@ -139,9 +139,11 @@ impl OneWay {
         let leads = self.leads(situation);
         self.leading = if leads { self.leading + 1 } else { self.leading.saturating_sub(1) };
         self.leading = self.leading.min(SETTLED_TICKS);
-        if situation.queue_is_empty() && !leads {
+        // What the channel leaves rises by itself where the queue is short.
+        let ends = leads || self.follows_the_channel();
+        if situation.queue_is_empty() && !ends {
             self.probing = true;
-        } else if growth > situation.target || leads || self.takes_from_peers(situation) {
+        } else if growth > situation.target || ends || self.takes_from_peers(situation) {
             (self.probing, self.probe) = (false, PROBE);
         }
         let nearly_empty = !situation.trouble && growth < situation.target / EMPTY_PART;
@@ -177,6 +179,12 @@ impl OneWay {
         let target = situation.target;
         let seen = situation.path.growth.clamp(target / 2, target);
         target - (target - seen) * u64::from(self.leading) / u64::from(SETTLED_TICKS)
+    }
+
+    /// Whether the windows follow what the channel leaves to uploads. Then stations of other access points hold windows that this station does
+    /// not know.
+    fn follows_the_channel(&self) -> bool {
+        self.share.channel.left().is_some()
     }
 
     /// The window after the probe.
@@ -240,16 +248,19 @@ impl OneWay {
     /// - Otherwise one, or one and a half and more. Just above one, each round has a nearly empty turn.
     ///
     /// Beside traffic of the other direction it is one up to one and a half, and only even above: the
-    /// weights of the two directions differ a little, and a further step between them would be far from equal.
+    /// weights of the two directions differ a little, and a further step between them would be far from equal. Where the windows
+    /// follow what the channel leaves and aggregates are not short, windows are only even, because they differ between the fleets on the channel.
     ///
     /// Stations with at most [`FEW_PACKETS`] in an aggregate compensate for the rounding in the next ticks, because
-    /// their windows are a few segments.
+    /// their windows are a few segments. Where they follow the channel they do not: now and then the windows of all would be too long.
     fn rounded(&mut self, window: Bytes, seen: Side<'_>) -> Segments {
         let (link_rate, mss) = (seen.seen.link_rate, seen.own().mss().get());
         let even = |bytes: u64| ((bytes + mss) / (2 * mss) * 2).max(2);
         let (packets, bytes) = (aggregate::packets(link_rate, seen.own().mss()), window.get());
         let one = packets * mss;
-        let whole = if packets <= FEW_PACKETS {
+        let whole = if packets <= FEW_PACKETS && self.follows_the_channel() {
+            even(bytes)
+        } else if packets <= FEW_PACKETS {
             let due = bytes.saturating_add_signed(self.owed);
             let whole = even(due);
             let rest = due.cast_signed() - (whole * mss).cast_signed();
@@ -259,6 +270,8 @@ impl OneWay {
             if bytes >= one && bytes * 2 < one * 3 { even(one) } else { even(bytes) }
         } else if bytes >= one && aggregate::is_short_turn(link_rate) {
             self.aggregates(bytes, one) * packets
+        } else if self.follows_the_channel() {
+            even(bytes)
         } else if bytes >= one && bytes * 2 < one * 3 {
             if bytes * 4 < one * 5 { even(one) } else { even(one * 3 / 2) }
         } else {
@@ -709,6 +722,27 @@ mod tests {
         assert!((62..=68).contains(&windows[2]), "5/4 of 52: {windows:?}");
         assert!((76..=84).contains(&windows[6]), "25/16 of 52 after the fourth tick: {windows:?}");
         assert!((96..=104).contains(&windows[10]), "125/64 of 52 after the eighth: {windows:?}");
+    }
+
+    #[test]
+    fn what_follows_the_channel_is_even_alone_and_does_not_probe() {
+        use super::super::channel::{Figures, Queue};
+        let mut law = OneWay::new(AirtimeKnobs::default());
+        let queue = Queue { exceeds_the_target: true, is_too_long: true };
+        law.share.channel.on_tick(Figures { sum: 500_000, senders: 8, peer: 60_000, queue });
+        assert!(law.follows_the_channel());
+        let rounded = |law: &mut OneWay, link, segments: u64| {
+            let seen = at_phy(link, seen(10, 40, &[]));
+            law.rounded(Bytes::new(segments * 1448), seen.side(Direction::Up)).get()
+        };
+        // At 65 Mbit/s an aggregate has 28 packets, and at 54 Mbit/s none is formed.
+        assert_eq!([30, 34, 38].map(|segments| rounded(&mut law, 65, segments)), [30, 34, 38]);
+        assert_eq!([5, 5, 5].map(|segments| rounded(&mut law, 54, segments)), [6, 6, 6]);
+        assert_eq!(law.owed, 0);
+        // At 390 Mbit/s aggregates are short, and whole.
+        assert_eq!(rounded(&mut law, 390, 68), 84);
+        let phase = law.advance(Instant::ZERO, &Situation::example(50, 0));
+        assert_eq!(phase, Phase::Steady, "the queue is empty");
     }
 
     #[test]
