@@ -4,7 +4,7 @@
 //! access point together receive less than was expected, and the windows for the expected rate fill its
 //! queue. Shorter windows make this queue shorter, and cost nothing. Strangers in the queue (stations of this
 //! access point without agents) take what shorter windows leave, and the queue stays. Uploads do not share a queue with strangers, and
-//! follow what the channel leaves before they are tried ([`super::channel`]).
+//! have a trial of their own ([`super::upload_trial`]).
 //!
 //! No figure of a tick distinguishes the two, because by Little's law a rate is always a window divided by an RTT. So the
 //! stations try it: all hold less for some seconds. Where the RTT falls with the windows, the share may follow what the

@@ -898,6 +898,34 @@ mod tests {
     }
 
     #[test]
+    fn in_a_trial_the_law_keeps_what_the_channel_left_before() {
+        let max_rate = Some(Rate::from_mbps(40));
+        let mut law = Airtime::new(AirtimeKnobs::default());
+        let mut tick = |tick: u64| {
+            // In the trial, from tick 16 on, the queue is short.
+            let growth = if tick < 16 { ms(50) } else { ms(1) };
+            let rtt = Some(RttView { current: ms(20) + growth, min: ms(20), growth });
+            let (mean_rate, connections) = (Rate::from_mbps(2), vec![example()]);
+            let up = OwnTraffic { connections, rtt, mean_rate, max_rate, ..OwnTraffic::default() };
+            let theirs = Traffic { max_rate, growth, ..traffic(2) };
+            let seen = Observation {
+                unix_time: Some(ms(500) * tick),
+                up,
+                senders: 8,
+                peers: (1..8).map(|station| peer(station, uploads(theirs))).collect(),
+                ..Observation::default()
+            };
+            law.on_tick(wakeai_units::Instant::ZERO + ms(500) * tick, &seen);
+            law.up.share.channel.left()
+        };
+        let left: Vec<_> = (1..=29).map(&mut tick).collect();
+        let at = |tick: usize| left[tick - 1];
+        assert!(at(9).is_none() && at(16).is_some(), "{left:?}");
+        assert!((17..=27).all(|tick| at(tick) == at(16)), "{left:?}");
+        assert!(at(29) > at(16), "after it: {left:?}");
+    }
+
+    #[test]
     fn a_check_of_the_path_keeps_its_shorter_window_in_a_trial() {
         let max_rate = Some(Rate::from_mbps(40));
         let mut law = Airtime::new(AirtimeKnobs::default());
