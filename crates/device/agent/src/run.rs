@@ -250,6 +250,11 @@ fn set_up(
     let actuator = if rules { Some(open_actuator(lease, netns)?) } else { None };
     let (datagrams, hook) = if rules { open_datagrams()? } else { (None, None) };
     let snapshotter = Snapshotter::open()?;
+    if snapshotter.always_visits_all() {
+        tracing::info!(
+            "this kernel refuses an iterator: with thousands of connections every tick visits all of them"
+        );
+    }
 
     let (report, reports) = watch::channel(Report::default());
     let (reserve, wanted) = watch::channel(config.reserve);

@@ -284,17 +284,6 @@ static __always_inline u32 slot_of(struct __sk_buff *skb, struct packet *packet)
 	return value && claim(value, oldest, skb, packet) ? oldest : FLOW_SLOTS;
 }
 
-/* Writes the flows. Free slots are most of the table. */
-SEC("iter/bpf_map_elem")
-int list_flows(struct bpf_iter__bpf_map_elem *ctx)
-{
-	struct flow_value *flow = ctx->value;
-
-	if (flow && flow->id & FLOW_ID)
-		bpf_seq_write(ctx->meta->seq, flow, sizeof(*flow));
-	return 0;
-}
-
 /* Whether the agent has written a heartbeat lately. One from the future would be valid for too long. */
 static __always_inline bool is_governed(u64 now)
 {

@@ -282,13 +282,6 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 };
 
-struct bpf_iter__bpf_map_elem {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	void *key;
-	void *value;
-};
-
 #pragma clang attribute pop
 
 #endif

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::AsRawFd as _;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
@@ -12,7 +12,6 @@ use wakeai_units::{Bytes, Duration, Rate};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::bounded::STALE_AFTER;
-use crate::connections::run_iterator;
 use crate::control::monotonic_ns;
 use crate::error::Error;
 use crate::features::{EGRESS, casts, explain};
@@ -68,8 +67,8 @@ pub struct Egress {
     interface: MapHandle,
     heartbeat: MapHandle,
     bytes: MapHandle,
-    /// Lists the flows.
-    flows: Link,
+    /// The table of flows, most of whose slots are free.
+    flows: MapHandle,
     rates: MapHandle,
 }
 
@@ -88,6 +87,8 @@ const ASKED: &str = "govern datagrams";
 const ONLY: [u8; 4] = [0; 4];
 /// `FLOW_SLOTS` of `bpf/intf.h`: the slots of the table of flows. The program keeps a flow's slot in its id.
 const SLOTS: u64 = 2048;
+/// `FLOW_ID` of `bpf/intf.h`: the ids of flows have this bit. A free or claimed slot has an id without it.
+const FLOW_ID: u64 = 1 << 63;
 
 impl Egress {
     /// Loads the program for interfaces of the network namespace with this cookie.
@@ -136,12 +137,23 @@ impl Egress {
     /// Where the kernel refuses.
     pub fn flows(&self, within: Duration) -> Result<Vec<UdpFlow>, Error> {
         let now = monotonic_ns();
-        let mut written = Vec::new();
-        run_iterator(&self.flows, ASKED, &mut written)?;
-        let whole = written.chunks_exact(size_of::<FlowValue>());
-        let values = whole.filter_map(|bytes| FlowValue::read_from_bytes(bytes).ok());
-        let flows = values.map(|value| value.to_flow(now));
-        Ok(flows.filter(|flow| flow.idle <= within).collect())
+        // One call reads the whole table. An iterator over the map would skip free slots in the kernel, but some kernels
+        // refuse to load it.
+        let batch = self.flows.lookup_batch(SLOTS as u32, MapFlags::ANY, MapFlags::ANY);
+        let batch = batch.map_err(|error| explain(ASKED, EGRESS, error))?;
+        let mut slots = 0;
+        let values = batch.inspect(|_| slots += 1);
+        let values = values.filter_map(|(_, bytes)| FlowValue::read_from_bytes(&bytes).ok());
+        let flows = values.filter(|value| value.id & FLOW_ID != 0).map(|value| value.to_flow(now));
+        let flows = flows.filter(|flow| flow.idle <= within).collect();
+        // The batch ends where the kernel refuses to go on.
+        if slots != SLOTS {
+            return Err(Error::refused(
+                ASKED,
+                format!("{slots} of {SLOTS} slots of the table of flows were read"),
+            ));
+        }
+        Ok(flows)
     }
 
     /// Bounds the payload of the flow with this id to this rate while the heartbeat is fresh. `None` removes the bound.
@@ -219,7 +231,7 @@ fn load(netns_cookie: u64, cgroup: File) -> libbpf_rs::Result<(Egress, EgressHoo
         interface: MapHandle::try_from(&maps.egress_interface)?,
         heartbeat: MapHandle::try_from(&maps.egress_heartbeat)?,
         bytes: MapHandle::try_from(&maps.egress_bytes)?,
-        flows: program.progs.list_flows.attach_iter(maps.udp_flows.as_fd())?,
+        flows: MapHandle::try_from(&maps.udp_flows)?,
         rates: MapHandle::try_from(&maps.udp_rates)?,
     };
     Ok((egress, EgressHook { program, cgroup, link: RefCell::new(None) }))

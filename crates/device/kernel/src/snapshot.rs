@@ -36,8 +36,9 @@ pub struct TcpSnapshot {
 pub struct Snapshotter {
     /// Visits all connections.
     all: Link,
-    /// Visits the connections that the last visit to all connections has marked.
-    marked: Link,
+    /// Visits the connections that the last visit to all connections has marked. `None` where the kernel refuses the
+    /// iterator over `BPF_MAP_TYPE_SK_STORAGE`, as some hardened ones do: then every call visits all connections.
+    marked: Option<Link>,
     /// The programs' global variable: a [`SnapshotRequest`].
     request: MapHandle,
     /// The last visit to all connections.
@@ -85,15 +86,27 @@ impl Snapshotter {
     pub fn open() -> Result<Self, Error> {
         quiet();
         let failed = |error| explain(ASKED, ITERATE, error);
+        Self::load(true).or_else(|_| Self::load(false)).map_err(failed)
+    }
+
+    /// Loads the programs, without the one for marked connections unless `marks` is set.
+    fn load(marks: bool) -> libbpf_rs::Result<Self> {
         let mut object = MaybeUninit::uninit();
-        let open = SnapshotSkelBuilder::default().open(&mut object).map_err(failed)?;
-        let skel = open.load().map_err(failed)?;
+        let mut open = SnapshotSkelBuilder::default().open(&mut object)?;
+        open.progs.snapshot_marked.set_autoload(marks);
+        let skel = open.load()?;
         // The links and the handle keep the programs and their maps; the rest of the skeleton is dropped.
-        let all = skel.progs.snapshot_connections.attach().map_err(failed)?;
+        let all = skel.progs.snapshot_connections.attach()?;
         let map = skel.maps.marked.as_fd();
-        let marked = skel.progs.snapshot_marked.attach_iter(map).map_err(failed)?;
-        let request = MapHandle::try_from(&skel.maps.bss).map_err(failed)?;
+        let marked = marks.then(|| skel.progs.snapshot_marked.attach_iter(map)).transpose()?;
+        let request = MapHandle::try_from(&skel.maps.bss)?;
         Ok(Self { all, marked, request, last: None, written: Vec::new() })
+    }
+
+    /// Whether every call visits all connections, also on a machine with very many, because this kernel refuses the
+    /// iterator that would visit some of them.
+    pub fn always_visits_all(&self) -> bool {
+        self.marked.is_none()
     }
 
     /// The connections of the calling thread's network namespace that may still send or receive (established, or closed
@@ -115,8 +128,8 @@ impl Snapshotter {
     ///
     /// With more than ten times `idle_most` idle connections, or more than `idle_most` others, only every fourth
     /// call with the same arguments visits all connections. The three calls after it read the same connections again, so
-    /// that another connection that begins to send is found up to three calls late. All calls have to come from one network
-    /// namespace.
+    /// that another connection that begins to send is found up to three calls late. Where [`Self::always_visits_all`], every
+    /// call visits all. All calls have to come from one network namespace.
     ///
     /// # Errors
     ///
@@ -149,13 +162,14 @@ impl Snapshotter {
                 && last.finds_many()
         });
         let written = &mut self.written;
-        let visit = match last {
-            Some(last) if last.request.marks != 0 && last.reused < REUSED => {
-                run_iterator(&self.marked, ASKED, written)?;
+        let visit = match (last, &self.marked) {
+            (Some(last), Some(marked)) if last.request.marks != 0 && last.reused < REUSED => {
+                run_iterator(marked, ASKED, written)?;
                 Visit { reused: last.reused + 1, ..last }
             }
             _ => {
-                let request = SnapshotRequest { marks: last.is_some().into(), ..request };
+                let marks = last.is_some() && self.marked.is_some();
+                let request = SnapshotRequest { marks: marks.into(), ..request };
                 let request = run_with(&self.all, ASKED, (&self.request, request), written)?;
                 Visit { request, read: written.len() / size_of::<SnapshotValue>(), reused: 0 }
             }
