@@ -22,7 +22,8 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// Version 13 repeated a trial that told nothing after four seconds. In version 14 a trial ended where the messages of
 /// all peers were lost, queues beside downloads were longer, and stations at about 6 Mbit/s had up to a share and a half. In version 15
 /// windows did not follow the channel before a trial, and those that followed were long enough for 98.5 % of the goodput.
-pub const AIRTIME_VERSION: u8 = 16;
+/// Version 16 found strangers more slowly whose queue stayed long in a trial.
+pub const AIRTIME_VERSION: u8 = 17;
 /// The version of the formulas of `shimada-before` and `shimada-after`. In version 1 the floor followed from what the stations deliver.
 const SHIMADA_VERSION: u8 = 2;
 /// The version of all other laws.

@@ -13,7 +13,8 @@
 //! for half of them to tell anything, so the first trial is one of half of the usual windows. Where it shows no strangers, the windows go on following. A later trial is one of half of
 //! the present windows, and is compared with the mean of the rates before and after it, because these may rise or fall meanwhile by themselves.
 //!
-//! One trial is not enough where it shows little. What several of them miss adds up. The station that
+//! One trial is not enough where it shows little. What several of them miss adds up. Where the queue stays long in a trial, less is enough,
+//! or the queue alone: half of the windows of all fleets would have shortened it. The station that
 //! delivers most does not count, because one that obeys no window takes what the others leave, and announces it.
 
 use std::collections::VecDeque;
@@ -42,6 +43,11 @@ const SHORTER_PERCENT: u64 = 75;
 const KEPT_PERCENT: u64 = 86;
 /// Strangers are found where the trials together missed [`KEPT_PERCENT`] by this much. A trial that kept more reduces the sum.
 const MISSED_PERCENT: u64 = 20;
+/// The same where the queue stayed long in the last trial: half of the windows of all fleets on a channel end it, those of strangers do not.
+/// Where it stayed longer than windows of agents make it, what was kept does not count.
+const MISSED_BESIDE_A_QUEUE_PERCENT: u64 = 8;
+/// The queue stayed long where it was longer than the target this many times in most of the ticks of a trial that count.
+const LONG_QUEUE: u64 = 2;
 
 /// For so many ticks after the number of senders has changed, or a trial has ended, stations announce rates (means of two seconds) that they had before, and
 /// so the sum is too large, or too small. These ticks do not count, and a trial in which the number changes tells nothing.
@@ -140,6 +146,35 @@ struct Running {
     /// What most delivered before.
     before: u64,
     window: Segments,
+    queues: Queues,
+}
+
+/// In how many of the ticks of a trial that count the queue stayed long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queues {
+    /// It was longer than [`LONG_QUEUE`] times the target.
+    long: usize,
+    /// It was longer than the windows of stations with agents make it ([`Situation::queue_is_long`]).
+    too_long: usize,
+}
+
+impl Queues {
+    fn on_tick(&mut self, situation: &Situation) {
+        self.long += usize::from(situation.path.growth > situation.target * LONG_QUEUE);
+        self.too_long += usize::from(situation.queue_is_long());
+    }
+
+    /// What the trials must have missed to show strangers, percent.
+    fn limit(self) -> u64 {
+        let is_most = |ticks: usize| ticks * 2 > MEAN;
+        if is_most(self.too_long) {
+            0
+        } else if is_most(self.long) {
+            MISSED_BESIDE_A_QUEUE_PERCENT
+        } else {
+            MISSED_PERCENT
+        }
+    }
 }
 
 /// A trial that waits for the rates after it.
@@ -150,6 +185,8 @@ struct Ended {
     /// What most delivered before the trial, and in it.
     before: u64,
     during: u64,
+    /// What the trials must have missed to show strangers, percent.
+    limit: u64,
 }
 
 /// What a tick of [`UploadTrial`] says.
@@ -209,18 +246,22 @@ impl UploadTrial {
         self.used.push_back(recent.map(|used| used.min(u64::from(u32::MAX))));
         if let Some(running) = &mut self.running {
             running.left -= 1;
+            if (running.left as usize) < MEAN {
+                running.queues.on_tick(situation);
+            }
             if running.left > 0 && may_begin {
                 return Tried::Less(running.window);
             }
-            let Running { left, before, .. } = *running;
+            let Running { left, before, queues, .. } = *running;
             (self.running, self.since, self.reference) = (None, 0, None);
             // What tells nothing costs as much as what tells something.
             self.pause = self.pause.max(FIRST_PAUSE);
+            let limit = queues.limit();
             if let Some(during) = self.mean(MEAN).filter(|_| left == 0) {
                 if self.cleared {
-                    self.ended = Some(Ended { left: AFTER_TICKS, before, during });
+                    self.ended = Some(Ended { left: AFTER_TICKS, before, during, limit });
                 } else if self.senders.ticks > TRIAL_TICKS as usize
-                    && self.shows_strangers(during, before)
+                    && self.shows_strangers(during, before, limit)
                 {
                     return Tried::Strangers;
                 }
@@ -228,11 +269,13 @@ impl UploadTrial {
         } else if let Some(ended) = &mut self.ended {
             ended.left -= 1;
             if ended.left == 0 {
-                let Ended { before, during, .. } = *ended;
+                let Ended { before, during, limit, .. } = *ended;
                 self.ended = None;
                 let are_same = self.senders.ticks > TRIAL_TICKS as usize + AFTER_TICKS;
                 let after = self.mean(1).filter(|_| are_same && may_begin);
-                if after.is_some_and(|after| self.shows_strangers(during, before.midpoint(after))) {
+                if after.is_some_and(|after| {
+                    self.shows_strangers(during, before.midpoint(after), limit)
+                }) {
                     return Tried::Strangers;
                 }
             }
@@ -268,7 +311,8 @@ impl UploadTrial {
         let Some(Reference { used: before, window, .. }) = self.reference.filter(|_| tries) else {
             return Tried::Nothing;
         };
-        self.running = Some(Running { left: TRIAL_TICKS, before, window });
+        let queues = Queues::default();
+        self.running = Some(Running { left: TRIAL_TICKS, before, window, queues });
         Tried::Less(window)
     }
 
@@ -305,13 +349,14 @@ impl UploadTrial {
         sum.checked_div(count as u64).filter(|_| count * 2 >= ticks)
     }
 
-    /// Takes the result of a trial in which the stations delivered `during` instead of `usual`. A trial that shows something is soon followed by
+    /// Takes the result of a trial in which the stations delivered `during` instead of `usual`. Strangers are found where the trials have missed
+    /// `limit`, percent. A trial that shows something is soon followed by
     /// the next; otherwise the time to the next doubles, because a trial costs goodput.
-    fn shows_strangers(&mut self, during: u64, usual: u64) -> bool {
+    fn shows_strangers(&mut self, during: u64, usual: u64, limit: u64) -> bool {
         let kept = during.saturating_mul(100) / usual.max(1);
         let shows = kept < KEPT_PERCENT;
         self.missed = (self.missed + KEPT_PERCENT).saturating_sub(kept);
-        let found = self.missed >= MISSED_PERCENT;
+        let found = self.missed >= limit;
         self.close = (shows && !found).then_some(usual);
         self.cleared = !found;
         let pause = if shows { FIRST_PAUSE } else { self.pause.max(FIRST_PAUSE) * 2 };
@@ -371,10 +416,10 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// A station among eight with a path of 20 ms, a target of 10 ms and a queueing delay of 30 ms. Its share is 10 Mbit/s:
+    /// A station among eight with a path of 20 ms, a target of 10 ms and a queueing delay of 20 ms. Its share is 10 Mbit/s:
     /// windows of 25 segments.
     fn situation() -> Situation {
-        Situation { senders: 8, target: ms(10), ..Situation::example(20, 30) }
+        Situation { senders: 8, target: ms(10), ..Situation::example(20, 20) }
     }
 
     /// Most stations use `used` percent of the expected sum, this one delivers `own` Mbit/s and a peer `peers`.
@@ -571,6 +616,31 @@ mod tests {
             });
             assert_eq!(found, trials, "{used}");
         }
+    }
+
+    /// Whether a first trial that keeps `kept` percent shows strangers, where the queueing delay is `growth` ms in its last `long` ticks and 20 ms before.
+    fn shows(kept: u64, growth: u64, long: u32) -> bool {
+        let mut ticks = Ticks::default();
+        ticks.begins();
+        let mut tried = Tried::Nothing;
+        for left in (0..TRIAL_TICKS).rev() {
+            let growth = if left < long { growth } else { 20 };
+            let situation =
+                Situation { senders: 8, target: ms(10), ..Situation::example(20, growth) };
+            tried = ticks.tick_in(&situation, &share(kept / 2, 3, 3));
+        }
+        tried == Tried::Strangers
+    }
+
+    #[test]
+    fn beside_a_queue_that_stays_long_a_small_loss_shows_strangers() {
+        assert_eq!([66, 68].map(|kept| shows(kept, 20, 11)), [true, false]);
+        assert_eq!([78, 80].map(|kept| shows(kept, 21, 11)), [true, false]);
+        // Of the six ticks that count, four have a long queue.
+        assert_eq!([3, 4].map(|long| shows(78, 21, long)), [false, true]);
+        // Above half of the longest target and a quarter of the path the queue is that of strangers.
+        assert_eq!([42, 43].map(|growth| shows(100, growth, 11)), [false, true]);
+        assert_eq!([3, 4].map(|long| shows(100, 43, long)), [false, true]);
     }
 
     #[test]
