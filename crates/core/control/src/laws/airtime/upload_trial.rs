@@ -644,6 +644,23 @@ mod tests {
     }
 
     #[test]
+    fn a_later_trial_is_judged_by_the_queue_in_it_too() {
+        for (growth, finds) in [(42, false), (43, true)] {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            assert!(!ticks.ends(50));
+            ticks.begins();
+            let beside = Situation { senders: 8, target: ms(10), ..Situation::example(20, growth) };
+            for _ in 0..TRIAL_TICKS {
+                assert_ne!(ticks.tick_in(&beside, &share(50, 3, 3)), Tried::Strangers);
+            }
+            // The rates after it are awaited, with the usual queue.
+            let after = [(); AFTER_TICKS].map(|()| ticks.tick(50));
+            assert_eq!(after.contains(&Tried::Strangers), finds, "{growth} ms");
+        }
+    }
+
+    #[test]
     fn a_trial_without_a_loss_makes_others_count_less() {
         let mut ticks = Ticks::default();
         for used in [38, 48, 38] {
