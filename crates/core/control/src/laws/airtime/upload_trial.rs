@@ -618,13 +618,14 @@ mod tests {
         }
     }
 
-    /// Whether a first trial that keeps `kept` percent shows strangers, where the queueing delay is `growth` ms in its last `long` ticks and 20 ms before.
-    fn shows(kept: u64, growth: u64, long: u32) -> bool {
+    /// Whether a first trial that keeps `kept` percent shows strangers. The queueing delay is `growth` ms in the ticks with so many further ones that
+    /// `is_long` says, and 20 ms in the others.
+    fn shows(kept: u64, growth: u64, is_long: impl Fn(u32) -> bool) -> bool {
         let mut ticks = Ticks::default();
         ticks.begins();
         let mut tried = Tried::Nothing;
         for left in (0..TRIAL_TICKS).rev() {
-            let growth = if left < long { growth } else { 20 };
+            let growth = if is_long(left) { growth } else { 20 };
             let situation =
                 Situation { senders: 8, target: ms(10), ..Situation::example(20, growth) };
             tried = ticks.tick_in(&situation, &share(kept / 2, 3, 3));
@@ -634,13 +635,17 @@ mod tests {
 
     #[test]
     fn beside_a_queue_that_stays_long_a_small_loss_shows_strangers() {
-        assert_eq!([66, 68].map(|kept| shows(kept, 20, 11)), [true, false]);
-        assert_eq!([78, 80].map(|kept| shows(kept, 21, 11)), [true, false]);
+        assert_eq!([66, 68].map(|kept| shows(kept, 20, |_| true)), [true, false]);
+        assert_eq!([78, 80].map(|kept| shows(kept, 21, |_| true)), [true, false]);
         // Of the six ticks that count, four have a long queue.
-        assert_eq!([3, 4].map(|long| shows(78, 21, long)), [false, true]);
+        assert_eq!([3, 4].map(|long| shows(78, 21, |left| left < long)), [false, true]);
         // Above half of the longest target and a quarter of the path the queue is that of strangers.
-        assert_eq!([42, 43].map(|growth| shows(100, growth, 11)), [false, true]);
-        assert_eq!([3, 4].map(|long| shows(100, 43, long)), [false, true]);
+        assert_eq!([42, 43].map(|growth| shows(100, growth, |_| true)), [false, true]);
+        assert_eq!([3, 4].map(|long| shows(100, 43, |left| left < long)), [false, true]);
+        assert!(
+            !shows(100, 43, |left| left >= 6),
+            "the queue of the usual windows is still leaving"
+        );
     }
 
     #[test]
