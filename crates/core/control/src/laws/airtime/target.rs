@@ -12,18 +12,20 @@
 //! *Room in the air*: the path is longer than that round. Then the queue only has to absorb the
 //! differences between turns, and those between round trips.
 
+use wakeai_connection::Direction;
 use wakeai_units::{Bytes, Duration};
 use wakeai_wifi::LONGEST_PPDU;
 
 use super::AirtimeKnobs;
-use super::aggregate::{BESIDE_PAYLOAD, aggregate, turn};
+use super::aggregate::{BESIDE_PAYLOAD, aggregate, is_short_turn, turn};
 use super::share::{AirtimeShare, Bottleneck};
 use crate::observation::Side;
 
-/// With room in the air, the queue of stations that aggregate: about the longest turn (5.5 ms), and
-/// this part of the path, because the data in flight on a long path varies more.
-const ROOM: Duration = Duration::from_millis(6);
-const ROOM_PATH_DIVISOR: u64 = 12;
+/// With room in the air, where nobody receives, the queue of stations that aggregate: about the longest turn (5.5 ms), and a part of the
+/// path, because the data in flight on a long path varies more.
+const ROOM: Room = Room { queue: Duration::from_millis(5), path_divisor: 16 };
+/// The same where a station receives, where a turn is short, and where the PHY rate is not known.
+const ROOM_OTHERWISE: Room = Room { queue: Duration::from_millis(6), path_divisor: 12 };
 /// The same for stations that send frames one by one: beside the longest frame of a sender.
 const ROOM_SINGLE: Duration = Duration::from_micros(1770);
 const ROOM_SINGLE_PATH_DIVISOR: u64 = 50;
@@ -41,6 +43,18 @@ pub(super) const PATH_UNKNOWN: Duration = Duration::from_millis(100);
 /// The packets and ACKs of the waiting segments may fill this part of the access point's buffer,
 /// percent.
 const BUFFER_PERCENT: u64 = 80;
+
+/// A queue, and a part of the path in addition.
+struct Room {
+    queue: Duration,
+    path_divisor: u64,
+}
+
+impl Room {
+    fn of(&self, path: Duration) -> Duration {
+        self.queue + path / self.path_divisor
+    }
+}
 
 /// The target queueing delay of a station whose minimum RTT is `own_path`, where it is known.
 ///
@@ -77,8 +91,10 @@ fn room(seen: Side<'_>, path: Duration) -> Duration {
         let more = if both_ways { ROOM_SINGLE_BOTH_WAYS } else { Duration::ZERO };
         more + ROOM_SINGLE + longest.min(LONGEST_PPDU) + path / ROOM_SINGLE_PATH_DIVISOR
     } else {
-        let room = ROOM + path / ROOM_PATH_DIVISOR;
-        room.max(mixed(seen, path))
+        let is_long = own.is_some() && !is_short_turn(own);
+        let receives = seen.direction == Direction::Down || seen.seen.has_both_directions();
+        let room = if is_long && !receives { ROOM } else { ROOM_OTHERWISE };
+        room.of(path).max(mixed(seen, path))
     }
 }
 
@@ -172,8 +188,9 @@ mod tests {
 
     #[test]
     fn with_room_in_the_air_the_target_is_a_turn_and_a_part_of_the_path() {
-        assert_eq!(target(&seen(Some(65), &[]), 120, 60), ms(16));
-        assert_eq!(target(&seen(None, &[]), 120, 60), ms(16));
+        let room = |rate| target(&seen(rate, &[]), 120, 60).as_micros();
+        assert_eq!(room(Some(65)), 12_500);
+        assert_eq!([Some(390), None].map(room), [16_000; 2], "short turns, and unknown ones");
     }
 
     #[test]
@@ -194,7 +211,8 @@ mod tests {
                 assert!(found.as_micros().abs_diff(mixed.as_micros()) <= 1, "{found} of {mixed}");
             }
         }
-        assert_eq!(target(true, false, Direction::Up), ms(11));
+        assert_eq!(target(true, false, Direction::Up), Duration::from_micros(8_750));
+        assert_eq!(target(true, false, Direction::Down), ms(11));
     }
 
     #[test]
@@ -219,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_path_of_the_target_is_the_mean_of_all_senders() {
-        assert_eq!(target(&seen(Some(65), &[240, 240]), 120, 0), ms(6) + ms(200) / 12);
+        assert_eq!(target(&seen(Some(65), &[240, 240]), 120, 0), ms(5) + ms(200) / 16);
         let none = queue(
             &AirtimeKnobs::default(),
             seen(Some(65), &[]).side(Direction::Up),
@@ -227,7 +245,7 @@ mod tests {
             &AirtimeShare::default(),
             Bottleneck::Air,
         );
-        assert_eq!(none, ms(6) + ms(100) / 12, "no path is known");
+        assert_eq!(none, ms(5) + ms(100) / 16, "no path is known");
     }
 
     #[test]
@@ -238,7 +256,7 @@ mod tests {
         let of =
             |bottleneck| queue(&knobs, seen.side(Direction::Up), Some(ms(12)), &share, bottleneck);
         assert_eq!(of(Bottleneck::Air), ms(48));
-        assert_eq!(of(Bottleneck::BeyondTheAir), ms(7));
+        assert_eq!(of(Bottleneck::BeyondTheAir), ms(5) + ms(12) / 16);
     }
 
     #[test]

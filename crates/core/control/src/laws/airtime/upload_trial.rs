@@ -48,6 +48,8 @@ const MISSED_PERCENT: u64 = 20;
 const MISSED_BESIDE_A_QUEUE_PERCENT: u64 = 8;
 /// The queue stayed long where it was longer than the target this many times in most of the ticks of a trial that count.
 const LONG_QUEUE: u64 = 2;
+/// The same for the target of the windows that a trial is half of. The target rises while the windows follow what the channel leaves, because a round of turns takes longer.
+const LONG_QUEUE_OF_THE_USUAL: u64 = 4;
 
 /// For so many ticks after the number of senders has changed, or a trial has ended, stations announce rates (means of two seconds) that they had before, and
 /// so the sum is too large, or too small. These ticks do not count, and a trial in which the number changes tells nothing.
@@ -135,6 +137,8 @@ struct Reference {
     used: u64,
     /// The window of the trial: half of the one at that time.
     window: Segments,
+    /// The target queueing delay at that time.
+    target: Duration,
     /// The number of ticks since then.
     age: usize,
 }
@@ -143,24 +147,24 @@ struct Reference {
 struct Running {
     /// The number of further ticks.
     left: u32,
-    /// What most delivered before.
-    before: u64,
-    window: Segments,
+    reference: Reference,
     queues: Queues,
 }
 
 /// In how many of the ticks of a trial that count the queue stayed long.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queues {
-    /// It was longer than [`LONG_QUEUE`] times the target.
+    /// It was longer than [`LONG_QUEUE`] times the target, or [`LONG_QUEUE_OF_THE_USUAL`] times the one of the windows before.
     long: usize,
     /// It was longer than the windows of stations with agents make it ([`Situation::queue_is_long`]).
     too_long: usize,
 }
 
 impl Queues {
-    fn on_tick(&mut self, situation: &Situation) {
-        self.long += usize::from(situation.path.growth > situation.target * LONG_QUEUE);
+    /// Takes a tick of a trial. `usual` is the target of the windows that the trial is half of.
+    fn on_tick(&mut self, situation: &Situation, usual: Duration) {
+        let long = (situation.target * LONG_QUEUE).min(usual * LONG_QUEUE_OF_THE_USUAL);
+        self.long += usize::from(situation.path.growth > long);
         self.too_long += usize::from(situation.queue_is_long());
     }
 
@@ -247,22 +251,21 @@ impl UploadTrial {
         if let Some(running) = &mut self.running {
             running.left -= 1;
             if (running.left as usize) < MEAN {
-                running.queues.on_tick(situation);
+                running.queues.on_tick(situation, running.reference.target);
             }
             if running.left > 0 && may_begin {
-                return Tried::Less(running.window);
+                return Tried::Less(running.reference.window);
             }
-            let Running { left, before, queues, .. } = *running;
+            let Running { left, reference: Reference { used: before, .. }, queues } = *running;
             (self.running, self.since, self.reference) = (None, 0, None);
-            // What tells nothing costs as much as what tells something.
-            self.pause = self.pause.max(FIRST_PAUSE);
+            let tells = left == 0 && self.senders.ticks > TRIAL_TICKS as usize;
+            // A first trial may tell nothing, because others have just begun. A later one costs as much as one that tells something.
+            self.pause = self.pause.max(if tells || self.pause > 0 { FIRST_PAUSE } else { 1 });
             let limit = queues.limit();
             if let Some(during) = self.mean(MEAN).filter(|_| left == 0) {
                 if self.cleared {
                     self.ended = Some(Ended { left: AFTER_TICKS, before, during, limit });
-                } else if self.senders.ticks > TRIAL_TICKS as usize
-                    && self.shows_strangers(during, before, limit)
-                {
+                } else if tells && self.shows_strangers(during, before, limit) {
                     return Tried::Strangers;
                 }
             }
@@ -308,12 +311,9 @@ impl UploadTrial {
             self.refer(seen, situation, share);
         }
         let tries = due && behind && may_begin && self.ended.is_none();
-        let Some(Reference { used: before, window, .. }) = self.reference.filter(|_| tries) else {
-            return Tried::Nothing;
-        };
-        let queues = Queues::default();
-        self.running = Some(Running { left: TRIAL_TICKS, before, window, queues });
-        Tried::Less(window)
+        let Some(reference) = self.reference.filter(|_| tries) else { return Tried::Nothing };
+        self.running = Some(Running { left: TRIAL_TICKS, reference, queues: Queues::default() });
+        Tried::Less(reference.window)
     }
 
     /// Keeps what most deliver as [`Self::reference`], where their rates are those of the present windows. Where no trial is
@@ -322,8 +322,13 @@ impl UploadTrial {
         let held = if self.cleared { usize::MAX } else { self.usual };
         let settled = self.senders.ticks.min(held).saturating_sub(STALE_TICKS).min(MEAN);
         let Some(used) = self.mean(settled).filter(|_| settled >= LEAST_MEAN) else { return };
-        self.reference =
-            shorter(seen, situation, share).map(|window| Reference { used, window, age: 0 });
+        let target = situation.target;
+        self.reference = shorter(seen, situation, share).map(|window| Reference {
+            used,
+            window,
+            target,
+            age: 0,
+        });
         self.cleared |= self.reference.is_none();
     }
 
@@ -566,6 +571,21 @@ mod tests {
     }
 
     #[test]
+    fn a_first_trial_in_which_others_begin_is_repeated_once_without_a_pause() {
+        let mut ticks = Ticks::default();
+        let mut begins = |senders: u32| {
+            let begun = (0..99).any(|_| among(&mut ticks, senders, 50) != Tried::Nothing);
+            let second = ticks.count / 2;
+            (1..=TRIAL_TICKS).for_each(|_| {
+                among(&mut ticks, senders * 2, 50);
+            });
+            begun.then_some(second)
+        };
+        // The rates are known four seconds after a trial, in the 18th and 30th second. The third trial waits for a multiple of 16 s.
+        assert_eq!([8, 16, 32].map(&mut begins), [Some(8), Some(20), Some(40)]);
+    }
+
+    #[test]
     fn a_trial_needs_recent_announcements_before_it_and_in_half_of_its_last_ticks() {
         let unknown = || {
             let mut share = share(20, 3, 3);
@@ -646,6 +666,18 @@ mod tests {
             !shows(100, 43, |left| left >= 6),
             "the queue of the usual windows is still leaving"
         );
+    }
+
+    #[test]
+    fn where_the_target_has_risen_a_queue_of_four_usual_targets_is_long() {
+        for (growth, finds) in [(40, false), (41, true)] {
+            let mut ticks = Ticks::default();
+            ticks.begins();
+            let risen = Situation { senders: 8, target: ms(30), ..Situation::example(20, growth) };
+            let tried =
+                [(); TRIAL_TICKS as usize].map(|()| ticks.tick_in(&risen, &share(39, 3, 3)));
+            assert_eq!(tried.contains(&Tried::Strangers), finds, "{growth} ms");
+        }
     }
 
     #[test]
