@@ -156,7 +156,7 @@ struct Running {
 struct Queues {
     /// It was longer than [`LONG_QUEUE`] times the target, or [`LONG_QUEUE_OF_THE_USUAL`] times the one of the windows before.
     long: usize,
-    /// It was longer than the windows of stations with agents make it ([`Situation::queue_is_long`]).
+    /// It was longer than the windows of stations with agents make it ([`Situation::queue_is_long_for`]), with the lower one of both targets.
     too_long: usize,
 }
 
@@ -165,7 +165,7 @@ impl Queues {
     fn on_tick(&mut self, situation: &Situation, usual: Duration) {
         let long = (situation.target * LONG_QUEUE).min(usual * LONG_QUEUE_OF_THE_USUAL);
         self.long += usize::from(situation.path.growth > long);
-        self.too_long += usize::from(situation.queue_is_long());
+        self.too_long += usize::from(situation.queue_is_long_for(usual.min(situation.target)));
     }
 
     /// What the trials must have missed to show strangers, percent.
@@ -669,14 +669,17 @@ mod tests {
     }
 
     #[test]
-    fn where_the_target_has_risen_a_queue_of_four_usual_targets_is_long() {
-        for (growth, finds) in [(40, false), (41, true)] {
+    fn where_the_target_has_risen_the_usual_one_counts_as_well() {
+        // Of the usual 50 percent 78 in a hundred are kept, or all.
+        for (used, growth, finds) in
+            [(39, 40, false), (39, 41, true), (50, 42, false), (50, 43, true)]
+        {
             let mut ticks = Ticks::default();
             ticks.begins();
             let risen = Situation { senders: 8, target: ms(30), ..Situation::example(20, growth) };
             let tried =
-                [(); TRIAL_TICKS as usize].map(|()| ticks.tick_in(&risen, &share(39, 3, 3)));
-            assert_eq!(tried.contains(&Tried::Strangers), finds, "{growth} ms");
+                [(); TRIAL_TICKS as usize].map(|()| ticks.tick_in(&risen, &share(used, 3, 3)));
+            assert_eq!(tried.contains(&Tried::Strangers), finds, "{used} %, {growth} ms");
         }
     }
 

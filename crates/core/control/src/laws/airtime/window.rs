@@ -86,8 +86,13 @@ impl Situation {
     /// below the differences between turns, so half of the longest target counts at least. A station
     /// alone may fill a queue of its own up to the cap of its window.
     pub(super) fn queue_is_long(&self) -> bool {
+        self.queue_is_long_for(self.target)
+    }
+
+    /// The same where the windows are those of this target.
+    pub(super) fn queue_is_long_for(&self, target: Duration) -> bool {
         let least = if self.senders == 1 { self.capped_queue() } else { self.queue_max / 2 };
-        let ours = (self.target * 2).max(least);
+        let ours = (target * 2).max(least);
         self.path.growth > ours + self.path.min / 4
     }
 
