@@ -23,7 +23,7 @@ use crate::{ControllerConfig, LawConfig, LawName, Share};
 /// all peers were lost, queues beside downloads were longer, and stations at about 6 Mbit/s had up to a share and a half. In version 15
 /// windows did not follow the channel before a trial, and those that followed were long enough for 98.5 % of the goodput.
 /// Version 16 found strangers more slowly whose queue stayed long in a trial. Version 17 had a longer queue with room in the air, and compared
-/// the queue in a trial with the present target alone.
+/// the queue in a trial with the present target alone. After a first trial in which others began it waited for 16 s.
 pub const AIRTIME_VERSION: u8 = 18;
 /// The version of the formulas of `shimada-before` and `shimada-after`. In version 1 the floor followed from what the stations deliver.
 const SHIMADA_VERSION: u8 = 2;

@@ -216,6 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn on_a_long_path_both_directions_have_the_same_target() {
+        let mut both_ways = seen(Some(65), &[192]);
+        both_ways.peers[0].announced.link_rate = Some(Rate::from_mbps(65));
+        both_ways.peers[0].announced.down.active = true;
+        for direction in Direction::BOTH {
+            let (knobs, share) = (AirtimeKnobs::default(), share(0, 20));
+            let side = both_ways.side(direction);
+            let found = queue(&knobs, side, Some(ms(192)), &share, Bottleneck::Air);
+            assert_eq!(found, ms(6 + 192 / 12), "{direction:?}");
+        }
+    }
+
+    #[test]
     fn frames_one_by_one_need_the_longest_frame_and_a_part_of_the_path() {
         // 1,540 bytes take 0.228 ms at 54 Mbit/s and 2.053 ms at 6 Mbit/s.
         let at = |own, peer: Option<u64>, sending| {

@@ -439,7 +439,7 @@ mod tests {
         (0..30).map(|_| ticks.tick(seen).0).last().expect("it ticked")
     }
 
-    /// The target of the stations of `seen`: a turn, and a twelfth of the path of 50 ms.
+    /// The target of the stations of `seen`, which announce no PHY rate: a turn, and a twelfth of the path of 50 ms.
     const TARGET: Duration = Duration::from_micros(6_000 + 50_000 / 12);
 
     #[test]
