@@ -34,9 +34,9 @@ test-python: deps ## the tests of the Python package, in a virtual environment u
 test-release: deps ## what takes longer than make test: a Dask cluster, reports and site in Chromium, tutorials, the papers' figures
 	@scripts/deps apt-packages-release
 	@scripts/site
-	cargo build --locked --bin wakeai
-	scripts/python-tests -m release
+# It also builds the program for the Python tests, as make test has built it: cargo build would build its crates anew, with fewer features.
 	cargo test --locked --workspace --test report -- --include-ignored
+	scripts/python-tests -m release
 	cargo test --locked --workspace --test metrics -- --include-ignored --nocapture prometheus_holds
 
 test-operator: deb ## the operator's tutorial, from Debian's package to the fleet in one table (minutes; root)
